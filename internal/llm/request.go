@@ -10,11 +10,13 @@ import (
 type Request struct {
 	API       API
 	Model     string // at most 128 bytes; "" if it is not said
+	Several   bool   // the body has other models, too, and upstreams may take one of those
 	Stream    bool   // the answer comes as it is made
 	Generates bool   // it makes text; embeddings do not
 	Input     int64  // estimated tokens of the prompt
 	Output    int64  // the most that the client asks for, of all copies; 0 if it does not say
 
+	named   bool // the body has a model
 	copies  int64
 	chat    bool // the API reports the usage of a stream only if asked
 	asked   bool // the client asks
@@ -77,7 +79,7 @@ func Parse(path string, body []byte, api API) (Request, bool) {
 	r := Request{API: api, Generates: true, copies: 1}
 	path = strings.TrimRight(path, "/")
 	verb := path[strings.LastIndexAny(path, "/:")+1:]
-	if len(body) == 0 || verb == "countTokens" || verb == "count_tokens" || verb == "input_tokens" {
+	if len(body) == 0 || onlyCounts(path) {
 		return r, false
 	}
 	reading := readings.Get().(*reading)
@@ -86,6 +88,13 @@ func Parse(path string, body []byte, api API) (Request, bool) {
 	reading.read(body)
 	reading.place(path, verb)
 	return reading.Request, true
+}
+
+// onlyCounts reports whether a path is one by which a vendor counts tokens and uses none. Servers
+// read some paths in different ways, such as those with parameters; these are not.
+func onlyCounts(path string) bool {
+	counts := strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens")
+	return counts && !strings.ContainsAny(path, `;%\`) && !strings.Contains(path, "//") && !strings.Contains(path, "/.")
 }
 
 // reading is a request that is being read. Its memory is used again for others.
@@ -118,7 +127,9 @@ func (r *reading) see(v *value) {
 	switch v.id {
 	case aModel:
 		if v.kind == '"' {
-			r.Model = strings.ToValidUTF8(string(v.text), "")
+			name := strings.ToValidUTF8(string(v.text), "")
+			r.Several = r.Several || r.named && name != r.Model
+			r.Model, r.named = name, true
 		}
 	case aStream:
 		r.Stream = r.Stream || v.kind == 't'
@@ -183,14 +194,14 @@ func times(a, b int64) int64 {
 // vendors'; otherwise the body does.
 func (r *reading) place(path, verb string) {
 	model, method, isMethod := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
-	api := OpenAI
+	api, byPath := OpenAI, ""
 	switch {
 	case isMethod && strings.HasSuffix(method, "ontent") || isMethod && strings.HasSuffix(method, "ontents"):
-		api = Gemini
+		api, byPath = Gemini, model
 		r.Stream = r.Stream || strings.HasPrefix(method, "stream")
 		r.Generates = !strings.Contains(strings.ToLower(method), "embed")
 	case isMethod && strings.HasSuffix(strings.ToLower(method), "rawpredict"): // Claude by Vertex AI
-		api = Anthropic
+		api, byPath = Anthropic, model
 		r.Stream = r.Stream || strings.HasPrefix(method, "stream")
 	case verb == "completions":
 		r.chat = true
@@ -210,12 +221,14 @@ func (r *reading) place(path, verb string) {
 		r.API = api
 	}
 	r.chat = r.chat && r.API == OpenAI
-	if r.Model == "" && isMethod {
-		r.Model = model[:min(len(model), maxKept)]
+	if before, after, found := strings.Cut(path, "/deployments/"); byPath == "" && found && before != "" { // Azure
+		byPath, _, _ = strings.Cut(after, "/")
 	}
-	if before, after, found := strings.Cut(path, "/deployments/"); r.Model == "" && found && before != "" { // Azure
-		name, _, _ := strings.Cut(after, "/")
-		r.Model = name[:min(len(name), maxKept)]
+	switch { // Where the path has the model, upstreams do not look for it in the body.
+	case byPath != "":
+		r.Model, r.Several = byPath[:min(len(byPath), maxKept)], false
+	case r.Model == "" && isMethod:
+		r.Model = model[:min(len(model), maxKept)]
 	}
 	r.Model = strings.ToValidUTF8(r.Model, "")
 }

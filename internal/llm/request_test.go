@@ -59,6 +59,45 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// The model is what the upstream takes for it, and where upstreams differ, that is said.
+func TestParseModel(t *testing.T) {
+	const gemini, azure, chat = "/v1beta/models/pro:generateContent", "/openai/deployments/pro/chat/completions", "/v1/chat/completions"
+	for _, c := range []struct {
+		path, body string
+		model      string
+		several    bool
+	}{
+		{chat, `{"model":"pro"}`, "pro", false},
+		{chat, `{"model":"pro","model":"pro"}`, "pro", false},
+		{chat, `{"model":"pro","model":"mini"}`, "mini", true},
+		{chat, `{"model":"pro","Model":"mini"}`, "mini", true},
+		{chat, `{"model":"pro","mod\u0065l":""}`, "", true},
+		{chat, `{"model":"pro","metadata":{"model":"mini"}}`, "pro", false},
+		{chat, `{"model":"pro","model":null}`, "pro", false},
+		{gemini, `{"model":"mini","contents":[]}`, "pro", false},
+		{gemini, `{"model":"mini","model":"nano","contents":[]}`, "pro", false},
+		{azure, `{"model":"mini"}`, "pro", false},
+		{"/v1/projects/p/models/pro:rawPredict", `{"model":"mini"}`, "pro", false},
+		{"/v1/chat/completions:x", `{"model":"pro"}`, "pro", false},
+	} {
+		if r, _ := Parse(c.path, []byte(c.body), Auto); r.Model != c.model || r.Several != c.several {
+			t.Errorf("%s %s: %q, several: %v", c.path, c.body, r.Model, r.Several)
+		}
+	}
+}
+
+// Paths that servers read in different ways are not free, whatever they seem to ask for.
+func TestParseNotFree(t *testing.T) {
+	for _, path := range []string{
+		"/v1/chat/completions;a:countTokens", "/v1/chat/completions;/count_tokens", "/v1/chat/completions%2Fcount_tokens",
+		"/v1/chat/completions/..;/count_tokens", "/v1/chat\\count_tokens", "/v1/chat/completions//count_tokens", "/v1/./count_tokens",
+	} {
+		if _, ok := Parse(path, []byte(`{"messages":[]}`), Auto); !ok {
+			t.Errorf("%s uses no tokens", path)
+		}
+	}
+}
+
 // What cannot use tokens is told apart.
 func TestParseFree(t *testing.T) {
 	for path, body := range map[string]string{

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/llm"
+	"github.com/weirhq/weir/internal/match"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -22,6 +23,9 @@ const (
 )
 
 var prompts = httpbody.New(maxPrompts)
+
+// errSeveral is that upstreams could take different models for that of a request, at another price.
+var errSeveral = errors.New("httplimit: the body names several models")
 
 // prompt is a request to a language model whose tokens a rule counts. A nil one is any other
 // request.
@@ -54,7 +58,12 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			return nil, err
 		}
 	}
-	p.Request, uses = llm.Parse(q.Path, p.body, llm.API(counts.Tokens.API))
+	p.Request, uses = llm.Parse(match.CanonicalPath(q.Path), p.body, llm.API(counts.Tokens.API))
+	if uses && p.Several {
+		p.close()
+		p.problem(w, http.StatusBadRequest, "The body of the request names several models; send one.", 0)
+		return nil, errSeveral
+	}
 	if q.Prompt = &p.rule; uses {
 		p.rule = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers()}
 	}

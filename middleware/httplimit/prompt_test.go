@@ -360,6 +360,22 @@ func TestTokensByModel(t *testing.T) {
 	}
 }
 
+// A body that names two models could be sent to one and pay for the other.
+func TestTokensSeveralModels(t *testing.T) {
+	s := newSettling(t, tokenRules(""), Options{})
+	h := s.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the request is passed on") }))
+	for path, want := range map[string]string{"/v1/chat/completions": `{"error":{"code":"invalid_request",`, "/v1/messages": `{"error":{"message":`} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, chat(path, `{"model":"a","Model":"b","max_tokens":9,"messages":["x"]}`))
+		if w.Code != 400 || !strings.HasPrefix(w.Body.String(), want) || !strings.Contains(w.Body.String(), "several models") {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if got := s.used("tokens", client); got != 0 {
+		t.Errorf("%d are used", got)
+	}
+}
+
 // What is too long is not read, and Allow gives the body back, too.
 func TestTokensBody(t *testing.T) {
 	s := newSettling(t, tokenRules(""), Options{})
