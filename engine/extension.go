@@ -22,6 +22,7 @@ type extension struct {
 	hold  *Hold
 	at    time.Time
 	place int
+	began bool // it was extended, or is being
 }
 
 func (e *extension) Before(other *extension) bool { return e.at.Before(other.at) }
@@ -69,6 +70,7 @@ func (x *extensions) extend() {
 	for len(x.due) > 0 && !x.due[0].at.After(now) {
 		e := x.due[0]
 		x.due.Remove(e)
+		e.began = true
 		go e.hold.extend()
 	}
 	x.next = time.Time{}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -18,9 +19,10 @@ const maxKept = 10_000
 
 // kept are holds that only this engine knows.
 type kept struct {
-	mu   sync.Mutex
-	byID map[weir.HoldID]*keptHold
-	due  dueheap.Heap[*keptHold]
+	count atomic.Int64 // of byID, which is empty nearly always
+	mu    sync.Mutex
+	byID  map[weir.HoldID]*keptHold
+	due   dueheap.Heap[*keptHold]
 }
 
 // keptHold was reserved while the store was unavailable. Its open parts are charged when it
@@ -48,7 +50,11 @@ func (k *keptHold) Before(other *keptHold) bool { return k.until < other.until }
 func (k *keptHold) Place() *int                 { return &k.place }
 
 // find returns a hold; nil if there is none.
-func (k *kept) find(id weir.HoldID, now weir.Micros) *keptHold {
+func (k *kept) find(id weir.HoldID, clock func() weir.Micros) *keptHold {
+	if k.count.Load() == 0 {
+		return nil
+	}
+	now := clock()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forgetLocked(now)
@@ -60,6 +66,7 @@ func (k *kept) forgetLocked(now weir.Micros) {
 		delete(k.byID, k.due[0].id)
 		k.due.Remove(k.due[0])
 	}
+	k.count.Store(int64(len(k.byID)))
 }
 
 // add keeps a hold, and reports whether there was room.
@@ -74,6 +81,7 @@ func (k *kept) add(h *keptHold, now weir.Micros) bool {
 		k.byID = make(map[weir.HoldID]*keptHold)
 	}
 	k.byID[h.id] = h
+	k.count.Store(int64(len(k.byID)))
 	k.due.Push(h)
 	return true
 }
@@ -156,7 +164,7 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 		done = *h.settled
 	case h.local:
 		var err error
-		if done, err = e.settleStored(ctx, time.Time{}, e.localHolds, s); err != nil || done.State == weir.HoldExpired || done.State == weir.HoldUnknown {
+		if done, err = e.settleStored(ctx, time.Time{}, e.localHolds, s, nil); err != nil || done.State == weir.HoldExpired || done.State == weir.HoldUnknown {
 			return done, err
 		}
 	}
@@ -193,7 +201,7 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 		return nil, nil
 	}
 	if !h.unknown {
-		stored, err := e.settleStored(ctx, time.Time{}, e.holds, s)
+		stored, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil)
 		if err != nil || stored.State != weir.HoldUnknown {
 			return stored.Parts, err
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -28,6 +29,7 @@ var errTooManyPending = errors.New("engine: too many settlements wait until the 
 // pending are the calls that could not reach the store. They are repeated one after the
 // other, by a goroutine that exists only while there are any.
 type pending struct {
+	count   atomic.Int64 // of byID, which is empty nearly always
 	mu      sync.Mutex
 	byID    map[weir.HoldID]*list.Element
 	order   list.List // of *settlement
@@ -40,6 +42,9 @@ type pending struct {
 
 // find returns the first call about a hold that is pending.
 func (p *pending) find(id weir.HoldID) *settlement {
+	if p.count.Load() == 0 {
+		return nil
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if e := p.byID[id]; e != nil {
@@ -50,12 +55,16 @@ func (p *pending) find(id weir.HoldID) *settlement {
 
 // remove reports whether there was one: of those who make the same call, one has done it.
 func (p *pending) remove(id weir.HoldID) bool {
+	if p.count.Load() == 0 {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := p.byID[id]
 	if e != nil {
 		p.order.Remove(e)
 		delete(p.byID, id)
+		p.count.Store(int64(len(p.byID)))
 		if e.Value.(*settlement).foreign {
 			p.foreign--
 		}
@@ -89,6 +98,7 @@ func (p *pending) add(s *settlement, work func()) bool {
 		p.byID, p.stop = make(map[weir.HoldID]*list.Element), make(chan struct{})
 	}
 	p.byID[s.id] = p.order.PushBack(s)
+	p.count.Store(int64(len(p.byID)))
 	if s.foreign {
 		p.foreign++
 	}
@@ -136,7 +146,7 @@ func (e *Engine) repeat() {
 
 // again makes a call that is pending, and reports whether it is over.
 func (e *Engine) again(s *settlement) bool {
-	done, err := e.try(context.Background(), time.Time{}, s) // nobody waits for it
+	done, err := e.try(context.Background(), time.Time{}, s, nil) // nobody waits for it
 	switch {
 	case err == nil:
 		done.Repeated = !e.pending.remove(s.id)

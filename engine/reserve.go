@@ -197,7 +197,9 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 	if v.Hold == (weir.HoldID{}) {
 		now := decisions[0].ResetAt.Add(-decisions[0].ResetAfter)
 		v.Hold, v.HoldExpires = id, now.Add(h.ttl)
-		e.issued.add(id)
+		if e.memory == nil { // which is never unavailable
+			e.issued.add(id)
+		}
 	}
 	for i := range results {
 		results[i].held = ops[i].IsHeld()

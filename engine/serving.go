@@ -20,22 +20,28 @@ type Hold struct {
 	Parts []HoldPart
 	few   [fewParts]HoldPart // room for them
 
-	engine   *Engine
-	id       weir.HoldID
-	ttl      time.Duration
-	request  *rule.Request
-	begin    time.Time
-	settling [fewParts]settlingPart // room for what End finds
+	engine  *Engine
+	id      weir.HoldID
+	ttl     time.Duration
+	request *rule.Request
+	begin   time.Time
+
+	ending     settlement             // that of End
+	settling   []settlingPart         // what End finds
+	others     Used                   // or nil, for rules that settle by nothing else
+	fewEnding  [fewParts]settlingPart // room for settling
+	fewSettled [fewParts]SettledPart  // room for what has become of it
 
 	places inFlight
 
 	counters    []PlaceCounter         // of the places
 	fewCounters [fewParts]PlaceCounter // room for them
 
-	mu    sync.Mutex
-	ended bool // it is settled, or nothing was reserved
-	left  bool // the places are free, or there are none
-	kept  bool // they outlast the handler
+	mu      sync.Mutex
+	ended   bool // it is settled, or nothing was reserved
+	left    bool // the places are free, or there are none
+	kept    bool // they outlast the handler
+	pending bool // it is settled when the store is available
 
 	extension extension // of the hold, and renewal of the places; guarded by those of the engine
 }
@@ -57,7 +63,8 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 	if !reserved && !v.Places() {
 		return nil
 	}
-	h := &Hold{engine: g.engine, id: v.Hold, ttl: v.lasts(ttl), request: req, begin: time.Now(), ended: !reserved}
+	h := holds.Get().(*Hold)
+	h.engine, h.id, h.ttl, h.request, h.begin, h.ended = g.engine, v.Hold, v.lasts(ttl), req, time.Now(), !reserved
 	if h.left = h.places.take(g.engine, v) == 0; !h.left {
 		h.observeTaken(v)
 	}
@@ -69,6 +76,36 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 	}
 	h.engine.extensions.add(h, h.begin)
 	return h
+}
+
+var holds = sync.Pool{New: func() any {
+	h := new(Hold)
+	h.ending.used = h.used
+	h.ending.byTag = h.ending.usedByTag
+	return h
+}}
+
+// Free lets another request have the memory of a hold after End. The hold must not be used then, so call
+// it only if no handler had its Context. A hold that the engine still needs is not freed.
+func (h *Hold) Free() {
+	if h.forget() {
+		holds.Put(h)
+	}
+}
+
+// forget forgets the request, and reports whether nobody needs the hold.
+func (h *Hold) forget() bool {
+	h.mu.Lock()
+	needed := !h.ended || !h.left || len(h.places.ops) > 0 || h.pending || h.extension.began
+	h.mu.Unlock()
+	if needed {
+		return false
+	}
+	clear(h.Parts)
+	clear(h.settling)
+	h.Parts, h.settling, h.others, h.request, h.engine = nil, nil, nil, nil, nil
+	h.fewSettled = [fewParts]SettledPart{}
+	return true
 }
 
 // extend keeps the hold and the places alive, as long as the handler runs.
@@ -144,6 +181,9 @@ func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
 	if h.finish() {
 		h.settle(resp, actual)
 	}
+	if len(h.places.ops) == 0 {
+		return
+	}
 	h.mu.Lock()
 	kept := h.kept
 	h.mu.Unlock()
@@ -154,33 +194,40 @@ func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
 
 func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) {
 	resp.Duration = time.Since(h.begin)
-	var others Used
 	if actual != nil {
-		others = actual(resp)
+		h.others = actual(resp)
 	}
 	// Now, because it may be settled only when the request is gone.
-	settling := h.settling[:0]
+	h.settling = h.fewEnding[:0]
 	for _, p := range h.Parts {
 		if p.Rule.Settles() {
 			// On an error, what was reserved counts.
 			n, _ := p.Rule.Actual(h.request, resp, p.Reserved)
-			settling = append(settling, settlingPart{p.Rule.ID, n})
+			h.settling = append(h.settling, settlingPart{p.Rule.ID, n})
 		}
 	}
 	ctx, cancel := h.briefly()
 	defer cancel()
+	s := &h.ending
+	s.id, s.kind, s.until, s.foreign = h.id, SettledHold, 0, false
 	// If it fails, the hold expires.
-	_, _ = h.engine.Settle(ctx, h.id, func(rule, unit string, reserved int64) int64 {
-		for _, p := range settling {
-			if p.rule == rule {
-				return p.used
-			}
+	done, _ := h.engine.settle(ctx, s, h.fewSettled[:0])
+	h.mu.Lock()
+	h.pending = done.State == weir.HoldPending
+	h.mu.Unlock()
+}
+
+// used is what was used under a rule, by what End has found.
+func (h *Hold) used(rule, unit string, reserved int64) int64 {
+	for _, p := range h.settling {
+		if p.rule == rule {
+			return p.used
 		}
-		if others != nil {
-			return others(rule, unit, reserved)
-		}
-		return reserved
-	})
+	}
+	if h.others != nil {
+		return h.others(rule, unit, reserved)
+	}
+	return reserved
 }
 
 // settlingPart is what was used under a rule that settles by the response.

@@ -55,12 +55,12 @@ type SettledPart struct {
 // call until the store answers, or [Engine.Close] is called. If too many calls are
 // pending, Settle returns an error.
 func (e *Engine) Settle(ctx context.Context, id weir.HoldID, used Used) (Settled, error) {
-	return e.settle(ctx, &settlement{id: id, used: used, kind: SettledHold})
+	return e.settle(ctx, &settlement{id: id, used: used, kind: SettledHold}, nil)
 }
 
 // Cancel ends a hold as if nothing was used.
 func (e *Engine) Cancel(ctx context.Context, id weir.HoldID) (Settled, error) {
-	return e.settle(ctx, &settlement{id: id, used: Units(0), kind: CancelledHold})
+	return e.settle(ctx, &settlement{id: id, used: Units(0), kind: CancelledHold}, nil)
 }
 
 // Extend lets a hold expire after ttl from now on. A ttl of 0 is weir.DefaultHoldTTL. Places of
@@ -74,15 +74,16 @@ func (e *Engine) Extend(ctx context.Context, id weir.HoldID, ttl time.Duration) 
 	if e.pending.find(id) != nil {
 		return Settled{State: weir.HoldPending}, nil
 	}
-	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold})
+	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold}, nil)
 }
 
 // settlement is a call about a hold, which may have to be repeated.
 type settlement struct {
-	id   weir.HoldID
-	used Used // nil to extend
-	ttl  time.Duration
-	kind HoldKind
+	id    weir.HoldID
+	used  Used                      // nil to extend
+	byTag func(string, int64) int64 // used, by the tag of a part
+	ttl   time.Duration
+	kind  HoldKind
 
 	ops     []weir.Op // of a charge without a hold
 	parts   []SettledPart
@@ -90,15 +91,19 @@ type settlement struct {
 	foreign bool        // its id may be invented
 }
 
-func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
+// settle makes a call about a hold. The parts of its answer are in the room, as far as that goes.
+func (e *Engine) settle(ctx context.Context, s *settlement, room []SettledPart) (Settled, error) {
 	if e.holds == nil {
 		return Settled{}, errNoHolds
+	}
+	if s.used != nil && s.byTag == nil {
+		s.byTag = s.usedByTag
 	}
 	first := e.pending.find(s.id)
 	if first != nil {
 		s = first // it will be settled so
 	}
-	done, err := e.try(ctx, e.deadline(), s)
+	done, err := e.try(ctx, e.deadline(), s, room)
 	if err != nil {
 		if s.used == nil {
 			return Settled{}, err
@@ -115,17 +120,17 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 	return done, nil
 }
 
-// try makes a call about a hold. After an error it can be made again.
-func (e *Engine) try(ctx context.Context, deadline time.Time, s *settlement) (Settled, error) {
+// try is settle without regard to others. After an error it can be made again.
+func (e *Engine) try(ctx context.Context, deadline time.Time, s *settlement, room []SettledPart) (Settled, error) {
 	if s.ops != nil {
 		return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, s)
 	}
-	if k := e.kept.find(s.id, e.clock()); k != nil {
+	if k := e.kept.find(s.id, e.clock); k != nil {
 		ctx, cancel := until(ctx, deadline)
 		defer cancel()
 		return e.settleKept(ctx, k, s)
 	}
-	return e.settleStored(ctx, deadline, e.holds, s)
+	return e.settleStored(ctx, deadline, e.holds, s, room)
 }
 
 // chargeOnce charges what is done already. A store with holds does so once, however often the
@@ -153,10 +158,10 @@ func (s *settlement) usedByTag(text string, cost int64) int64 {
 }
 
 // settleStored settles a hold in a store, and those of the shadow rules.
-func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement) (Settled, error) {
+func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement, room []SettledPart) (Settled, error) {
 	call := weir.Settlement{ID: s.id, TTL: s.ttl, Renew: true}
 	if s.used != nil {
-		call.Used = s.usedByTag
+		call.Used = s.byTag
 	}
 	first, err := store.Settle(ctx, call)
 	if err != nil {
@@ -165,7 +170,7 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	if s.used != nil {
 		e.wakeHeld(first.Parts)
 	}
-	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated}
+	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated, Parts: room}
 	more := min(done.add(first.Parts), 2)
 	e.notePlaces(&done, &first)
 	if more > 0 {

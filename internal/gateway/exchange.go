@@ -29,9 +29,10 @@ type exchange struct {
 	tried   []*target
 	room    [maxTries]*target // of tried
 	class   priority.Class
-	placed  bool  // it has a place in the adaptive limit of the choice
-	upgrade bool  // the client asked for a WebSocket
-	body    *body // nil if the request has none
+	placed  bool        // it has a place in the adaptive limit of the choice
+	upgrade bool        // the client asked for a WebSocket
+	wrote   atomic.Bool // the whole prompt, if there is one
+	body    *body       // nil if the request has none
 
 	forwarded [3]string // values of headers on the way out
 

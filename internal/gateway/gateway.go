@@ -71,7 +71,7 @@ func New(o Options) (*Gateway, error) {
 	g.name = "weir-" + hex.EncodeToString(id[:])
 	g.via = map[int][]string{10: {"1.0 " + g.name}, 11: {"1.1 " + g.name}, 20: {"2.0 " + g.name}}
 	g.transport = newTransport(g, &g.options)
-	g.limited = o.Limit.WrapByPriority(g.serve)
+	g.limited = o.Limit.WrapProxy(g.serve)
 	return g, nil
 }
 
@@ -126,6 +126,9 @@ func (g *Gateway) serve(p rule.Priority) http.Handler {
 		}
 		x.forward(r)
 		x.ended = true
+		if x.wrote.Load() {
+			r.Body.(prompt).Unused()
+		}
 	})
 }
 

@@ -83,6 +83,9 @@ func (x *exchange) prepare(r *http.Request) bool {
 	if _, said := h["User-Agent"]; !said {
 		h["User-Agent"] = none // net/http would write its own
 	}
+	if _, is := out.Body.(prompt); is {
+		x.trace.WroteRequest = x.wroteRequest
+	}
 	switch {
 	case r.ContentLength == 0:
 		out.Body = nil
@@ -97,13 +100,26 @@ func (x *exchange) prepare(r *http.Request) bool {
 	return true
 }
 
+// prompt is a body that the limiter has read.
+type prompt interface {
+	Short() *bytes.Reader // nil if it is long
+	Unused()              // nobody reads it any more
+}
+
+// wroteRequest is a hook of net/http. After an error, the request may be written again.
+func (x *exchange) wroteRequest(info httptrace.WroteRequestInfo) {
+	if info.Err == nil {
+		x.wrote.Store(true)
+	}
+}
+
 // takeShort takes over a body that the limiter has read, if it is short. net/http sends a body of a
 // type that it knows to be in memory together with the header, and not after it.
 func (x *exchange) takeShort(out *http.Request) bool {
 	if most := x.gateway.options.MaxBody; most > 0 && out.ContentLength > most {
 		return false
 	}
-	read, is := out.Body.(interface{ Short() *bytes.Reader })
+	read, is := out.Body.(prompt)
 	if !is {
 		return false
 	}

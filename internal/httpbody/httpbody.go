@@ -27,10 +27,10 @@ type Reader struct{ room *budget.Room }
 // what is free.
 func New(size int64) *Reader { return &Reader{budget.New(size)} }
 
-// Read reads a body of at most so many bytes. The error may be ErrBusy, or an
-// *http.MaxBytesError. Whether or not there is one, release is called when the body is not
-// used any more.
-func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64) (body []byte, release func(), err error) {
+// Read reads a body of at most so many bytes. A short one is in the given memory, if that is
+// long enough; else it is new. The error may be ErrBusy, or an *http.MaxBytesError. Whether or not
+// there is one, release is called when the body is not used any more.
+func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64, memory []byte) (body []byte, release func(), err error) {
 	nothing := func() {}
 	if r.ContentLength > most {
 		return nil, nothing, &http.MaxBytesError{Limit: most}
@@ -41,7 +41,10 @@ func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64) (body 
 	} else {
 		limited = http.MaxBytesReader(w, r.Body, most)
 	}
-	body, err = ReadUpTo(limited, make([]byte, 0, size), Free)
+	if int64(cap(memory)) < size {
+		memory = make([]byte, 0, size)
+	}
+	body, err = ReadUpTo(limited, memory[:0], Free)
 	if err == nil {
 		if release, err = b.Hold(r, most); err != nil {
 			return nil, nothing, err

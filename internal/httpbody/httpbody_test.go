@@ -21,7 +21,7 @@ func TestRead(t *testing.T) {
 			"slow":    func(r io.Reader) io.Reader { return iotest.OneByteReader(r) },
 		} {
 			text := strings.Repeat("a", n)
-			body, release, err := b.Read(nil, httptest.NewRequest("POST", "/", wrap(strings.NewReader(text))), 20_000)
+			body, release, err := b.Read(nil, httptest.NewRequest("POST", "/", wrap(strings.NewReader(text))), 20_000, nil)
 			release()
 			if n > 20_000 {
 				if _, large := errors.AsType[*http.MaxBytesError](err); !large {
@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 		t.Error("some room was not given back")
 	}
 	broken := httptest.NewRequest("POST", "/", iotest.ErrReader(io.ErrUnexpectedEOF))
-	if _, release, err := b.Read(nil, broken, 10); err != io.ErrUnexpectedEOF {
+	if _, release, err := b.Read(nil, broken, 10, nil); err != io.ErrUnexpectedEOF {
 		t.Error(err)
 	} else {
 		release()
@@ -48,7 +48,7 @@ func TestNoRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(10_000)
 		read := func(n int) error {
-			_, release, err := b.Read(nil, httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("a", n))), 1<<20)
+			_, release, err := b.Read(nil, httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("a", n))), 1<<20, nil)
 			t.Cleanup(release)
 			return err
 		}

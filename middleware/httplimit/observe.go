@@ -35,7 +35,10 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 		n = new(noted)
 	}
 	n.ResponseWriter = w
-	start := time.Now()
+	var start time.Time
+	if m.options.Observe != nil {
+		start = time.Now()
+	}
 	err := errPanicked
 	defer func() {
 		if n.Cut() && err != nil {

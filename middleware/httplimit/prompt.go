@@ -1,13 +1,10 @@
 package httplimit
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"maps"
 	"net/http"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/engine"
@@ -33,14 +30,15 @@ type prompt struct {
 	llm.Request
 	rule    rule.Prompt // what rules are told
 	body    []byte
-	kept    bool // expressions may read it until the response has ended
-	cloned  bool // the headers of the request are its own
+	memory  *shortBody // where the body is, if it is short; or nil
+	kept    bool       // expressions may read it until the response has ended
+	cloned  bool       // the headers of the request are its own
 	release func()
 }
 
 // readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
 // it. After an error, the request has been answered.
-func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pass) (*prompt, error) {
+func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pass, by caller) (*prompt, error) {
 	q := &pass.request
 	table, _ := m.engine.Rules()
 	counts := table.CountsTokens(pass.hits[:], q)
@@ -51,7 +49,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	p.release = func() {}
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
 		var err error
-		if p.body, p.release, err = prompts.Read(w, r, maxPrompt); err != nil {
+		if p.body, p.release, err = prompts.Read(w, r, maxPrompt, p.take(r, by)); err != nil {
 			p.close()
 			p.Request, _ = llm.Parse(q.Path, nil, llm.API(counts.Tokens.API))
 			p.unread(w, err)
@@ -90,9 +88,11 @@ func (p *prompt) unread(w http.ResponseWriter, err error) {
 	p.problem(w, status, message, 0)
 }
 
+// close is for a body that nobody else has.
 func (p *prompt) close() {
 	if p != nil {
 		p.release()
+		p.memory.free()
 	}
 }
 
@@ -153,7 +153,7 @@ func (p *prompt) restore(r *http.Request, s *settlement) {
 	} else {
 		again = new(promptBody)
 	}
-	again.body, again.kept, again.release = p.body, p.kept, p.release
+	again.body, again.kept, again.release, again.memory = p.body, p.kept, p.release, p.memory
 	r.Body = again
 }
 
@@ -166,49 +166,4 @@ func (p *prompt) replace(r *http.Request, name, value string) {
 		r.Header, p.cloned = maps.Clone(r.Header), true // its values are replaced, never changed
 	}
 	r.Header[name] = []string{value}
-}
-
-// promptBody is a body that was read. Its room is free when it has been read again, or is
-// closed; if it is kept, when the response has ended.
-type promptBody struct {
-	body    []byte
-	kept    bool
-	ended   atomic.Bool // a transport may close what it still reads
-	release func()
-}
-
-func (b *promptBody) Read(to []byte) (int, error) {
-	if len(b.body) == 0 {
-		return 0, b.end()
-	}
-	n := copy(to, b.body)
-	b.body = b.body[n:]
-	return n, nil
-}
-
-// Short returns the body if it is so short that it takes no room, which would have to be given back
-// when it has been read; else nil.
-func (b *promptBody) Short() *bytes.Reader {
-	if len(b.body) >= httpbody.Free {
-		return nil
-	}
-	return bytes.NewReader(b.body)
-}
-
-func (b *promptBody) Close() error {
-	b.end()
-	return nil
-}
-
-func (b *promptBody) end() error {
-	if b.body = nil; !b.kept {
-		b.free()
-	}
-	return io.EOF
-}
-
-func (b *promptBody) free() {
-	if !b.ended.Swap(true) {
-		b.release()
-	}
 }

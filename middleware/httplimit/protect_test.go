@@ -99,9 +99,9 @@ func TestAdaptiveByPriority(t *testing.T) {
 }
 
 // A handler gets the requests of its priority. Without a rule, that is normal.
-func TestWrapByPriority(t *testing.T) {
+func TestWrapProxy(t *testing.T) {
 	b := newBench(t, byPriority, Options{})
-	h := b.WrapByPriority(func(p rule.Priority) http.Handler {
+	h := b.WrapProxy(func(p rule.Priority) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(p.String())) })
 	})
 	for path, want := range map[string]string{"/low": "low", "/critical": "critical", "/": "normal"} {

@@ -1,8 +1,10 @@
 package httplimit
 
 import (
+	"io"
 	"net/http"
 	"slices"
+	"sync"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
@@ -10,8 +12,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// settlement is what is to be done when the response of a request is known, or has ended. It is
-// not used again for others: handlers and transports may look at parts of it later.
+// settlement is what is to be done when the response of a request is known, or has ended. Only that of
+// a proxy is used again for others: other handlers may look at parts of it later.
 type settlement struct {
 	*engine.Hold
 	pass  *pass
@@ -21,15 +23,25 @@ type settlement struct {
 	response rule.Response
 	tokens   rule.Usage
 	noted    noted
+	reusable bool
 }
+
+var settlements = sync.Pool{New: func() any { return new(settlement) }}
 
 // settles returns the settlement of an allowed request, or nil if there is none. It keeps the
 // pass until its end.
-func (m *Middleware) settles(p *pass, prompt *prompt) *settlement {
+func (m *Middleware) settles(p *pass, prompt *prompt, by caller) *settlement {
 	if p.verdict.Hold == (weir.HoldID{}) && !p.verdict.Places() {
 		return nil
 	}
-	s := &settlement{pass: p}
+	var s *settlement
+	if by == proxy {
+		s = settlements.Get().(*settlement)
+		s.reusable = true
+	} else {
+		s = new(settlement)
+	}
+	s.pass = p
 	s.Hold = m.gate.Serve(&p.request, m.ttl, &p.verdict)
 	if prompt != nil {
 		s.watch = prompt.watch(s.Parts, prompt.rule.Model)
@@ -38,6 +50,26 @@ func (m *Middleware) settles(p *pass, prompt *prompt) *settlement {
 		s.noted.kept = new(kept)
 	}
 	return s
+}
+
+// free gives back what the request needed, with its body. A nil settlement is that of a request
+// that had none.
+func (s *settlement) free(body io.ReadCloser) {
+	switch body := body.(type) {
+	case *promptBody:
+		body.finish()
+	case *readAgain:
+		body.from.free()
+	}
+	if s == nil || !s.reusable {
+		return
+	}
+	s.Hold.Free()
+	if s.body.release != nil && !s.body.unused {
+		return // a transport may still read it
+	}
+	*s = settlement{}
+	settlements.Put(s)
 }
 
 // end settles with what was seen of the response. Whoever reads the end of the response

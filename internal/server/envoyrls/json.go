@@ -28,7 +28,7 @@ const (
 func (s *Service) JSON() http.Handler { return http.HandlerFunc(s.serveJSON) }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
-	body, release, err := s.bodies.Read(w, r, MaxBody)
+	body, release, err := s.bodies.Read(w, r, MaxBody, nil)
 	defer release()
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {

@@ -43,7 +43,7 @@ func (c *call) body(most int64) ([]byte, error) {
 	if c.logged {
 		reader = c.bodies.managed
 	}
-	body, release, err := reader.Read(c.ResponseWriter, c.r, most)
+	body, release, err := reader.Read(c.ResponseWriter, c.r, most, nil)
 	c.releases = append(c.releases, release)
 	if err == nil && len(body) > httpbody.Free && most < rule.MaxDocument { // rules make room for documents by themselves
 		err = c.hold(c.bodies.decoded, int64(len(body)))

@@ -1,0 +1,99 @@
+package httplimit
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// A body that a handler has not read to its end is still there when the handler has returned,
+// whatever others send, and so is the body of a proxy that does not say that nobody reads it.
+func TestPromptIsKept(t *testing.T) {
+	s := newSettling(t, strings.ReplaceAll(tokenRules(""), "1000/1d", "1000000000/1d"), Options{})
+	var late io.Reader // what somebody reads when the handler has returned
+	handlers := map[string]struct {
+		wrap func(http.Handler) http.Handler
+		keep func(io.ReadCloser) io.Reader
+	}{
+		"a handler": {s.Wrap, func(b io.ReadCloser) io.Reader { return b }},
+		"a handler that has read a part": {s.Wrap, func(b io.ReadCloser) io.Reader {
+			first := make([]byte, 10)
+			n, _ := b.Read(first)
+			return io.MultiReader(bytes.NewReader(first[:n]), b)
+		}},
+		"a proxy": {s.wrapProxy, func(b io.ReadCloser) io.Reader { return b }},
+		"a proxy with a short body": {s.wrapProxy, func(b io.ReadCloser) io.Reader {
+			return b.(interface{ Short() *bytes.Reader }).Short()
+		}},
+	}
+	for name, c := range handlers {
+		reads := c.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			if b, is := r.Body.(interface{ Unused() }); is {
+				b.Unused()
+			}
+		}))
+		leaves := c.wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { late = c.keep(r.Body) }))
+		for i := range 50 {
+			text := fmt.Sprintf(`{"messages":[{"content":"%d%s"}]}`, i, strings.Repeat("a", i))
+			leaves.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", text))
+			for range 3 {
+				reads.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", strings.Repeat("x", 1000)))
+			}
+			if got, err := io.ReadAll(late); string(got) != text || err != nil {
+				t.Fatalf("%s: %q, %v", name, got, err)
+			}
+		}
+	}
+}
+
+func (s *settling) wrapProxy(next http.Handler) http.Handler {
+	return s.WrapProxy(func(rule.Priority) http.Handler { return next })
+}
+
+// A proxy that says that nobody reads a body any more needs little memory for a request.
+func TestProxyMemory(t *testing.T) {
+	if raceEnabled {
+		t.Skip("with the race detector, memory is often not used again")
+	}
+	s := newSettling(t, strings.ReplaceAll(tokenRules(""), "1000/1d", "1000000000/1d"), Options{})
+	answer := []byte(`{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":100,"completion_tokens":7}}`)
+	kind := []string{"application/json"}
+	h := s.wrapProxy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = kind
+		_, _ = w.Write(answer)
+		r.Body.(interface{ Unused() }).Unused()
+	}))
+	r := chat("/v1/chat/completions", "")
+	r.Header.Del("Accept-Encoding") // which would be replaced
+	body := bytes.NewReader([]byte(`{"messages":[{"content":"` + strings.Repeat("x", 2000) + `"}]}`))
+	unread, w := io.NopCloser(body), silent{}
+	before := s.used("tokens", client)
+	requests := 0
+	allocations := testing.AllocsPerRun(1000, func() {
+		_, _ = body.Seek(0, io.SeekStart)
+		r.Body, r.ContentLength = unread, int64(body.Len())
+		clear(w)
+		h.ServeHTTP(w, r)
+		requests++
+	})
+	if used := s.used("tokens", client) - before; used != int64(requests)*(100+2*7) {
+		t.Errorf("%d tokens are used by %d requests", used, requests)
+	}
+	if allocations > 5 { // four for headers, and what the store answers
+		t.Errorf("%v allocations", allocations)
+	}
+}
+
+// silent is a ResponseWriter that keeps only headers.
+type silent http.Header
+
+func (s silent) Header() http.Header         { return http.Header(s) }
+func (s silent) Write(b []byte) (int, error) { return len(b), nil }
+func (s silent) WriteHeader(int)             {}
