@@ -10,7 +10,7 @@ import (
 type Request struct {
 	API       API
 	Model     string // at most 128 bytes; "" if it is not said
-	Several   bool   // the body has other models, too, and upstreams may take one of those
+	Several   string // what the body has several of, of which upstreams may take any; "" if nothing
 	Stream    bool   // the answer comes as it is made
 	Generates bool   // it makes text; embeddings do not
 	Input     int64  // estimated tokens of the prompt
@@ -128,20 +128,24 @@ func (r *reading) see(v *value) {
 	case aModel:
 		if v.kind == '"' {
 			name := strings.ToValidUTF8(string(v.text), "")
-			r.Several = r.Several || r.named && name != r.Model
+			if r.named && name != r.Model {
+				r.Several = "model"
+			}
 			r.Model, r.named = name, true
 		}
 	case aStream:
-		r.Stream = r.Stream || v.kind == 't'
+		r.Stream = r.Stream || v.isTrue()
 	case aLimit:
 		r.limit = max(r.limit, v.number())
 	case aNumber:
 		r.copies = max(r.copies, v.number())
 	case anOption:
 		if v.kind != 'k' {
+			r.severalOptions(r.options.kind != 0)
 			r.options, r.include, r.asked = v.span(), span{}, false
 		}
 	case anInclude:
+		r.severalOptions(r.include.kind != 0)
 		r.include, r.asked = v.span(), v.kind == 't'
 	case aMark:
 	default:
@@ -155,6 +159,28 @@ func (r *reading) see(v *value) {
 			r.text += v.size
 		}
 	}
+}
+
+func (r *reading) severalOptions(several bool) {
+	if several && r.Several == "" {
+		r.Several = "stream_options"
+	}
+}
+
+// isTrue reports whether some upstream takes the value for true.
+func (v *value) isTrue() bool {
+	switch v.kind {
+	case 't':
+		return true
+	case '0':
+		return v.number() > 0
+	case '"':
+		switch strings.ToLower(string(v.text)) {
+		case "true", "t", "yes", "y", "on", "1":
+			return true
+		}
+	}
+	return false
 }
 
 func (r *reading) read(body []byte) {
@@ -226,7 +252,9 @@ func (r *reading) place(path, verb string) {
 	}
 	switch { // Where the path has the model, upstreams do not look for it in the body.
 	case byPath != "":
-		r.Model, r.Several = byPath[:min(len(byPath), maxKept)], false
+		if r.Model = byPath[:min(len(byPath), maxKept)]; r.Several == "model" {
+			r.Several = ""
+		}
 	case r.Model == "" && isMethod:
 		r.Model = model[:min(len(model), maxKept)]
 	}

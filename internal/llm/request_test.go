@@ -65,7 +65,7 @@ func TestParseModel(t *testing.T) {
 	for _, c := range []struct {
 		path, body string
 		model      string
-		several    bool
+		several    bool // models
 	}{
 		{chat, `{"model":"pro"}`, "pro", false},
 		{chat, `{"model":"pro","model":"pro"}`, "pro", false},
@@ -80,8 +80,33 @@ func TestParseModel(t *testing.T) {
 		{"/v1/projects/p/models/pro:rawPredict", `{"model":"mini"}`, "pro", false},
 		{"/v1/chat/completions:x", `{"model":"pro"}`, "pro", false},
 	} {
-		if r, _ := Parse(c.path, []byte(c.body), Auto); r.Model != c.model || r.Several != c.several {
+		if r, _ := Parse(c.path, []byte(c.body), Auto); r.Model != c.model || (r.Several == "model") != c.several {
 			t.Errorf("%s %s: %q, several: %v", c.path, c.body, r.Model, r.Several)
+		}
+	}
+}
+
+// A stream is asked for its usage, however a client tries to hide that it is one, or that it does
+// not ask itself.
+func TestParseHiddenStream(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"stream":true}`: "asks", `{"stream":"true"}`: "asks", `{"stream":"ON"}`: "asks", `{"stream":1}`: "asks", `{"Stream":true,"stream":false}`: "asks",
+		`{"stream":false}`: "", `{"stream":"false"}`: "", `{"stream":0}`: "", `{"stream":null}`: "", `{"stream":""}`: "", `{"stream":{"stream":true}}`: "",
+		`{"stream":true,"stream_options":{"include_usage":true}}`:                       "",
+		`{"stream":true,"stream_options":{},"Stream_Options":{"include_usage":true}}`:   "several",
+		`{"stream":true,"stream_options":{"include_usage":true},"stream_options":null}`: "several",
+		`{"stream":true,"stream_options":{"include_usage":true,"Include_Usage":false}}`: "several",
+		`{"stream":true,"metadata":{"stream_options":{"include_usage":true}}}`:          "asks",
+	} {
+		r, _ := Parse("/v1/chat/completions", []byte(body), Auto)
+		got := ""
+		if _, asks := r.AskUsage([]byte(body)); r.Several != "" {
+			got = "several"
+		} else if asks {
+			got = "asks"
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
 }

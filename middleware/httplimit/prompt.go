@@ -21,8 +21,8 @@ const (
 
 var prompts = httpbody.New(maxPrompts)
 
-// errSeveral is that upstreams could take different models for that of a request, at another price.
-var errSeveral = errors.New("httplimit: the body names several models")
+// errSeveral is that upstreams could take a request for another one, at another price.
+var errSeveral = errors.New("httplimit: the body has several values of a field")
 
 // prompt is a request to a language model whose tokens a rule counts. A nil one is any other
 // request.
@@ -57,9 +57,9 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		}
 	}
 	p.Request, uses = llm.Parse(match.CanonicalPath(q.Path), p.body, llm.API(counts.Tokens.API))
-	if uses && p.Several {
+	if uses && p.Several != "" {
 		p.close()
-		p.problem(w, http.StatusBadRequest, "The body of the request names several models; send one.", 0)
+		p.problem(w, http.StatusBadRequest, "The body of the request has several values of "+p.Several+"; send one.", 0)
 		return nil, errSeveral
 	}
 	if q.Prompt = &p.rule; uses {

@@ -367,7 +367,7 @@ func TestTokensSeveralModels(t *testing.T) {
 	for path, want := range map[string]string{"/v1/chat/completions": `{"error":{"code":"invalid_request",`, "/v1/messages": `{"error":{"message":`} {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, chat(path, `{"model":"a","Model":"b","max_tokens":9,"messages":["x"]}`))
-		if w.Code != 400 || !strings.HasPrefix(w.Body.String(), want) || !strings.Contains(w.Body.String(), "several models") {
+		if w.Code != 400 || !strings.HasPrefix(w.Body.String(), want) || !strings.Contains(w.Body.String(), "several values of model;") {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
 		}
 	}
