@@ -42,6 +42,7 @@ const (
 	holdForeign
 	holdOpen
 	holdRepeated
+	holdAsAsked // settled, with what was asked for and no more; this is said by singles only
 
 	holdsForeign = 7
 )
@@ -82,6 +83,10 @@ func (u *unpacker) outcomes(c *check) error {
 		}
 		if state == holdForeign || state == holdsForeign {
 			c.err = c.foreign(i, state == holdsForeign)
+			continue
+		}
+		if state == holdAsAsked {
+			c.hold.outcomes = append(c.hold.outcomes, outcome{state: holdSettled, used: c.hold.used[i]})
 			continue
 		}
 		used, excess, err := u.two()

@@ -121,7 +121,11 @@ func (s *Store) directoryOf(id weir.HoldID) string {
 
 // A record begins with whether the hold has ended, of how many ops it is, and when it
 // expires or is forgotten, and has an outcome for each op.
-const recordHead, outcomeSize = 9, 14
+const (
+	recordHead, outcomeSize = 9, 14
+
+	roomForOutcome = "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" // of one op
+)
 
 var errDirectory = errors.New("redis: what a hold was charged on cannot be read")
 

@@ -71,7 +71,9 @@ func TestDamagedHold(t *testing.T) {
 				if d := testcall.Must(store.Take(t.Context(), nil, op))(t); !d[0].Allowed || d[0].Remaining != 8 {
 					t.Errorf("%s %q %q: %+v", text, key, value, d)
 				}
-				testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, op))(t)
+				if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, op))(t); !d[0].Allowed {
+					t.Errorf("%s %q %q: another one: %+v", text, key, value, d)
+				}
 				if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled {
 					t.Errorf("%s %q %q: %+v", text, key, value, done)
 				}
@@ -254,6 +256,95 @@ func TestForeignHolds(t *testing.T) {
 	}
 }
 
+// A record that is lost, or that somebody else has put there, is written again, beside others of
+// the same call that are intact. It is known for as long as they are.
+func TestLostRecords(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	for _, text := range []string{"token_bucket 1000/1h", "fixed_window 1000/1d", "sliding_window 1000/1d"} {
+		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		limit := weir.MustCompile(text)
+		ids, used := []weir.HoldID{{1}, {2}, {3}, {4}, {5}}, []int64{3, 5, 7, 0, 1_000_000}
+		settle := func() (batch []*check) {
+			t.Helper()
+			for i, id := range ids {
+				settlement := weir.Settlement{ID: id, Used: func(string, int64) int64 { return used[i] }}
+				d := &directory{ops: []weir.Op{{Key: strconv.Itoa(i), Limit: limit, Cost: 5}}}
+				c := store.checkOf(settle, d.ops)
+				store.toSettle(c, &settlement, d)
+				c.settles(0, &settlement, d, 0)
+				batch = append(batch, c)
+			}
+			testcall.OK(t, store.call(newRequest(batch)))
+			return batch
+		}
+		for i, id := range ids {
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, weir.Op{Key: strconv.Itoa(i), Limit: limit, Cost: 5}))(t)
+		}
+		run(t, client, "DEL", store.directoryOf(ids[1]))
+		run(t, client, "DEL", store.directoryOf(ids[3]))
+		run(t, client, "SADD", store.directoryOf(ids[3]), "m")
+		excess := [5]int64{4: settle()[4].hold.outcomes[0].excess} // of what may be owed
+		if excess[4] < 900_000 {
+			t.Errorf("%s: %d are too much", text, excess[4])
+		}
+		for range 2 {
+			for i, c := range settle() {
+				if got, want := c.hold.outcomes, (outcome{holdSettled, used[i], excess[i], true}); c.err != nil || len(got) != 1 || got[0] != want {
+					t.Errorf("%s: hold %d: %+v %v, want %+v", text, i, got, c.err, want)
+				}
+				left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.directoryOf(ids[i])).Build()).AsInt64())(t)
+				if left <= 0 || left > 150_000 {
+					t.Errorf("%s: the record of hold %d is kept for %d ms", text, i, left)
+				}
+			}
+		}
+	}
+}
+
+// What is foreign in the place of a state is an error of its own requests, and of no other in the
+// same call.
+func TestForeignStateAmongHolds(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	for _, text := range []string{"token_bucket 10/1h", "fixed_window 10/1d", "sliding_window 10/1d"} {
+		limit := weir.MustCompile(text)
+		strange, other := weir.Op{Key: "strange", Limit: limit, Cost: 1}, weir.Op{Key: "other", Limit: limit, Cost: 2}
+		run(t, client, "SADD", store.keyOf(&strange), "m")
+		settlement := weir.Settlement{ID: weir.HoldID{1}, Used: func(string, int64) int64 { return 0 }}
+		d := &directory{ops: []weir.Op{strange}}
+		var batch []*check
+		for _, verb := range []verb{settle, take, reserve, settle, reserve, take} {
+			op := strange
+			if len(batch) >= 4 {
+				op = other
+			}
+			c := store.checkOf(verb, []weir.Op{op})
+			switch verb {
+			case settle:
+				store.toSettle(c, &settlement, d)
+				c.settles(0, &settlement, d, 0)
+			case reserve:
+				store.holds(c, weir.NewHoldID()).life = time.Minute
+			}
+			batch = append(batch, c)
+		}
+		r := newRequest(batch)
+		testcall.OK(t, store.call(r))
+		if r.form != singles {
+			t.Errorf("%s: they are not singles", text)
+		}
+		for i, c := range batch {
+			switch {
+			case i < 4 && c.err == nil:
+				t.Errorf("%s, request %d: no error, but %+v %+v", text, i, c.decisions, c.hold.outcomes)
+			case i >= 4 && (c.err != nil || c.decisions[0].Remaining != 10-2*int64(i-3)):
+				t.Errorf("%s, request %d: %+v %v", text, i, c.decisions, c.err)
+			}
+		}
+	}
+}
+
 // A key with as many holds as there may be answers further reservations without reading all
 // of them each time: who holds so many could keep Redis busy with requests that are denied.
 func TestFullOfHolds(t *testing.T) {
@@ -295,4 +386,7 @@ func TestFullOfHolds(t *testing.T) {
 	clock.Set(now.Add(3 * time.Second))
 	reserve(5003, time.Hour, 0)
 	reserve(5004, time.Minute, time.Second)
+	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id(1000), Used: func(string, int64) int64 { return 1 }}))(t)
+	reserve(5005, time.Second/2, 0)
+	reserve(5006, time.Minute, time.Second/2)
 }

@@ -2,6 +2,8 @@ package redis
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 )
@@ -64,12 +66,14 @@ func (r *request) sortSingles() bool {
 	return true
 }
 
-// addRecords adds those of holds.
+// addRecords adds those of holds, one for each request, in their order: so none has to say where
+// its record is.
 func (r *request) addRecords() {
-	known := make(map[string]int, len(r.batch))
-	for _, c := range r.batch {
-		if c.verb != take {
-			c.hold.at = position(known, &r.keys, c.hold.record)
+	for i := range r.chains {
+		for c := r.chains[i].first; c != nil; c = c.next {
+			if c.verb != take {
+				r.keys = append(r.keys, c.hold.record)
+			}
 		}
 	}
 }
@@ -135,10 +139,12 @@ func (r *request) encodeSingles(now int64) string {
 	holds := r.needs&needHolds != 0
 	b := make(packer, 3, 96+12*len(r.chains))
 	length := b.clock(r, now)
+	var agreed terms
 	if holds {
-		b = slices.Grow(b, 256*len(r.batch))
+		b = slices.Grow(b, 192*len(r.batch))
 		b.number(int64(len(r.chains)))
-		length++
+		b.number(truth(r.keepsRecords()))
+		length += 2
 	}
 	for rest := r.chains; len(rest) > 0; {
 		g, n := rest[0].group(), 1
@@ -153,7 +159,7 @@ func (r *request) encodeSingles(now int64) string {
 		b.number(int64(n))
 		for i := range rest[:n] {
 			if holds {
-				length += b.held(&rest[i])
+				length += b.held(&rest[i], &agreed)
 			} else {
 				length += b.chain(&rest[i])
 			}
@@ -185,19 +191,53 @@ func (p *packer) chain(ch *chain) (length int) {
 	return 1 + 3*ch.count
 }
 
+// terms are what most requests of a call have in common. They are sent when they change.
+type terms struct {
+	delay, leave int64
+	life         time.Duration // of a hold; 0 before the first
+}
+
+// changeTerms is sent instead of a verb.
+const changeTerms = 0
+
+// keepsRecords reports whether reservations write records; see holdCall.
+func (r *request) keepsRecords() bool {
+	return slices.ContainsFunc(r.batch, func(c *check) bool { return c.hold.stored })
+}
+
 // held packs one of which some requests may be about holds.
-func (p *packer) held(ch *chain) (length int) {
+func (p *packer) held(ch *chain, agreed *terms) (length int) {
 	p.number(int64(ch.count))
 	length = 1
 	for c := ch.first; c != nil; c = c.next {
+		op := &c.ops[0]
+		if c.verb != settle {
+			t := terms{longestDelay(op), op.Leave, c.hold.life}
+			if c.verb == take {
+				t.life = agreed.life
+			}
+			if t != *agreed {
+				*agreed = t
+				p.number(changeTerms)
+				p.number(t.delay)
+				p.number(t.leave)
+				p.number(t.life.Microseconds())
+				length += 4
+			}
+		}
 		p.number(int64(c.verb))
-		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
-		length += 4
-		p.number(c.last(0))
-		p.number(c.ops[0].Leave)
-		if c.verb != take {
-			p.hold(c)
-			length += holdExtras
+		p.number(min(op.Cost, weir.MaxUnits+1))
+		length += 2
+		switch c.verb {
+		case reserve:
+			p.text(c.hold.id)
+			p.text(strings.TrimPrefix(c.hold.content, roomForOutcome))
+			length += 2
+		case settle:
+			p.text(c.hold.id)
+			p.number(int64(c.hold.expires))
+			p.number(c.hold.used[0])
+			length += 3
 		}
 	}
 	return length

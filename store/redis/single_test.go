@@ -181,11 +181,18 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 			var want []any
 			known := len(ids)
 			for n := range 1 + random.IntN(30) {
-				op := weir.Op{Key: fmt.Sprint(text, random.IntN(3)), Limit: limit, Cost: 1 + random.Int64N(9)}
+				// Some keys have many holds, and others one at most.
+				op := weir.Op{Key: fmt.Sprint(text, random.IntN([]int{3, 60}[step%2])), Limit: limit, Cost: 1 + random.Int64N(9), Leave: random.Int64N(3) / 2}
+				if random.IntN(5) == 0 {
+					op.MaxDelay = time.Duration(random.Int64N(60)) * time.Second
+				}
 				verb := []verb{take, reserve, reserve, settle, settle}[random.IntN(5)]
 				switch {
 				case verb == settle && known > 0:
 					settlement := weir.Settlement{ID: ids[random.IntN(known)]}
+					if random.IntN(2) == 0 { // one of the last, which is probably open
+						settlement.ID = ids[max(0, known-1-random.IntN(20))]
+					}
 					used := random.Int64N(12)
 					settlement.Used = func(string, int64) int64 { return used }
 					d := open[settlement.ID]

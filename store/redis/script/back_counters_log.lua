@@ -1102,25 +1102,27 @@ forget = function()
   if LOG and LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, added = '', stored = 0, expires = 0, hashed = LOG[k].hashed } end
 end
 
-ALGORITHM[2].refund = function(receipt, cost)
-  if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], cost) end
+ALGORITHM[2].refund = function(receipt, units)
+  if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], units) end
   if A[k] == 0 then FRESH[k] = 0 end
 end
 
-ALGORITHM[3].refund = function(receipt, cost)
-  if receipt == LATEST then receipt = FRESH[k] end
-  local start, taken = windowStart(c.period, FRESH[k]), windowStart(c.period, receipt)
-  if taken == start then
-    A[k] = A[k] - min(A[k], cost)
-  elseif taken == start - c.period then
-    B[k] = B[k] - min(B[k], cost)
-  end
-  if A[k] > 0 then
-    FRESH[k] = start + c.period + faded(c.period, A[k], 0)
-  elseif B[k] > 0 then
-    FRESH[k], A[k], B[k] = start + faded(c.period, B[k], 0), B[k], c.n
-  else
-    FRESH[k] = 0
+ALGORITHM[3].refund = function(receipt, units)
+  do -- backSlidingWindow
+    if receipt == LATEST then receipt = FRESH[k] end
+    local start, taken = windowStart(c.period, FRESH[k]), windowStart(c.period, receipt)
+    if taken == start then
+      A[k] = A[k] - min(A[k], units)
+    elseif taken == start - c.period then
+      B[k] = B[k] - min(B[k], units)
+    end
+    if A[k] > 0 then
+      FRESH[k] = start + c.period + faded(c.period, A[k], 0)
+    elseif B[k] > 0 then
+      FRESH[k], A[k], B[k] = start + faded(c.period, B[k], 0), B[k], c.n
+    else
+      FRESH[k] = 0
+    end
   end
 end
 

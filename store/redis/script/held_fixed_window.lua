@@ -90,20 +90,12 @@ local expires -- when Redis forgets it
 local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
--- What the parts about holds ask of an algorithm, of which there is one.
-local c_algorithm = {}
-local ALGORITHM = { [2] = c_algorithm, [3] = c_algorithm }
-
 local c_release = false -- such limits are not for singles
 
-local function forget() oldFresh, oldA, oldB = 0, 0, 0 end
+-- The terms of requests, and what they make of a reservation.
+local usualDelay, usualLeave, usualDue, usualHead, usualTTL = 0, 0, 0, '', ''
 
 -- fresh: the end of the window. a: units in it.
-
-ALGORITHM[2].refund = function(receipt, cost)
-  if receipt == oldFresh or receipt == LATEST then oldA = oldA - min(oldA, cost) end
-  if oldA == 0 then oldFresh = 0 end
-end
 
 -- The open holds of a key are a text: a head and, in no order, an entry for each, with its id
 -- and what was charged, as weir.Held has it. It is behind the state or, if that has a tail or
@@ -166,24 +158,35 @@ local function remember(key, record, known, outcomes)
   if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
 end
 
+-- The list of a key whose state is at hand. Most have no hold or one, so the text is cut only if
+-- there are more: each text that Lua makes costs time.
+
+local FULL_HEAD = 38 -- bytes of the state and the head of its list
+
+local origin -- where in the text of the list its entries begin; 0 if it was cut, or is new
+local id -- of the entry that was read
+local entry -- a new one
+local endOfEntry -- what all entries of a limit end with
+
 -- ARGV[1] is what to do, packed by Go (see single.go):
 --
---   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
---   states it is; then for each of these how many requests there are, and for each request
+--   now, how many of KEYS are states, and whether reservations write records; then for each
+--   limit ten numbers, and of how many states it is; then for each of these how many requests
+--   there are, and for each request
 --
---   1, cost, longest delay, leave                                      to take
---   6, cost, longest delay, leave, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, leave, id, which of KEYS is its record, is there one, when it was known to expire
+--   1, cost                                                     to take
+--   6, cost, id, what to put into its record                    to reserve
+--   7, cost, id, when it was known to expire, what was used     to settle
 --
--- leave is what is left for others. now and the answer are as in main.
+-- Before a request whose terms are not those of the one before it are 0, longest delay, what is
+-- left for others, and the life of holds. The other KEYS are the records, one for each request
+-- about a hold, in their order. now and the answer are as in main.
 
-local RESERVE, SETTLE = 6, 7
-local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
+local TERMS, RESERVE, SETTLE = 0, 6, 7
+local UNKNOWN, SETTLED, EXPIRED, REPEATED, AS_ASKED = 0, 1, 2, 5, 6
+local OUTCOME = '>I2I7I7' -- of a record of one op: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
+local EXCESS = '>I2I7I7I7' -- and how much of that was too much
 
--- Most holds have the same life.
-local usualLife, usualHead, usualTTL
-
-base = HEAD
 local i = 2
 input = { cmsgpack.unpack(ARGV[1]) }
 if not input[2] then input = input[1] end -- an array, because they are many
@@ -198,81 +201,124 @@ else
 end
 if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
-local first, last = 1, input[i]
+local first, last, keepsRecords = 1, input[i], input[i + 1] == 1
+local record = last -- of KEYS, that of the request before
 local values = call('MGET', spread(KEYS, 1, last))
-i = i + 1
+local intact = {} -- how long records can be
+i = i + 2
 while first <= last do
   c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
   c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]
+  endOfEntry = nil
   local following = first + input[i + 10]
   i = i + 11
   for key = first, following - 1 do
     local head = values[key]
-    foreign = false
-    changed = false
-    if not head then -- it may be something foreign
-      head = pcall('GETRANGE', KEYS[key], '0', '27')
-      foreign = type(head) == 'table'
-    end
-    if not foreign and #head >= HEAD then
-      oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
+    from = EXACT
+    to = 0
+    stored = 0
+    if head then stored = #head end
+    if stored >= FULL_HEAD then
+      changed = false
+      oldFresh, oldA, oldB, expires, listed, firstDue = unpack('>I7I7I7I7I3I7', head)
       foreign = oldFresh >= EXACT
-    else
-      oldFresh = 0
-      oldA = 0
-      oldB = 0
-      expires = 0
-    end
-    text = not foreign and head
-    -- A text that is damaged counts as none.
-    list, listed, isFirst, firstDue, stored, from, to, needed = '', 0, 1, EXACT, 0, EXACT, 0, 0
-    if text and #text >= base + LIST_HEAD then
-      local exact, count, first = unpack(LIST, text, base + 1)
-      if exact <= 1 and count <= MAX_HOLDS and #text >= base + LIST_HEAD + count * ENTRY then
-        listed, isFirst, firstDue, stored = count, exact, first, #text - base
-        if count > 0 then list = cut(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
+      isFirst = 0
+      if listed >= 65536 then
+        listed = listed - 65536
+        isFirst = 1
       end
+      -- A text that is damaged counts as none.
+      if listed > 0 and (listed > MAX_HOLDS or listed * ENTRY + FULL_HEAD > stored) then listed = 0 end
+      list = head
+      origin = FULL_HEAD
+    else
+      foreign = false
+      changed = false
+      if not head then -- it may be something foreign
+        head = pcall('GETRANGE', KEYS[key], '0', '27')
+        foreign = type(head) == 'table'
+      end
+      if not foreign and #head >= HEAD then
+        oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
+        foreign = oldFresh >= EXACT
+      else
+        oldFresh = 0
+        oldA = 0
+        oldB = 0
+        expires = 0
+      end
+      listed = 0
     end
     local count, before = input[i], expires
     i = i + 1
-    for _ = 1, count do
-      local verb, record, life, more = input[i]
-      cost, maxDelay, leave = input[i + 1], input[i + 2], input[i + 3]
-      i = i + 4
-      if verb >= RESERVE then
-        wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
+    repeat
+      local verb = input[i]
+      if verb == TERMS then
+        usualDelay = input[i + 1]
+        usualLeave = input[i + 2]
+        usualDue = now + input[i + 3]
+        usualHead = pack(EXCESS, 1, usualDue, 0, 0)
+        usualTTL = ttl(usualDue + MEMORY + SECOND)
         i = i + 4
+        verb = input[i]
       end
+      cost = input[i + 1]
       if foreign then
         -- The answer about a key that holds something else.
         length = length + 1
         out[length] = 3
+        i = i + 2
+        if verb >= RESERVE then
+          record = record + 1
+          i = i + 2
+        end
+        if verb == SETTLE then i = i + 1 end
       elseif verb == SETTLE then
-        local how, used, over, expires, ended, known = UNKNOWN, 0, 0, more
-        local written -- the record
-        place = listed > 0 and find(list, wanted, 1, true) or nil
-        while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
-        if place then
-          place = place - 1
-          due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+        wanted = input[i + 2]
+        local ends = input[i + 3]
+        local used = input[i + 4]
+        i = i + 5
+        record = record + 1
+        local ended, written, known -- of the record
+        place = nil
+        if listed == 1 then
+          id, due, heldCost, receipt = unpack('>c16I7I7I7', list, origin + 1)
+          if id == wanted then place = 0 end
+        elseif listed > 1 then
+          if origin > 0 then
+            list = cut(list, origin + 1, origin + listed * ENTRY)
+            origin = 0
+          end
+          place = listed > 0 and find(list, wanted, 1, true) or nil
+          while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
+          if place then
+            place = place - 1
+            due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+          end
         end
         local isHeld = place
         if isHeld then -- it has not ended, so its record says no more
-          expires = due
-          do -- removeHold
-            -- The last entry comes in the place of the one that was found.
-            local last = #list - ENTRY
-            if due <= firstDue then isFirst = 0 end
-            if last == 0 then
-              list = ''
-            elseif place < last then
-              list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
-            else
-              list = cut(list, 1, last)
+          ends = due
+          cost = heldCost
+          if listed == 1 then
+            listed = 0
+            from = 0
+          else
+            do -- removeHold
+              -- The last entry comes in the place of the one that was found.
+              local last = #list - ENTRY
+              if due <= firstDue then isFirst = 0 end
+              if last == 0 then
+                list = ''
+              elseif place < last then
+                list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
+              else
+                list = cut(list, 1, last)
+              end
+              listed = listed - 1
+              if place < from then from = place end
+              if place + ENTRY > to then to = place + ENTRY end
             end
-            listed = listed - 1
-            if place < from then from = place end
-            if place + ENTRY > to then to = place + ENTRY end
           end
         else
           written = pcall('GET', KEYS[record])
@@ -280,30 +326,37 @@ while first <= last do
           ended, known = isEnded(written, 1)
           if not ended and written and #written >= 9 then
             local _, _, time = unpack(OUTCOMES, written)
-            expires = time
-          elseif expires == 0 then
-            expires = now + MEMORY
+            ends = time
+          elseif ends == 0 then
+            ends = now + MEMORY
           end
         end
-        if ended then
-          if known > now then
+        length = length + 1
+        if ended or ends <= now then
+          local how, over = UNKNOWN, 0
+          used = 0
+          if not ended then
+            if ends + MEMORY > now then how = EXPIRED end
+          elseif known > now then
             how = REPEATED
             used, over = unpack('>I7I7', written, 10)
           end
-        elseif expires <= now then
-          if expires + MEMORY > now then how = EXPIRED end
+          out[length], out[length + 1], out[length + 2] = how, used, over
+          length = length + 2
         else
+          excess = 0
           -- Without an entry the client was reset meanwhile, and there is nothing to give back.
-          local reserved = isHeld and heldCost or cost
-          how, used = SETTLED, maxDelay
-          if used < reserved then
+          if used < cost then
             if isHeld and oldFresh > 0 then
-              units, changed = reserved - used, true
-              c_algorithm.refund(receipt, units)
-              if oldFresh <= 0 then forget() end
+              units = cost - used
+              if receipt == oldFresh or receipt == LATEST then oldA = oldA - min(oldA, units) end
+              if oldA == 0 then oldFresh = 0 end
+              if oldFresh <= 0 then oldFresh, oldA, oldB = 0, 0, 0 end
             end
-          elseif used > reserved then
-            cost, maxDelay = used - reserved, ALWAYS
+          elseif used > cost then
+            cost = used - cost
+            maxDelay = ALWAYS
+            leave = 0
             -- The answer, and what the state would be.
             -- The decision, as in decide.go of the Go package, on the standing before any charge. One
             -- assignment follows the other: Lua makes several at once by way of others.
@@ -394,16 +447,32 @@ while first <= last do
               oldB = nextB
               changed = true
             end
-            over = excess
           end
           known = now + MEMORY
-          if expires > known then known = expires end
-          local outcome = pack('>BBI7I7I7', 1, 1, known, used, over)
-          remember(KEYS[record], isHeld and life == 1 or written, known, outcome)
+          if ends > known then known = ends end
+          if excess == 0 and isHeld and keepsRecords then
+            -- There are zeros where the excess would be.
+            written = pcall('SETRANGE', KEYS[record], '0', pack(OUTCOME, 257, known, used))
+            if not intact[written] then
+              if type(written) == 'number' and written > 23 then
+                intact[written] = true
+              else -- it is lost, or something foreign
+                remember(KEYS[record], nil, known, pack(EXCESS, 257, known, used, 0))
+              end
+            end
+          else
+            remember(KEYS[record], isHeld and keepsRecords or written, known, pack(EXCESS, 257, known, used, excess))
+          end
+          if excess == 0 then
+            out[length] = AS_ASKED
+          else
+            out[length], out[length + 1], out[length + 2] = SETTLED, used, excess
+            length = length + 2
+          end
         end
-        out[length + 1], out[length + 2], out[length + 3] = how, used, over
-        length = length + 3
       else
+        maxDelay = usualDelay
+        leave = usualLeave
         -- The answer, and what the state would be.
         -- The decision, as in decide.go of the Go package, on the standing before any charge. One
         -- assignment follows the other: Lua makes several at once by way of others.
@@ -487,52 +556,90 @@ while first <= last do
         end
         reset = (charged and nextFresh or oldFresh) - now
         if reset < 0 then reset = 0 end
-        if verb == RESERVE and allowed then
-          place = listed > 0 and find(list, wanted, 1, true) or nil
-          while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
-          if place then
-            place = place - 1
-            due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+        if verb ~= RESERVE then
+          i = i + 2
+          if charged then
+            -- The decision takes effect.
+            oldFresh = nextFresh
+            oldA = nextA
+            oldB = nextB
+            changed = true
           end
-          local bar = place and now or listed >= 64 and fullUntil()
-          due = now + life
-          -- What has a record was here before, and may have ended.
-          if not bar and #more == 0 then
-            if pcall('GET', KEYS[record]) then bar = now end
-          elseif not bar then
-            if life ~= usualLife then
-              usualLife, usualHead, usualTTL = life, pack(OUTCOMES, 0, 1, due), ttl(due + MEMORY + SECOND)
+        else
+          wanted = input[i + 2]
+          local content = input[i + 3]
+          i = i + 4
+          record = record + 1
+          if allowed then
+            place = nil
+            if listed == 1 then
+              id, due, heldCost, receipt = unpack('>c16I7I7I7', list, origin + 1)
+              if id == wanted then place = 0 end
+            elseif listed > 1 then
+              if origin > 0 then
+                list = cut(list, origin + 1, origin + listed * ENTRY)
+                origin = 0
+              end
+              place = listed > 0 and find(list, wanted, 1, true) or nil
+              while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
+              if place then
+                place = place - 1
+                due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+              end
             end
-            if not call('SET', KEYS[record], usualHead .. more, 'PX', usualTTL, 'NX') then bar = now end
-          end
-          if bar then allowed, charged, remaining, retry, reset, delay = false, false, free, bar - now, max(0, oldFresh - now), 0 end
-        end
-        if charged then
-          -- The decision takes effect.
-          oldFresh = nextFresh
-          oldA = nextA
-          oldB = nextB
-          changed = true
-        end
-        if verb == RESERVE and allowed then
-          do -- addHold
-            -- It is of what k was just charged.
-            level, since, receipt = 0, 0, oldFresh
-            if c_rate > 0 then
-              level = oldA
-              local rest = level % c_rate
-              since = receipt - (level - rest) / c_rate
-              if rest > 0 then since = since - 1 end
+            local bar = place and now
+            if listed >= 64 and not bar then
+              if origin > 0 then
+                list = cut(list, origin + 1, origin + listed * ENTRY)
+                origin = 0
+              end
+              bar = fullUntil()
             end
-            local entry = pack(NEW_ENTRY, wanted, due, cost, receipt, level, since, c_n, c_shape and 1 or 0)
-            if #list < from then from = #list end
-            if listed == 0 then list, firstDue = entry, EXACT else list = list .. entry end
-            listed, to = listed + 1, #list
-            -- A hold is needed until it expires or, if what has expired is to be given back, as long as
-            -- there may be something to give back.
-            if due <= firstDue then isFirst, firstDue = 1, due end
-            if due > needed then needed = due end
-            if c_release and receipt > needed then needed = receipt end
+            -- What has a record was here before, and may have ended.
+            if bar then
+            elseif keepsRecords then
+              if not call('SET', KEYS[record], usualHead .. content, 'PX', usualTTL, 'NX') then bar = now end
+            elseif pcall('GET', KEYS[record]) then
+              bar = now
+            end
+            if bar then
+              allowed, remaining, retry, reset, delay = false, free, bar - now, max(0, oldFresh - now), 0
+            else
+              -- The decision takes effect.
+              oldFresh = nextFresh
+              oldA = nextA
+              oldB = nextB
+              changed = true
+              -- The only hold of a key is written with the state, if no other request follows.
+              if listed == 0 then
+                isFirst = 1
+                firstDue = usualDue
+                list = nil
+              else
+                if usualDue <= firstDue then isFirst, firstDue = 1, usualDue end
+                if origin > 0 then
+                  list = cut(list, origin + 1, origin + listed * ENTRY)
+                  origin = 0
+                end
+              end
+              place = listed * ENTRY
+              if place < from then from = place end
+              listed = listed + 1
+              if list or count > 1 then
+                if not endOfEntry then endOfEntry = pack('>I7I7I7B', 0, 0, c_n, c_shape and 1 or 0) end
+                entry = pack('>c16I7I7I7c22', wanted, usualDue, cost, oldFresh, endOfEntry)
+                list = (list or '') .. entry
+                origin = 0
+                to = place + ENTRY
+              end
+              if usualDue > expires then expires = expiry(usualDue) end
+            end
+          elseif charged then
+            -- The decision takes effect.
+            oldFresh = nextFresh
+            oldA = nextA
+            oldB = nextB
+            changed = true
           end
         end
         -- Two to four numbers: the first tells what the others are, but of a debt.
@@ -557,25 +664,42 @@ while first <= last do
           end
         end
       end
-    end
+      count = count - 1
+    until count == 0
     if from < EXACT then -- some holds have changed
-      if needed > expires then expires = expiry(needed) end
-      if oldFresh > expires then expires = expiry(oldFresh) end
-      if oldFresh == 0 and listed == 0 then
-        call('UNLINK', KEYS[key])
-      else
-        if to > #list then to = #list end
-        local all = stored > 4 * (LIST_HEAD + #list) and stored > 1024
-        local near = all or from <= 4 * ENTRY
-        local part = list
-        if not near then part = '' elseif to < #list and not all then part = cut(list, 1, to) end
-        head = pack('>I7I7I7I7BI2I7c0', oldFresh, oldA, oldB, expires, isFirst, listed, firstDue, part)
-        if before == 0 then
-          call('PSETEX', KEYS[key], ttl(expires), head)
+      do -- writeHeld
+        if oldFresh > expires then expires = expiry(oldFresh) end
+        local size = listed * ENTRY
+        if size == 0 and oldFresh == 0 then
+          call('UNLINK', KEYS[key])
         else
-          if all then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
-          if not near and to > from then call('SETRANGE', KEYS[key], format('%d', HEAD + LIST_HEAD + from), cut(list, from + 1, to)) end
-          if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+          local shrinks = stored > 1024 and stored > 4 * (FULL_HEAD + size)
+          local apart -- what has changed far from the state
+          if size == 0 then -- it does not matter when the first one expires
+            head = pack('>I7I7I7I7I3', oldFresh, oldA, oldB, expires, 0)
+          elseif not list then
+            if not endOfEntry then endOfEntry = pack('>I7I7I7B', 0, 0, c_n, c_shape and 1 or 0) end
+            head = pack('>I7I7I7I7I3I7c16I7I7I7c22', oldFresh, oldA, oldB, expires, 65537, usualDue, wanted, usualDue, cost, oldFresh, endOfEntry)
+          else
+            local near = list
+            if size > 4 * ENTRY and not shrinks then
+              if to > size then to = size end
+              if from <= 4 * ENTRY then
+                near = cut(list, 1, to)
+              else
+                near = ''
+                apart = to > from and cut(list, from + 1, to)
+              end
+            end
+            head = pack('>I7I7I7I7I3I7c0', oldFresh, oldA, oldB, expires, isFirst * 65536 + listed, firstDue, near)
+          end
+          if before == 0 then
+            call('PSETEX', KEYS[key], ttl(expires), head)
+          else
+            if shrinks then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
+            if apart then call('SETRANGE', KEYS[key], format('%d', FULL_HEAD + from), apart) end
+            if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+          end
         end
       end
     elseif changed then

@@ -1257,25 +1257,27 @@ forget = function()
   if LOG and LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, added = '', stored = 0, expires = 0, hashed = LOG[k].hashed } end
 end
 
-ALGORITHM[2].refund = function(receipt, cost)
-  if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], cost) end
+ALGORITHM[2].refund = function(receipt, units)
+  if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], units) end
   if A[k] == 0 then FRESH[k] = 0 end
 end
 
-ALGORITHM[3].refund = function(receipt, cost)
-  if receipt == LATEST then receipt = FRESH[k] end
-  local start, taken = windowStart(c.period, FRESH[k]), windowStart(c.period, receipt)
-  if taken == start then
-    A[k] = A[k] - min(A[k], cost)
-  elseif taken == start - c.period then
-    B[k] = B[k] - min(B[k], cost)
-  end
-  if A[k] > 0 then
-    FRESH[k] = start + c.period + faded(c.period, A[k], 0)
-  elseif B[k] > 0 then
-    FRESH[k], A[k], B[k] = start + faded(c.period, B[k], 0), B[k], c.n
-  else
-    FRESH[k] = 0
+ALGORITHM[3].refund = function(receipt, units)
+  do -- backSlidingWindow
+    if receipt == LATEST then receipt = FRESH[k] end
+    local start, taken = windowStart(c.period, FRESH[k]), windowStart(c.period, receipt)
+    if taken == start then
+      A[k] = A[k] - min(A[k], units)
+    elseif taken == start - c.period then
+      B[k] = B[k] - min(B[k], units)
+    end
+    if A[k] > 0 then
+      FRESH[k] = start + c.period + faded(c.period, A[k], 0)
+    elseif B[k] > 0 then
+      FRESH[k], A[k], B[k] = start + faded(c.period, B[k], 0), B[k], c.n
+    else
+      FRESH[k] = 0
+    end
   end
 end
 
@@ -1661,9 +1663,11 @@ local function letGoBucket()
       end
       rate, full = n, level
     end
-    local last = FRESH[k] - (rest - rest % rate) / rate
-    if rest % rate > 0 then last = last - 1 end
-    local back, rest = units * c.p, level
+    local part = rest % rate
+    local last = FRESH[k] - (rest - part) / rate
+    if part > 0 then last = last - 1 end
+    local back = units * c.p
+    rest = level
     if last > since then rest = level - drained(last - since) end
     if back > full then back = full end
     if back > rest then back = rest end
@@ -1675,11 +1679,17 @@ local function letGoBucket()
         moveUp(back)
         closeLevels()
       end
-      rate, full = c.rate, full - back
-      rest = full % rate
-      FRESH[k], A[k], B[k] = 0, full, c.n
-      if full > 0 then FRESH[k] = last + (full - rest) / rate end
-      if rest > 0 then FRESH[k] = FRESH[k] + 1 end
+      full = full - back
+      A[k] = full
+      B[k] = c.n
+      if full > 0 then
+        rest = full % c.rate
+        last = last + (full - rest) / c.rate
+        if rest > 0 then last = last + 1 end
+        FRESH[k] = last
+      else
+        FRESH[k] = 0
+      end
     end
   end
 end

@@ -45,9 +45,11 @@ if B[k] > 0 and (not c.shape or receipt == FRESH[k]) then
     --> recount
     rate, full = n, level
   end
-  local last = FRESH[k] - (rest - rest % rate) / rate
-  if rest % rate > 0 then last = last - 1 end
-  local back, rest = units * c.p, level
+  local part = rest % rate
+  local last = FRESH[k] - (rest - part) / rate
+  if part > 0 then last = last - 1 end
+  local back = units * c.p
+  rest = level
   if last > since then rest = level - drained(last - since) end
   if back > full then back = full end
   if back > rest then back = rest end
@@ -59,10 +61,16 @@ if B[k] > 0 and (not c.shape or receipt == FRESH[k]) then
       moveUp(back)
       closeLevels()
     end
-    rate, full = c.rate, full - back
-    rest = full % rate
-    FRESH[k], A[k], B[k] = 0, full, c.n
-    if full > 0 then FRESH[k] = last + (full - rest) / rate end
-    if rest > 0 then FRESH[k] = FRESH[k] + 1 end
+    full = full - back
+    A[k] = full
+    B[k] = c.n
+    if full > 0 then
+      rest = full % c.rate
+      last = last + (full - rest) / c.rate
+      if rest > 0 then last = last + 1 end
+      FRESH[k] = last
+    else
+      FRESH[k] = 0
+    end
   end
 end

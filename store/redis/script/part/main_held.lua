@@ -1,144 +1,179 @@
 -- ARGV[1] is what to do, packed by Go (see single.go):
 --
---   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
---   states it is; then for each of these how many requests there are, and for each request
+--   now, how many of KEYS are states, and whether reservations write records; then for each
+--   limit ten numbers, and of how many states it is; then for each of these how many requests
+--   there are, and for each request
 --
---   1, cost, longest delay, leave                                      to take
---   6, cost, longest delay, leave, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, leave, id, which of KEYS is its record, is there one, when it was known to expire
+--   1, cost                                                     to take
+--   6, cost, id, what to put into its record                    to reserve
+--   7, cost, id, when it was known to expire, what was used     to settle
 --
--- leave is what is left for others. now and the answer are as in main.
+-- Before a request whose terms are not those of the one before it are 0, longest delay, what is
+-- left for others, and the life of holds. The other KEYS are the records, one for each request
+-- about a hold, in their order. now and the answer are as in main.
 
-local RESERVE, SETTLE = 6, 7
-local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
+local TERMS, RESERVE, SETTLE = 0, 6, 7
+local UNKNOWN, SETTLED, EXPIRED, REPEATED, AS_ASKED = 0, 1, 2, 5, 6
+local OUTCOME = '>I2I7I7' -- of a record of one op: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
+local EXCESS = '>I2I7I7I7' -- and how much of that was too much
 
--- Most holds have the same life.
-local usualLife, usualHead, usualTTL
-
-base = HEAD
 local i = 2
 --> begin
-local first, last = 1, input[i]
+local first, last, keepsRecords = 1, input[i], input[i + 1] == 1
+local record = last -- of KEYS, that of the request before
 local values = call('MGET', spread(KEYS, 1, last))
-i = i + 1
+local intact = {} -- how long records can be
+i = i + 2
 while first <= last do
   --> readLimit
+  endOfEntry = nil
   local following = first + input[i + 10]
   i = i + 11
   for key = first, following - 1 do
     local head = values[key]
-    --> readState
-    text = not foreign and head
-    --> openList
+    --> readHeld
     local count, before = input[i], expires
     i = i + 1
-    for _ = 1, count do
-      local verb, record, life, more = input[i]
-      cost, maxDelay, leave = input[i + 1], input[i + 2], input[i + 3]
-      i = i + 4
-      if verb >= RESERVE then
-        wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
+    repeat
+      local verb = input[i]
+      if verb == TERMS then
+        usualDelay = input[i + 1]
+        usualLeave = input[i + 2]
+        usualDue = now + input[i + 3]
+        usualHead = pack(EXCESS, 1, usualDue, 0, 0)
+        usualTTL = ttl(usualDue + MEMORY + SECOND)
         i = i + 4
+        verb = input[i]
       end
+      cost = input[i + 1]
       if foreign then
         --> refuseForeign
+        i = i + 2
+        if verb >= RESERVE then
+          record = record + 1
+          i = i + 2
+        end
+        if verb == SETTLE then i = i + 1 end
       elseif verb == SETTLE then
-        local how, used, over, expires, ended, known = UNKNOWN, 0, 0, more
-        local written -- the record
-        --> findHold
+        wanted = input[i + 2]
+        local ends = input[i + 3]
+        local used = input[i + 4]
+        i = i + 5
+        record = record + 1
+        local ended, written, known -- of the record
+        --> findHeld
         local isHeld = place
         if isHeld then -- it has not ended, so its record says no more
-          expires = due
-          --> removeHold
+          ends = due
+          cost = heldCost
+          --> removeHeld
         else
           written = pcall('GET', KEYS[record])
           if type(written) == 'table' then written = false end
           ended, known = isEnded(written, 1)
           if not ended and written and #written >= 9 then
             local _, _, time = unpack(OUTCOMES, written)
-            expires = time
-          elseif expires == 0 then
-            expires = now + MEMORY
+            ends = time
+          elseif ends == 0 then
+            ends = now + MEMORY
           end
         end
-        if ended then
-          if known > now then
+        length = length + 1
+        if ended or ends <= now then
+          local how, over = UNKNOWN, 0
+          used = 0
+          if not ended then
+            if ends + MEMORY > now then how = EXPIRED end
+          elseif known > now then
             how = REPEATED
             used, over = unpack('>I7I7', written, 10)
           end
-        elseif expires <= now then
-          if expires + MEMORY > now then how = EXPIRED end
+          out[length], out[length + 1], out[length + 2] = how, used, over
+          length = length + 2
         else
+          excess = 0
           -- Without an entry the client was reset meanwhile, and there is nothing to give back.
-          local reserved = isHeld and heldCost or cost
-          how, used = SETTLED, maxDelay
-          if used < reserved then
+          if used < cost then
             if isHeld and oldFresh > 0 then
-              units, changed = reserved - used, true
+              units = cost - used
               --> letGo
-              if oldFresh <= 0 then forget() end
+              if oldFresh <= 0 then oldFresh, oldA, oldB = 0, 0, 0 end
             end
-          elseif used > reserved then
-            cost, maxDelay = used - reserved, ALWAYS
+          elseif used > cost then
+            cost = used - cost
+            maxDelay = ALWAYS
+            leave = 0
             --> decide
             if charged then
               --> commit
             end
-            over = excess
           end
           known = now + MEMORY
-          if expires > known then known = expires end
-          local outcome = pack('>BBI7I7I7', 1, 1, known, used, over)
-          remember(KEYS[record], isHeld and life == 1 or written, known, outcome)
-        end
-        out[length + 1], out[length + 2], out[length + 3] = how, used, over
-        length = length + 3
-      else
-        --> decide
-        if verb == RESERVE and allowed then
-          --> findHold
-          local bar = place and now or listed >= 64 and fullUntil()
-          due = now + life
-          -- What has a record was here before, and may have ended.
-          if not bar and #more == 0 then
-            if pcall('GET', KEYS[record]) then bar = now end
-          elseif not bar then
-            if life ~= usualLife then
-              usualLife, usualHead, usualTTL = life, pack(OUTCOMES, 0, 1, due), ttl(due + MEMORY + SECOND)
+          if ends > known then known = ends end
+          if excess == 0 and isHeld and keepsRecords then
+            -- There are zeros where the excess would be.
+            written = pcall('SETRANGE', KEYS[record], '0', pack(OUTCOME, 257, known, used))
+            if not intact[written] then
+              if type(written) == 'number' and written > 23 then
+                intact[written] = true
+              else -- it is lost, or something foreign
+                remember(KEYS[record], nil, known, pack(EXCESS, 257, known, used, 0))
+              end
             end
-            if not call('SET', KEYS[record], usualHead .. more, 'PX', usualTTL, 'NX') then bar = now end
+          else
+            remember(KEYS[record], isHeld and keepsRecords or written, known, pack(EXCESS, 257, known, used, excess))
           end
-          if bar then allowed, charged, remaining, retry, reset, delay = false, false, free, bar - now, max(0, oldFresh - now), 0 end
+          if excess == 0 then
+            out[length] = AS_ASKED
+          else
+            out[length], out[length + 1], out[length + 2] = SETTLED, used, excess
+            length = length + 2
+          end
         end
-        if charged then
-          --> commit
-        end
-        if verb == RESERVE and allowed then
-          --> addHold
+      else
+        maxDelay = usualDelay
+        leave = usualLeave
+        --> decide
+        if verb ~= RESERVE then
+          i = i + 2
+          if charged then
+            --> commit
+          end
+        else
+          wanted = input[i + 2]
+          local content = input[i + 3]
+          i = i + 4
+          record = record + 1
+          if allowed then
+            --> findHeld
+            local bar = place and now
+            if listed >= 64 and not bar then
+              --> cutList
+              bar = fullUntil()
+            end
+            -- What has a record was here before, and may have ended.
+            if bar then
+            elseif keepsRecords then
+              if not call('SET', KEYS[record], usualHead .. content, 'PX', usualTTL, 'NX') then bar = now end
+            elseif pcall('GET', KEYS[record]) then
+              bar = now
+            end
+            if bar then
+              allowed, remaining, retry, reset, delay = false, free, bar - now, max(0, oldFresh - now), 0
+            else
+              --> commit
+              --> addHeld
+            end
+          elseif charged then
+            --> commit
+          end
         end
         --> answer
       end
-    end
+      count = count - 1
+    until count == 0
     if from < EXACT then -- some holds have changed
-      if needed > expires then expires = expiry(needed) end
-      if oldFresh > expires then expires = expiry(oldFresh) end
-      if oldFresh == 0 and listed == 0 then
-        call('UNLINK', KEYS[key])
-      else
-        if to > #list then to = #list end
-        local all = stored > 4 * (LIST_HEAD + #list) and stored > 1024
-        local near = all or from <= 4 * ENTRY
-        local part = list
-        if not near then part = '' elseif to < #list and not all then part = cut(list, 1, to) end
-        head = pack('>I7I7I7I7BI2I7c0', oldFresh, oldA, oldB, expires, isFirst, listed, firstDue, part)
-        if before == 0 then
-          call('PSETEX', KEYS[key], ttl(expires), head)
-        else
-          if all then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
-          if not near and to > from then call('SETRANGE', KEYS[key], format('%d', HEAD + LIST_HEAD + from), cut(list, from + 1, to)) end
-          if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
-        end
-      end
+      --> writeHeld
     elseif changed then
       --> writeState
     end

@@ -1,0 +1,2 @@
+--: letGo
+--> backFixedWindow

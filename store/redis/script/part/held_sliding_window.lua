@@ -1,0 +1,2 @@
+--: letGo
+--> backSlidingWindow

@@ -1,2 +1,0 @@
---: letGo
-c.algorithm.refund(receipt, units)
