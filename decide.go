@@ -24,8 +24,9 @@ func (op *Op) Decide(s State, tail []int64, now Micros) (State, Decision) {
 // decide is Decide with a place for the decision, which is large enough for its
 // copies to be felt.
 func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
-	if c := op.Limit; c.quick && !op.Always && !op.Look {
-		if next, free, ok := c.take(s, op.Cost, op.Leave, max(0, now)); ok {
+	if c := op.Limit; c.quick && !op.Look {
+		// What fits is charged in the same way with Always, except that it keeps Fresh exact.
+		if next, free, ok := c.take(s, op.Cost, op.Leave, max(0, now)); ok && (!op.Always || next.Fresh < exact) {
 			d.Allowed, d.Limit, d.Remaining, d.Receipt = true, c.capacity, free, next.Fresh
 			d.RetryAfter, d.Delay, d.Excess = 0, 0, 0
 			d.reset(next.Fresh, now)

@@ -61,9 +61,12 @@ func tagOf(tags []string, op int) string {
 	return tags[op]
 }
 
+// ValidateTTL reports why a hold cannot last so long. It fills in the TTL.
+func (r *Reservation) ValidateTTL() error { return validateTTL(&r.TTL) }
+
 // ValidateReserve checks a reservation and its ops, for stores. It fills in the TTL.
 func ValidateReserve(r *Reservation, ops []Op) error {
-	if err := validateTTL(&r.TTL); err != nil {
+	if err := r.ValidateTTL(); err != nil {
 		return err
 	}
 	if len(ops) > 0 && !slices.ContainsFunc(ops, func(op Op) bool { return op.IsHeld() }) {

@@ -64,7 +64,7 @@ func (s *supply) id() (id HoldID) {
 		for i := range s.ids {
 			binary.LittleEndian.PutUint64(s.ids[i][:], s.generator.Uint64())
 			binary.LittleEndian.PutUint64(s.ids[i][8:], s.generator.Uint64())
-			copy(s.ids[i][familyAt:], s.ids[0][familyAt:])
+			*(*[2]byte)(s.ids[i][familyAt:]) = [2]byte(s.ids[0][familyAt:])
 		}
 		s.left = len(s.ids)
 		s.key, s.generator = [32]byte{}, chacha8.ChaCha8{} // who can read the memory must not find old ids
@@ -108,14 +108,13 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 	h := s.hold(l)
 	supplies.Put(s)
 	d, err := l.holds.ReserveOne(ctx, h.ID, ttl, key, l.limit, cost)
-	if errors.Is(err, ErrHoldsFull) {
+	switch {
+	case err == nil && d.Allowed:
+		return h, d, nil
+	case errors.Is(err, ErrHoldsFull):
 		d, err = l.Take(ctx, key, cost)
-		return nil, d, err
 	}
-	if err != nil || !d.Allowed {
-		return nil, d, err
-	}
-	return h, d, nil
+	return nil, d, err
 }
 
 // Settle ends the hold with the units that were really used. Less than was reserved is

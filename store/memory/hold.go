@@ -47,7 +47,7 @@ type holdShard struct {
 type holdShardFields struct {
 	mu          sync.Mutex
 	directories []directory // of what is open, and what has ended
-	shift       int         // what is left of an id's family is the number of a directory
+	shift       uint        // what is left of an id's family is the number of a directory
 	open        openHolds
 	ended       endedHolds
 	parts       int    // of open holds
@@ -97,10 +97,10 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		return dst, err
 	}
 	c, now := s.core.Load(), s.now()
-	sh := c.holdShard(r.ID)
+	sh := c.holdShard(&r.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	h, err := c.beginLocked(sh, &r, now, len(ops))
+	h, err := c.openLocked(sh, &r.ID, now, r.TTL, len(ops))
 	if err != nil {
 		return dst, err
 	}
@@ -130,37 +130,26 @@ func (s *Store) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duratio
 	r.ID, r.TTL = id, ttl
 	var op weir.Op
 	op.Key, op.Limit, op.Cost = key, limit, cost
-	if err := weir.ValidateReserve(&r, nil); err != nil {
+	if err := r.ValidateTTL(); err != nil {
 		return d, err
 	}
 	if err := op.Validate(); err != nil {
 		return d, err
 	}
 	c, now := s.core.Load(), s.now()
-	sh := c.holdShard(id)
+	sh := c.holdShard(&r.ID)
 	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	h, err := c.beginLocked(sh, &r, now, 1)
-	if err != nil {
-		return d, err
+	h, err := c.openLocked(sh, &r.ID, now, r.TTL, 1)
+	if err == nil {
+		h.add("", limit)
+		s.take(c, now, &op, &d, h)
+		sh.concludeLocked(h, d.Allowed)
 	}
-	h.add("", limit)
-	s.take(c, now, &op, &d, h)
-	sh.concludeLocked(h, d.Allowed)
-	return d, nil
+	sh.mu.Unlock()
+	return d, err
 }
 
 var errHoldExists = errors.New("memory: there is a hold with this id already; use a random one")
-
-// beginLocked opens a hold for what is to be charged.
-func (c *core) beginLocked(sh *holdShard, r *weir.Reservation, now weir.Micros, parts int) (*hold, error) {
-	c.passLocked(sh, now)
-	h, err := c.openLocked(sh, r.ID, now, parts)
-	if err == nil {
-		h.expires = now.Add(r.TTL)
-	}
-	return h, err
-}
 
 // concludeLocked keeps a hold if what it holds was charged.
 func (sh *holdShard) concludeLocked(h *hold, allowed bool) {
@@ -171,18 +160,25 @@ func (sh *holdShard) concludeLocked(h *hold, allowed bool) {
 	}
 }
 
-// openLocked makes a hold that is not in the directory yet.
-func (c *core) openLocked(sh *holdShard, id weir.HoldID, now weir.Micros, parts int) (*hold, error) {
+// openLocked makes a hold that is not in the directory yet, for what is to be charged.
+func (c *core) openLocked(sh *holdShard, id *weir.HoldID, now weir.Micros, ttl time.Duration, parts int) (*hold, error) {
+	c.passLocked(sh, now)
 	if !c.makeHoldRoomLocked(sh, now, parts) {
 		return nil, errTooManyHolds
 	}
-	if _, other, done := c.lookLocked(sh, id, now); other != nil || done != nil {
+	if sh.findLocked(id) != nil && c.existsLocked(sh, id, now) {
 		return nil, errHoldExists
 	}
 	h := sh.open.add()
-	h.id = id
+	h.id, h.expires = *id, now.Add(ttl)
 	h.grow(parts)
 	return h, nil
+}
+
+// existsLocked reports whether there is a hold with this id as it is now.
+func (c *core) existsLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) bool {
+	_, h, done := c.lookLocked(sh, id, now)
+	return h != nil || done != nil
 }
 
 // addLocked adds a hold to its directory.
@@ -190,36 +186,31 @@ func (sh *holdShard) addLocked(h *hold) {
 	sh.numbers++
 	h.number = sh.numbers
 	sh.parts += len(h.parts)
-	sh.putLocked(h.id, openRef(h.place))
+	sh.putLocked(&h.id, openRef(h.place))
 }
 
-// lookLocked finds a hold as it is now: one that is open, with its place in the directory,
-// or the record of one that has ended.
-func (c *core) lookLocked(sh *holdShard, id weir.HoldID, now weir.Micros) (at int, h *hold, done endedHold) {
-	at, found := sh.findLocked(id)
-	if !found {
-		return at, nil, nil
+// lookLocked finds a hold as it is now: one that is open, with its slot in the directory, or
+// the record of one that has ended.
+func (c *core) lookLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) (at *holdSlot, h *hold, done endedHold) {
+	if at = sh.findLocked(id); at == nil {
+		return nil, nil, nil
 	}
-	d := sh.directory(id)
-	ref := d.ref(at)
-	if ref.isOpen() {
-		h := sh.open.records[ref.place()]
-		if h.expires > now {
+	if ref := at.ref(); ref.isOpen() {
+		if h = sh.open.records[ref.place()]; h.expires > now {
 			return at, h, nil
 		}
 		c.expireLocked(sh, at, h, now)
-		ref = d.ref(at)
 	}
-	if done = sh.ended.record(ref); done.until() <= now {
-		d.remove(at)
+	if done = sh.ended.record(at.ref()); done.until() <= now {
+		sh.removeLocked(id)
 		done.forget()
-		return at, nil, nil
+		return nil, nil, nil
 	}
 	return at, nil, done
 }
 
 // expireLocked ends a hold whose time has come.
-func (c *core) expireLocked(sh *holdShard, at int, h *hold, now weir.Micros) {
+func (c *core) expireLocked(sh *holdShard, at *holdSlot, h *hold, now weir.Micros) {
 	for i := range h.parts {
 		p := &h.parts[i]
 		keys := c.shardOf(p.id)
@@ -234,11 +225,11 @@ func (c *core) expireLocked(sh *holdShard, at int, h *hold, now weir.Micros) {
 
 // endLocked remembers the outcome of an open hold, until it would have expired, and for a
 // while at least.
-func (c *core) endLocked(sh *holdShard, at int, h *hold, state weir.HoldState, ended weir.Micros) {
+func (c *core) endLocked(sh *holdShard, at *holdSlot, h *hold, state weir.HoldState, ended weir.Micros) {
 	sh.parts -= len(h.parts)
 	if state != weir.HoldSettled {
 		h.parts = nil
 	}
-	sh.directory(h.id).set(at, sh.ended.add(h, state, max(h.expires, ended.Add(weir.HoldMemory))))
+	at.set(sh.ended.add(h, state, max(h.expires, ended.Add(weir.HoldMemory))))
 	sh.open.remove(h)
 }

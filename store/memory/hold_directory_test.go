@@ -21,14 +21,14 @@ func TestDirectoriesByFamily(t *testing.T) {
 	most := 0
 	for f := range 1 << 12 {
 		first := familyID(uint16(f*16), 0)
-		sh := c.holdShard(first)
-		d := sh.directory(first)
+		sh := c.holdShard(&first)
+		d := sh.directory(&first)
 		for n := range 64 {
 			id := familyID(uint16(f*16), n)
-			if c.holdShard(id) != sh || sh.directory(id) != d {
+			if c.holdShard(&id) != sh || sh.directory(&id) != d {
 				t.Fatalf("%v and %v are apart", first, id)
 			}
-			sh.putLocked(id, openRef(n))
+			sh.putLocked(&id, openRef(n))
 		}
 		most = max(most, len(d.slots))
 	}
@@ -48,24 +48,24 @@ func TestDirectoriesByFamily(t *testing.T) {
 func TestDirectoryGrowsAndShrinks(t *testing.T) {
 	s, _ := open(1 << 20)
 	c := s.core.Load()
-	const n = 20 * fewSlots
-	sh := c.holdShard(familyID(7, 0))
-	sh.open.records = make([]*hold, n)
-	for i := range n {
-		sh.open.records[i] = &hold{id: familyID(7, i)}
-		sh.putLocked(familyID(7, i), openRef(i))
+	var ids [20 * fewSlots]weir.HoldID
+	for i := range ids {
+		ids[i] = familyID(7, i)
 	}
-	d := sh.directory(familyID(7, 0))
-	for i := range n {
-		for j := max(0, i-2); j < min(n, i+3); j++ {
-			if at, found := sh.findLocked(familyID(7, j)); found != (j >= i) || found && d.ref(at) != openRef(j) {
-				t.Fatalf("with %d removed, hold %d is found: %v", i, j, found)
+	sh := c.holdShard(&ids[0])
+	for i := range ids {
+		sh.open.records = append(sh.open.records, &hold{id: ids[i]})
+		sh.putLocked(&ids[i], openRef(i))
+	}
+	for i := range ids {
+		for j := max(0, i-2); j < min(len(ids), i+3); j++ {
+			if at := sh.findLocked(&ids[j]); (at != nil) != (j >= i) || at != nil && at.ref() != openRef(j) {
+				t.Fatalf("with %d removed, hold %d is at %v", i, j, at)
 			}
 		}
-		at, _ := sh.findLocked(familyID(7, i))
-		d.remove(at)
+		sh.removeLocked(&ids[i])
 	}
-	if d.count != 0 || len(d.slots) > fewSlots {
+	if d := sh.directory(&ids[0]); d.count != 0 || len(d.slots) > fewSlots {
 		t.Errorf("an empty directory has %d slots", len(d.slots))
 	}
 }

@@ -64,25 +64,26 @@ func (e endedHold) answer() weir.Settled {
 
 // add writes the outcome of a hold, and returns where it is.
 func (l *endedHolds) add(h *hold, state weir.HoldState, until weir.Micros) holdRef {
-	most := headBytes
-	for i := range h.parts {
-		most += 1 + len(h.parts[i].tag) + 3*binary.MaxVarintLen64
+	parts, most := h.parts, headBytes
+	for i := range parts {
+		most += 1 + len(parts[i].tag) + 3*binary.MaxVarintLen64
 	}
 	chunk, ref := l.room(most)
 	start := len(*chunk)
-	b := append(*chunk, 0, 0)
-	b = append(b, h.id[:]...)
-	b = binary.LittleEndian.AppendUint64(b, uint64(until))
-	b = append(b, byte(state), byte(len(h.parts)))
-	for i := range h.parts {
-		p := &h.parts[i]
+	b := (*chunk)[:start+headBytes]
+	e := endedHold(b[start:])
+	*(*weir.HoldID)(e[2:18]) = h.id
+	binary.LittleEndian.PutUint64(e[18:], uint64(until))
+	e[26], e[27] = byte(state), byte(len(parts))
+	for i := range parts {
+		p := &parts[i]
 		b = append(b, byte(len(p.tag)))
 		b = append(b, p.tag...)
 		b = binary.AppendUvarint(b, uint64(p.Cost))
 		b = binary.AppendUvarint(b, uint64(p.used))
 		b = binary.AppendUvarint(b, uint64(p.excess))
 	}
-	binary.LittleEndian.PutUint16(b[start:], uint16(len(b)-start))
+	binary.LittleEndian.PutUint16(e, uint16(len(b)-start))
 	*chunk = b
 	l.count++
 	l.bytes += len(b) - start

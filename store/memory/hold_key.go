@@ -29,7 +29,7 @@ type heldPart struct {
 }
 
 // releases reports whether the units come back if the hold expires.
-func (p *heldPart) releases() bool { return p.limit.Limit().Release }
+func (p *heldPart) releases() bool { return p.limit.Releases() }
 
 // heldLocked returns the newest open hold of a key, and so the list of all of them; nil if
 // there is none.
@@ -157,19 +157,25 @@ func (sh *shard) nextReleaseLocked() {
 
 // releaseLocked gives back units of a part, which is on the key's list no more.
 func (c *core) releaseLocked(sh *shard, slot int, p *heldPart, units int64) {
-	var buf [64]*weir.Held
-	open := buf[:0]
-	if p.leaks() {
-		for other := sh.table.held[slot]; other != nil; other = other.next {
-			open = append(open, &other.Held)
-		}
+	if first := sh.table.held[slot]; first != nil && p.leaks() {
+		var buf [64]*weir.Held
+		c.giveBackLocked(sh, slot, p, units, first.all(buf[:0]))
+		return
 	}
-	c.giveBackLocked(sh, slot, p, units, open)
+	c.giveBackLocked(sh, slot, p, units, nil)
+}
+
+// all appends a list of open holds.
+func (p *heldPart) all(dst []*weir.Held) []*weir.Held {
+	for ; p != nil; p = p.next {
+		dst = append(dst, &p.Held)
+	}
+	return dst
 }
 
 // leaks reports whether other holds of the key must be known to give something back.
 func (p *heldPart) leaks() bool {
-	a := p.limit.Limit().Algorithm
+	a := p.limit.Algorithm()
 	return a == weir.TokenBucket || a == weir.LeakyBucket
 }
 
@@ -189,7 +195,7 @@ func (c *core) isFullLocked(h *hold, sh *shard, k id, now weir.Micros) bool {
 	if first == nil {
 		return false
 	}
-	most := c.holdsOfKeyLocked(c.holdShard(h.id))
+	most := c.holdsOfKeyLocked(c.holdShard(&h.id))
 	if first.count < most {
 		return false
 	}

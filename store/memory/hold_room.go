@@ -36,11 +36,11 @@ func (c *core) makeHoldShards(maxKeys int) {
 	most := maxKeys / maxRemembered
 	enough := min(enoughShards, shardsPerProcessor*runtime.GOMAXPROCS(0))
 	log := bits.Len(uint(max(1, min(most/fewHolds, enough), most/manyHolds) - 1))
-	c.holds, c.holdShift = make([]holdShard, 1<<log), 64-log
+	c.holds, c.holdShift = make([]holdShard, 1<<log), uint(64-log)
 	c.maxHolds, c.maxParts = most>>log, maxKeys/2>>log
 	directories := min(bits.Len(uint(c.maxHolds/fewSlots)), 16-log)
 	for i := range c.holds {
-		c.holds[i].directories, c.holds[i].shift = make([]directory, 1<<directories), c.holdShift-directories
+		c.holds[i].directories, c.holds[i].shift = make([]directory, 1<<directories), c.holdShift-uint(directories)
 	}
 }
 
@@ -50,25 +50,27 @@ func (c *core) holdsOfKeyLocked(sh *holdShard) int {
 	return min(weir.MaxHolds, max(1, free/share))
 }
 
+// hasHoldRoomLocked reports whether there is room for one more, with so many parts.
+func (c *core) hasHoldRoomLocked(sh *holdShard, parts int) bool {
+	return sh.open.count < c.maxHolds && sh.parts+parts <= c.maxParts
+}
+
 // makeHoldRoomLocked reports whether there is room for one more, with so many parts. A key
 // with an open hold cannot make room, so these may be only a part of the store.
 func (c *core) makeHoldRoomLocked(sh *holdShard, now weir.Micros, parts int) bool {
-	for range crowded {
-		if sh.open.count < c.maxHolds && sh.parts+parts <= c.maxParts {
-			break
-		}
+	for i := 0; i < crowded && !c.hasHoldRoomLocked(sh, parts); i++ {
 		c.passOpenLocked(sh, now)
 	}
 	for sh.ended.count > 0 && (sh.open.count+sh.ended.count >= c.maxHolds || sh.ended.bytes > c.maxHolds*bytesPerEnded) {
 		sh.forgetLocked()
 	}
-	return sh.open.count < c.maxHolds && sh.parts+parts <= c.maxParts
+	return c.hasHoldRoomLocked(sh, parts)
 }
 
 // passLocked looks at a few holds, so that all have their turn: those that nobody asks for
 // must not stay. A call that names a hold or a key finds it as it is now, anyway.
 func (c *core) passLocked(sh *holdShard, now weir.Micros) {
-	for range passed {
+	for i := 0; i < passed && sh.open.count > 0; i++ {
 		c.passOpenLocked(sh, now)
 	}
 	for range passed {
@@ -80,8 +82,8 @@ func (c *core) passLocked(sh *holdShard, now weir.Micros) {
 		case until <= now || e.isForgotten():
 			sh.forgetLocked()
 		case until.Sub(now) > weir.HoldMemory: // it must not keep others from their turn
-			at, _ := sh.findLocked(e.id())
-			sh.directory(e.id()).set(at, sh.ended.again())
+			id := e.id()
+			sh.findLocked(&id).set(sh.ended.again())
 		default:
 			return
 		}
@@ -94,19 +96,19 @@ func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
 	if o.hand++; o.hand >= len(o.records) {
 		o.hand = 0
 	}
-	if o.count > 0 {
-		if h := o.records[o.hand]; h != nil && h.number > 0 && h.expires <= now {
-			at, _ := sh.findLocked(h.id)
-			c.expireLocked(sh, at, h, now)
-		}
+	if o.count == 0 {
+		return
+	}
+	if h := o.records[o.hand]; h != nil && h.number > 0 && h.expires <= now {
+		c.expireLocked(sh, sh.findLocked(&h.id), h, now)
 	}
 }
 
 // forgetLocked is the end of the hold that ended first.
 func (sh *holdShard) forgetLocked() {
 	if e := sh.ended.oldest(); !e.isForgotten() {
-		at, _ := sh.findLocked(e.id())
-		sh.directory(e.id()).remove(at)
+		id := e.id()
+		sh.removeLocked(&id)
 	}
 	sh.ended.drop()
 }

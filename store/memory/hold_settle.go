@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/weirhq/weir"
 )
@@ -14,11 +13,30 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 	if err := cmp.Or(ctx.Err(), settlement.Validate()); err != nil {
 		return answer, err
 	}
-	var late *weir.Settlement
-	if settlement.Ops != nil && settlement.Used != nil {
-		late = &settlement
+	c, now := s.core.Load(), s.now()
+	sh := c.holdShard(&settlement.ID)
+	sh.mu.Lock()
+	defer sh.mu.Unlock() // even if Used panics
+	at, h, done := c.lookLocked(sh, &settlement.ID, now)
+	switch {
+	case done != nil:
+		answer = done.answer()
+	case h == nil && (settlement.Ops == nil || settlement.Used == nil):
+	case h == nil:
+		if at, h, err = c.lateLocked(sh, now, &settlement); err == nil {
+			s.finishLocked(c, sh, at, h, settlement.Used, now, true, &answer)
+		}
+	case settlement.Used != nil:
+		s.finishLocked(c, sh, at, h, settlement.Used, now, false, &answer)
+	default:
+		until := h.expires
+		if !c.extendLocked(h, &settlement, now) {
+			answer.State = weir.HoldExpired
+			c.expireLocked(sh, at, h, now)
+			break
+		}
+		answer.State, answer.Expires, answer.Until, answer.Parts = weir.HoldOpen, h.expires, until, h.answer(nil)
 	}
-	err = s.end(&answer, settlement.ID, settlement.Used, settlement.TTL, settlement.Renew, late)
 	return answer, err
 }
 
@@ -28,68 +46,56 @@ func (s *Store) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.H
 	if err := ctx.Err(); err != nil {
 		return answer, err
 	}
-	answer.Parts = dst
-	err = s.end(&answer, id, func(string, int64) int64 { return used }, 0, false, nil)
-	return answer, err
+	c, now := s.core.Load(), s.now()
+	sh := c.holdShard(&id)
+	sh.mu.Lock()
+	switch at, h, done := c.lookLocked(sh, &id, now); {
+	case h != nil:
+		answer.Parts = dst
+		s.finishLocked(c, sh, at, h, func(string, int64) int64 { return used }, now, false, &answer)
+	case done != nil:
+		answer = done.answer()
+	}
+	sh.mu.Unlock()
+	return answer, nil
 }
 
-// end settles a hold, or extends it if used is nil. If there is none, it settles what comes
-// late. The parameters are apart so that used does not escape. The answer has room for parts,
-// or none; it has a place because copies of it would be felt.
-func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int64) int64, ttl time.Duration, renew bool, late *weir.Settlement) error {
+// finishLocked settles an open hold. If it comes late, nothing was charged on it before. The
+// answer has room for parts, or none; it has a place because copies of it would be felt.
+func (s *Store) finishLocked(c *core, sh *holdShard, at *holdSlot, h *hold, used func(string, int64) int64, now weir.Micros, late bool, answer *weir.Settled) {
 	dst := answer.Parts
 	answer.Parts = nil
-	c, now := s.core.Load(), s.now()
-	sh := c.holdShard(id)
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	at, h, done := c.lookLocked(sh, id, now)
-	isLate := h == nil && done == nil && late != nil
-	if isLate {
-		var err error
-		if at, h, err = c.lateLocked(sh, now, late); err != nil {
-			return err
-		}
-	}
-	var until weir.Micros
-	if h != nil && !isLate {
-		until = h.expires
-	}
-	switch {
-	case done != nil:
-		*answer = done.answer()
-		return nil
-	case h == nil:
-		return nil
-	case used == nil && c.extendLocked(h, &weir.Settlement{TTL: ttl, Renew: renew}, now):
-		answer.State, answer.Expires, answer.Until, answer.Parts = weir.HoldOpen, h.expires, until, h.answer(nil)
-	case used != nil && s.settleLocked(c, h, used, now, isLate):
-		answer.State, answer.Until, answer.Parts = weir.HoldSettled, until, h.answer(dst)
-		c.endLocked(sh, at, h, weir.HoldSettled, now)
-	default: // it expired for somebody whose clock was ahead, and so for all
+	if !s.settleLocked(c, h, used, now, late) { // it expired for somebody whose clock was ahead, and so for all
 		answer.State = weir.HoldExpired
 		c.expireLocked(sh, at, h, now)
+		return
 	}
-	return nil
+	if answer.State, answer.Parts = weir.HoldSettled, h.answer(dst); !late {
+		answer.Until = h.expires
+	}
+	c.endLocked(sh, at, h, weir.HoldSettled, now)
 }
 
-// answer appends what a caller is told of the parts of a hold.
+// answer returns what a caller is told of the parts of a hold, in dst if that has room.
 func (h *hold) answer(dst []weir.SettledPart) []weir.SettledPart {
-	dst = slices.Grow(dst, len(h.parts))
-	for i := range h.parts {
-		p := &h.parts[i]
-		dst = append(dst, weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: p.used, Excess: p.excess})
+	parts := h.parts
+	if cap(dst) < len(parts) {
+		dst = make([]weir.SettledPart, len(parts))
+	}
+	dst = dst[:len(parts)]
+	for i := range dst {
+		p, told := &parts[i], &dst[i]
+		told.Tag, told.Cost, told.Used, told.Excess = p.tag, p.Cost, p.used, p.excess
 	}
 	return dst
 }
 
 // lateLocked opens a hold on which nothing was charged yet.
-func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settlement) (int, *hold, error) {
-	h, err := c.openLocked(sh, settlement.ID, now, len(settlement.Ops))
+func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settlement) (*holdSlot, *hold, error) {
+	h, err := c.openLocked(sh, &settlement.ID, now, 0, len(settlement.Ops))
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
-	h.expires = now
 	for i := range settlement.Ops {
 		op := &settlement.Ops[i]
 		p := h.add(settlement.Tag(i), op.Limit)
@@ -97,8 +103,7 @@ func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settl
 		p.Cost = op.Cost
 	}
 	sh.addLocked(h)
-	at, _ := sh.findLocked(h.id)
-	return at, h, nil
+	return sh.findLocked(&h.id), h, nil
 }
 
 // lockOrder appends the numbers of the shards of the parts, as takeMany locks them.
@@ -166,10 +171,30 @@ func (sh *shard) renewLocked(p *heldPart, now weir.Micros) {
 // time for everyone to see. If the hold comes late, nothing was charged before. It returns
 // false if the hold has lapsed.
 func (s *Store) settleLocked(c *core, h *hold, used func(string, int64) int64, now weir.Micros, late bool) bool {
-	for i := range h.parts {
-		p := &h.parts[i]
+	parts := h.parts
+	for i := range parts {
+		p := &parts[i]
 		p.used = (&weir.Settlement{Used: used}).Units(p.tag, p.Cost)
 	}
+	return len(parts) == 1 && c.settleOneLocked(&parts[0], now) || s.settleAllLocked(c, h, now, late)
+}
+
+// settleOneLocked settles the only part of a hold, the usual case. If its key is not sure to be
+// there, it does nothing and returns false.
+func (c *core) settleOneLocked(p *heldPart, now weir.Micros) bool {
+	at := c.shardOf(p.id)
+	at.mu.Lock()
+	listed := p.listed
+	if listed {
+		c.releaseDueLocked(at, p.id, now)
+		slot, _ := at.table.find(p.id)
+		c.settlePartLocked(at, slot, true, p, p.Cost, now)
+	}
+	at.mu.Unlock()
+	return listed
+}
+
+func (s *Store) settleAllLocked(c *core, h *hold, now weir.Micros, late bool) bool {
 	var buf [8]int
 	order, room := h.lockOrder(c, buf[:0]), int64(0)
 	for {
@@ -195,15 +220,9 @@ func (s *Store) settleLocked(c *core, h *hold, used func(string, int64) int64, n
 		if late {
 			charged = 0
 		}
-		holds := p.listed
 		slot, found := at.table.find(p.id)
-		at.letGoLocked(slot, p)
-		switch {
-		case p.used > charged:
-			op := weir.Op{Limit: p.limit, Cost: p.used - charged, Always: true}
-			p.excess = at.chargeLocked(p.id, slot, found, &op, now, &room)
-		case p.used < charged && holds:
-			c.releaseLocked(at, slot, p, charged-p.used)
+		if c.settlePartLocked(at, slot, found, p, charged, now) {
+			room--
 		}
 	}
 	c.unlock(order)
@@ -211,6 +230,21 @@ func (s *Store) settleLocked(c *core, h *hold, used func(string, int64) int64, n
 		c.keys.Add(-room)
 	}
 	return true
+}
+
+// settlePartLocked makes what is charged of a part what was used. It reports whether it had to
+// make the key.
+func (c *core) settlePartLocked(at *shard, slot int, found bool, p *heldPart, charged int64, now weir.Micros) (made bool) {
+	holds := p.listed
+	at.letGoLocked(slot, p)
+	switch {
+	case p.used > charged:
+		op := weir.Op{Limit: p.limit, Cost: p.used - charged, Always: true}
+		p.excess, made = at.chargeLocked(p.id, slot, found, &op, now)
+	case p.used < charged && holds:
+		c.releaseLocked(at, slot, p, charged-p.used)
+	}
+	return made
 }
 
 // missingLocked gives back what is due on the keys of a hold, and returns how many of the
@@ -229,17 +263,15 @@ func (c *core) missingLocked(h *hold, now weir.Micros, late bool) (missing int64
 	return missing
 }
 
-// chargeLocked charges an op, and returns what of it was too much. Room is for keys that
-// have to be made.
-func (sh *shard) chargeLocked(k id, slot int, found bool, op *weir.Op, now weir.Micros, room *int64) int64 {
+// chargeLocked charges an op, and returns what of it was too much, and whether it had to make
+// the key.
+func (sh *shard) chargeLocked(k id, slot int, found bool, op *weir.Op, now weir.Micros) (excess int64, made bool) {
 	charge := weir.Pending{Op: op}
 	if found {
 		charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
 	}
 	var d weir.Decision
 	charge.Decide(&d, now)
-	if _, made := sh.keepLocked(k, slot, found, &charge, d.Allowed); made {
-		*room--
-	}
-	return d.Excess
+	_, made = sh.keepLocked(k, slot, found, &charge, d.Allowed)
+	return d.Excess, made
 }

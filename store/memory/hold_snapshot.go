@@ -95,14 +95,13 @@ func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
 		if in.Err != nil {
 			return
 		}
-		sh := c.holdShard(h.id)
+		sh := c.holdShard(&h.id)
 		full := sh.open.count+sh.ended.count >= c.maxHolds || state == weir.HoldOpen && sh.parts+len(h.parts) > c.maxParts
-		_, found := sh.findLocked(h.id)
-		if full || found || state != weir.HoldOpen && until <= now {
+		if full || sh.findLocked(&h.id) != nil || state != weir.HoldOpen && until <= now {
 			continue // of a larger store, forged, or to be forgotten
 		}
 		if state != weir.HoldOpen {
-			sh.putLocked(h.id, sh.ended.add(h, state, until))
+			sh.putLocked(&h.id, sh.ended.add(h, state, until))
 			continue
 		}
 		open := sh.open.add()

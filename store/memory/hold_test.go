@@ -197,8 +197,7 @@ func checkHolds(t *testing.T, c *core) {
 	for i := range c.holds {
 		sh, parts, open, ended, forgotten := &c.holds[i], 0, 0, 0, 0
 		isIn := func(id weir.HoldID) bool {
-			_, found := sh.findLocked(id)
-			return found && c.holdShard(id) == sh
+			return c.holdShard(&id) == sh && sh.findLocked(&id) != nil
 		}
 		for place, h := range sh.open.records {
 			if h == nil || h.number == 0 {

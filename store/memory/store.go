@@ -62,14 +62,14 @@ type core struct {
 	seed    [keyhash.SeedLen]byte
 	hash    *keyhash.Hash
 	shards  []shard
-	shift   int          // what is left of a hash is the number of a shard
+	shift   uint         // what is left of a hash is the number of a shard
 	keys    atomic.Int64 // entries, and those for which room was made
 	cursor  atomic.Int64 // the shard in which the next search for room begins
 	expired atomic.Int64
 	evicted atomic.Int64
 
 	holds              []holdShard // by the ids of holds
-	holdShift          int
+	holdShift          uint
 	maxHolds, maxParts int // of each of these shards: holds, and parts of open holds
 }
 
@@ -106,7 +106,7 @@ const (
 func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
 	n := min(max(maxKeys/keysPerShard, minShards), maxShards, max(1, maxKeys/fewKeys))
 	log := bits.Len(uint(n - 1))
-	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: 64 - log}
+	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: uint(64 - log)}
 	c.makeHoldShards(maxKeys)
 	for i := range c.shards {
 		c.shards[i].earliest.Store(math.MaxInt64)
