@@ -2,6 +2,7 @@ package llm
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -271,7 +272,7 @@ func (r *Request) Answers() int64 {
 
 // AskUsage returns the body with a question for the usage of the stream, and whether there
 // has to be one: OpenAI's chat completions report it only to those who ask. The event with
-// the answer is then removed by Watch.
+// the answer is then removed by Watch. It changes the body in its place, if there is room.
 func (r *Request) AskUsage(body []byte) ([]byte, bool) {
 	if !r.chat || !r.Stream || r.asked {
 		return body, false
@@ -302,9 +303,7 @@ func comma(rest []byte) string {
 	return ","
 }
 
-// splice is the body with another text from begin to end.
+// splice puts another text from begin to end of the body.
 func splice(body []byte, begin, end int64, text string) []byte {
-	all := make([]byte, 0, int64(len(body))+int64(len(text)))
-	all = append(append(all, body[:begin]...), text...)
-	return append(all, body[end:]...)
+	return slices.Replace(body, int(begin), int(end), []byte(text)...)
 }

@@ -236,7 +236,7 @@ func FuzzParse(f *testing.F) {
 		if ok && u.Input < 1 || u.Input > MaxTokens || u.Output < 0 || u.Output > MaxTokens || len(r.Model) > maxKept {
 			t.Fatalf("%+v of %q", u, body)
 		}
-		asking, changed := r.AskUsage(body)
+		asking, changed := r.AskUsage(bytes.Clone(body))
 		var before, after map[string]any
 		if !changed || json.Unmarshal(body, &before) != nil {
 			return

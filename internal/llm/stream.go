@@ -76,6 +76,8 @@ type lines struct {
 
 const dataField = "data:"
 
+var newline = []byte{'\n'} // one for all lines, because the scanner may refer to what it reads
+
 // read reads a part of a line.
 func (l *lines) read(p []byte, w *Watch) {
 	if len(p) == 0 {
@@ -98,7 +100,7 @@ func (l *lines) read(p []byte, w *Watch) {
 // end ends a line, and reports whether an event ends with it.
 func (l *lines) end(s *scanner) bool {
 	if !l.other && l.length > int64(len(dataField)) {
-		s.feed([]byte{'\n'})
+		s.feed(newline)
 	}
 	blank := l.length == 0 || l.length == 1 && l.first == '\r'
 	l.length, l.other = 0, false

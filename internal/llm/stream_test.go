@@ -327,3 +327,13 @@ func FuzzPass(f *testing.F) {
 		}
 	})
 }
+
+// To read an event takes no memory.
+func TestPassAllocations(t *testing.T) {
+	event := []byte(`data: {"id":"c1","choices":[{"index":0,"delta":{"content":"word "}}]}` + "\n\n")
+	w := NewWatch(request)
+	w.Begin(200, header("x.sse"))
+	if n := testing.AllocsPerRun(100, func() { w.Pass(event) }); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}

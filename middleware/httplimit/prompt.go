@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"net/http"
@@ -139,8 +140,11 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 // not what that shares with others.
 func (p *prompt) restore(r *http.Request, s *settlement) {
 	if s != nil && s.watch != nil {
-		asks := false
-		if p.body, asks = p.AskUsage(p.body); asks {
+		body, asks := p.body, false
+		if p.kept && p.Stream {
+			body = bytes.Clone(body) // which expressions see as it was sent
+		}
+		if p.body, asks = p.AskUsage(body); asks {
 			s.watch.Strip()
 			p.replace(r, "Content-Length", strconv.Itoa(len(p.body)))
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/llm"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -88,6 +89,24 @@ func TestProxyMemory(t *testing.T) {
 	}
 	if allocations > 5 { // four for headers, and what the store answers
 		t.Errorf("%v allocations", allocations)
+	}
+}
+
+// The question for usage is written into the memory of the body, but not if expressions read that.
+func TestRestoreInPlace(t *testing.T) {
+	const sent, asks = `{"stream":true,"messages":[]}`, `{"stream_options":{"include_usage":true},"stream":true,"messages":[]}`
+	for _, kept := range []bool{false, true} {
+		p := prompt{body: append(new(shortBody)[:0], sent...), kept: kept, release: func() {}}
+		p.Request, _ = llm.Parse("/v1/chat/completions", p.body, llm.Auto)
+		before := p.body
+		r := chat("/v1/chat/completions", sent)
+		p.restore(r, &settlement{watch: llm.NewWatch(p.Request)})
+		if got, err := io.ReadAll(r.Body); string(got) != asks || err != nil || r.ContentLength != int64(len(asks)) {
+			t.Errorf("kept: %v: %s, %v, %d", kept, got, err, r.ContentLength)
+		}
+		if same := string(before) == sent; same != kept {
+			t.Errorf("kept: %v: it became %s", kept, before)
+		}
 	}
 }
 
