@@ -99,25 +99,6 @@ local SECOND = 1000000
 local isTest -- whether the clock is a test's, and not Redis's own
 local lasts -- how long Redis keeps the key, in words
 
--- Functions, where there are several places for them. To make them costs a single check
--- about a twelfth, so scripts for counters have none.
-
-local function expiry(oldFresh)
-  local expires
-  expires = oldFresh - now
-  expires = oldFresh + max(SECOND, (expires - expires % 4) / 4)
-  return expires
-end
-
-local function ttl(expires)
-  local lasts
-  -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
-  -- is an hour.
-  lasts = '3600000'
-  if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
-  return lasts
-end
-
 -- The state of a key while it is read or written, and what all scripts begin with.
 
 local oldFresh, oldA, oldB -- as far as it is charged
@@ -135,6 +116,7 @@ local c_release = false -- such limits are not for singles
 
 -- The terms of requests, and what they make of a reservation.
 local usualDelay, usualLeave, usualDue, usualHead, usualTTL = 0, 0, 0, '', ''
+local usualExpires -- of the key
 
 -- fresh: when a, as the previous count, weighs less than one unit. a: units in the
 -- current window. b: units in the previous one.
@@ -168,48 +150,7 @@ local stored, from, to, needed -- bytes in Redis, which entries have changed, an
 local wanted, place -- the id of one hold, and where its entry begins, from 0; nil if there is none
 local due, heldCost, receipt, level, since, heldN, heldShape -- of that hold
 local LEVELS, SINCE -- of all holds, while they move up
-
--- sweep removes what has expired, and finds what expires first.
-local function sweep()
-  local left, count, first = {}, 0, EXACT
-  for place = 0, #list - 1, ENTRY do
-    local due = unpack('>I7', list, place + 17)
-    if due > now then
-      count = count + 1
-      left[count], first = cut(list, place + 1, place + ENTRY), min(first, due)
-    end
-  end
-  list, listed, isFirst, firstDue = table.concat(left), count, 1, first
-  from, to = 0, #list
-end
-
--- fullUntil returns when the first hold expires, if there are as many as there may be. What
--- has expired is removed now and then, so that it does not pile up.
-local function fullUntil()
-  if listed % 64 == 0 and listed > 0 and firstDue <= now then sweep() end
-  if listed < MAX_HOLDS then return nil end
-  if isFirst == 0 or firstDue <= now then sweep() end
-  return listed >= MAX_HOLDS and firstDue or nil
-end
-
--- isEnded reports whether a record is of a hold that has ended, and until when it is known.
-local function isEnded(record, n)
-  if not record or #record < 9 then return false end
-  local ended, ops, known = unpack(OUTCOMES, record)
-  if ops ~= n or #record < 9 + 14 * n then known = 0 end
-  return ended == 1, known
-end
-
--- remember writes how a hold has ended. What there is of an open one is kept: its record, or
--- true if there should be one.
-local function remember(key, record, known, outcomes)
-  local length = 0
-  if record == true or record and #record >= #outcomes and string.byte(record) == 0 then
-    length = pcall('SETRANGE', key, '0', outcomes)
-  end
-  -- Or it is lost, or something foreign.
-  if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
-end
+local full -- when the first hold expires, if there are as many as there may be; else nil
 
 -- The list of a key whose state is at hand. Most have no hold or one, so the text is cut only if
 -- there are more: each text that Lua makes costs time.
@@ -309,9 +250,16 @@ while first <= last do
       if verb == TERMS then
         usualDelay = input[i + 1]
         usualLeave = input[i + 2]
-        usualDue = now + input[i + 3]
+        local life = input[i + 3]
+        usualDue = now + life
+        usualExpires = usualDue + max(SECOND, (life - life % 4) / 4)
         usualHead = pack(EXCESS, 1, usualDue, 0, 0)
-        usualTTL = ttl(usualDue + MEMORY + SECOND)
+        local expires = usualDue + MEMORY + SECOND
+        -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+        -- is an hour.
+        lasts = '3600000'
+        if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+        usualTTL = lasts
         i = i + 4
         verb = input[i]
       end
@@ -376,10 +324,16 @@ while first <= last do
         else
           written = pcall('GET', KEYS[record])
           if type(written) == 'table' then written = false end
-          ended, known = isEnded(written, 1)
-          if not ended and written and #written >= 9 then
-            local _, _, time = unpack(OUTCOMES, written)
-            ends = time
+          if written and #written >= 9 then
+            local how, ops, time = unpack(OUTCOMES, written)
+            ended = how == 1
+            if not ended then
+              ends = time
+            elseif ops == 1 and #written >= 23 then
+              known = time
+            else
+              known = 0
+            end
           elseif ends == 0 then
             ends = now + MEMORY
           end
@@ -554,18 +508,26 @@ while first <= last do
           end
           known = now + MEMORY
           if ends > known then known = ends end
-          if excess == 0 and isHeld and keepsRecords then
-            -- There are zeros where the excess would be.
-            written = pcall('SETRANGE', KEYS[record], '0', pack(OUTCOME, 257, known, used))
-            if not intact[written] then
-              if type(written) == 'number' and written > 23 then
-                intact[written] = true
-              else -- it is lost, or something foreign
-                remember(KEYS[record], nil, known, pack(EXCESS, 257, known, used, 0))
-              end
+          local size = 0 -- of the record
+          if isHeld and keepsRecords or written and #written >= 23 and string.byte(written) == 0 then
+            if excess == 0 then -- which is there already
+              written = pack(OUTCOME, 257, known, used)
+            else
+              written = pack(EXCESS, 257, known, used, excess)
             end
-          else
-            remember(KEYS[record], isHeld and keepsRecords or written, known, pack(EXCESS, 257, known, used, excess))
+            size = pcall('SETRANGE', KEYS[record], '0', written)
+          end
+          if not intact[size] then
+            if type(size) == 'number' and size > 23 then
+              intact[size] = true
+            else -- it is lost, or something foreign
+              local expires = known + SECOND
+              -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+              -- is an hour.
+              lasts = '3600000'
+              if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+              call('PSETEX', KEYS[record], lasts, pack(EXCESS, 257, known, used, excess))
+            end
           end
           if excess == 0 then
             out[length] = AS_ASKED
@@ -734,7 +696,42 @@ while first <= last do
                 list = cut(list, origin + 1, origin + listed * ENTRY)
                 origin = 0
               end
-              bar = fullUntil()
+              -- What has expired is removed now and then, so that it does not pile up.
+              if listed % 64 == 0 and listed > 0 and firstDue <= now then
+                do -- sweep
+                  -- Removes what has expired, and finds what expires first.
+                  local left, count, first = {}, 0, EXACT
+                  for place = 0, #list - 1, ENTRY do
+                    local due = unpack('>I7', list, place + 17)
+                    if due > now then
+                      count = count + 1
+                      left[count], first = cut(list, place + 1, place + ENTRY), min(first, due)
+                    end
+                  end
+                  list, listed, isFirst, firstDue = table.concat(left), count, 1, first
+                  from, to = 0, #list
+                end
+              end
+              full = nil
+              if listed >= MAX_HOLDS then
+                if isFirst == 0 or firstDue <= now then
+                  do -- sweep
+                    -- Removes what has expired, and finds what expires first.
+                    local left, count, first = {}, 0, EXACT
+                    for place = 0, #list - 1, ENTRY do
+                      local due = unpack('>I7', list, place + 17)
+                      if due > now then
+                        count = count + 1
+                        left[count], first = cut(list, place + 1, place + ENTRY), min(first, due)
+                      end
+                    end
+                    list, listed, isFirst, firstDue = table.concat(left), count, 1, first
+                    from, to = 0, #list
+                  end
+                end
+                if listed >= MAX_HOLDS then full = firstDue end
+              end
+              bar = full
             end
             -- What has a record was here before, and may have ended.
             if bar then
@@ -773,7 +770,7 @@ while first <= last do
                 origin = 0
                 to = place + ENTRY
               end
-              if usualDue > expires then expires = expiry(usualDue) end
+              if usualDue > expires then expires = usualExpires end
             end
           elseif charged then
             -- The decision takes effect.
@@ -809,7 +806,10 @@ while first <= last do
     until count == 0
     if from < EXACT then -- some holds have changed
       do -- writeHeld
-        if oldFresh > expires then expires = expiry(oldFresh) end
+        if oldFresh > expires then
+          expires = oldFresh - now
+          expires = oldFresh + max(SECOND, (expires - expires % 4) / 4)
+        end
         local size = listed * ENTRY
         if size == 0 and oldFresh == 0 then
           call('UNLINK', KEYS[key])
@@ -835,11 +835,21 @@ while first <= last do
             head = pack('>I7I7I7I7I3I7c0', oldFresh, oldA, oldB, expires, isFirst * 65536 + listed, firstDue, near)
           end
           if before == 0 then
-            call('PSETEX', KEYS[key], ttl(expires), head)
+            -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+            -- is an hour.
+            lasts = '3600000'
+            if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+            call('PSETEX', KEYS[key], lasts, head)
           else
             if shrinks then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
             if apart then call('SETRANGE', KEYS[key], format('%d', FULL_HEAD + from), apart) end
-            if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+            if before ~= expires then
+              -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+              -- is an hour.
+              lasts = '3600000'
+              if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+              call('PEXPIRE', KEYS[key], lasts)
+            end
           end
         end
       end

@@ -1504,9 +1504,10 @@ local stored, from, to, needed -- bytes in Redis, which entries have changed, an
 local wanted, place -- the id of one hold, and where its entry begins, from 0; nil if there is none
 local due, heldCost, receipt, level, since, heldN, heldShape -- of that hold
 local LEVELS, SINCE -- of all holds, while they move up
+local full -- when the first hold expires, if there are as many as there may be; else nil
 
--- sweep removes what has expired, and finds what expires first.
 local function sweep()
+  -- Removes what has expired, and finds what expires first.
   local left, count, first = {}, 0, EXACT
   for place = 0, #list - 1, ENTRY do
     local due = unpack('>I7', list, place + 17)
@@ -1519,32 +1520,18 @@ local function sweep()
   from, to = 0, #list
 end
 
--- fullUntil returns when the first hold expires, if there are as many as there may be. What
--- has expired is removed now and then, so that it does not pile up.
-local function fullUntil()
-  if listed % 64 == 0 and listed > 0 and firstDue <= now then sweep() end
-  if listed < MAX_HOLDS then return nil end
-  if isFirst == 0 or firstDue <= now then sweep() end
-  return listed >= MAX_HOLDS and firstDue or nil
-end
-
--- isEnded reports whether a record is of a hold that has ended, and until when it is known.
-local function isEnded(record, n)
-  if not record or #record < 9 then return false end
-  local ended, ops, known = unpack(OUTCOMES, record)
-  if ops ~= n or #record < 9 + 14 * n then known = 0 end
-  return ended == 1, known
-end
-
--- remember writes how a hold has ended. What there is of an open one is kept: its record, or
--- true if there should be one.
-local function remember(key, record, known, outcomes)
-  local length = 0
-  if record == true or record and #record >= #outcomes and string.byte(record) == 0 then
-    length = pcall('SETRANGE', key, '0', outcomes)
+local function findFull()
+  -- What has expired is removed now and then, so that it does not pile up.
+  if listed % 64 == 0 and listed > 0 and firstDue <= now then
+    sweep()
   end
-  -- Or it is lost, or something foreign.
-  if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
+  full = nil
+  if listed >= MAX_HOLDS then
+    if isFirst == 0 or firstDue <= now then
+      sweep()
+    end
+    if listed >= MAX_HOLDS then full = firstDue end
+  end
 end
 
 local function openList()
@@ -1608,10 +1595,35 @@ local function removeHold()
   if place + ENTRY > to then to = place + ENTRY end
 end
 
+-- What is asked of lists and records in several places.
+
+local function fullUntil()
+  findFull()
+  return full
+end
+
+-- isEnded reports whether a record is of a hold that has ended, and until when it is known.
+local function isEnded(record, n)
+  if not record or #record < 9 then return false end
+  local ended, ops, known = unpack(OUTCOMES, record)
+  if ops ~= n or #record < 9 + 14 * n then known = 0 end
+  return ended == 1, known
+end
+
+-- remember writes how a hold has ended. What there is of an open one is kept: its record, or
+-- true if there should be one.
+local function remember(key, record, known, outcomes)
+  local length = 0
+  if record == true or record and #record >= #outcomes and string.byte(record) == 0 then
+    length = pcall('SETRANGE', key, '0', outcomes)
+  end
+  -- Or it is lost, or something foreign.
+  if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
+end
+
 -- What a bucket gives back of a hold: what has not drained of it, if what was there first
 -- drains first. Holds that were reserved later move up by as much.
 
--- openLevels and closeLevels are around what moves holds.
 local function openLevels()
   LEVELS, SINCE = {}, {}
   for j = 1, listed do LEVELS[j], SINCE[j] = unpack('>I7I7', list, j * ENTRY - 21) end
@@ -1624,26 +1636,6 @@ local function closeLevels()
   end
   list, LEVELS = table.concat(parts), nil
   from, to = 0, #list
-end
-
-local function moveUp(back)
-  for j = 1, listed do
-    if SINCE[j] > since or SINCE[j] == since and LEVELS[j] > level then LEVELS[j] = max(0, LEVELS[j] - back) end
-  end
-end
-
--- drained is how much has left a bucket in a time at most, if its N may have been another.
-local function drained(time)
-  local most = time * c.rate
-  if B[k] > c.n then
-    local _, mulDivUp, gcd = wide()
-    local g = gcd(B[k], c.period)
-    local n, p = B[k] / g, c.period / g
-    local other = time * n
-    if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then return EXACT end
-    most = max(most, mulDivUp(other, c.p, p))
-  end
-  return most
 end
 
 local function letGoBucket()
@@ -1668,16 +1660,36 @@ local function letGoBucket()
     if part > 0 then last = last - 1 end
     local back = units * c.p
     rest = level
-    if last > since then rest = level - drained(last - since) end
+    if last > since then
+      -- So much has left the bucket at most, if its N may have been another.
+      local most = (last - since) * c.rate
+      if B[k] > c.n then
+        local _, mulDivUp, gcd = wide()
+        local g = gcd(B[k], c.period)
+        local n, p = B[k] / g, c.period / g
+        local other = (last - since) * n
+        if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then
+          most = EXACT
+        else
+          most = max(most, mulDivUp(other, c.p, p))
+        end
+      end
+      rest = level - most
+    end
     if back > full then back = full end
     if back > rest then back = rest end
     if back > 0 then
-      if LEVELS then
-        moveUp(back)
-      elseif listed > 0 then
-        openLevels()
-        moveUp(back)
-        closeLevels()
+      if LEVELS or listed > 0 then
+        local isOpen = LEVELS
+        if not isOpen then
+          openLevels()
+        end
+        for j = 1, listed do
+          if SINCE[j] > since or SINCE[j] == since and LEVELS[j] > level then LEVELS[j] = max(0, LEVELS[j] - back) end
+        end
+        if not isOpen then
+          closeLevels()
+        end
       end
       full = full - back
       A[k] = full

@@ -63,7 +63,7 @@ func TestBlocks(t *testing.T) {
 		{"single bucket", "c_full - level", "elseif cost < 0 then"},
 		{"single bucket", "expires = oldFresh + max(SECOND", "local function expiry"},
 		{"single holds bucket", "do -- recount", "local function recount"},
-		{"single holds bucket", "expires = expiry(usualDue)", "-->"},
+		{"single holds bucket", "expires = usualExpires", "-->"},
 		{"columns several back bucket fixed_window sliding_window sliding_log sliding_buckets", "ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tail = tail5 }", "-->"},
 	} {
 		text, err := assemble(strings.Fields(c.features))

@@ -16,47 +16,32 @@ local stored, from, to, needed -- bytes in Redis, which entries have changed, an
 local wanted, place -- the id of one hold, and where its entry begins, from 0; nil if there is none
 local due, heldCost, receipt, level, since, heldN, heldShape -- of that hold
 local LEVELS, SINCE -- of all holds, while they move up
+local full -- when the first hold expires, if there are as many as there may be; else nil
 
--- sweep removes what has expired, and finds what expires first.
-local function sweep()
-  local left, count, first = {}, 0, EXACT
-  for place = 0, #list - 1, ENTRY do
-    local due = unpack('>I7', list, place + 17)
-    if due > now then
-      count = count + 1
-      left[count], first = cut(list, place + 1, place + ENTRY), min(first, due)
-    end
+--: sweep
+-- Removes what has expired, and finds what expires first.
+local left, count, first = {}, 0, EXACT
+for place = 0, #list - 1, ENTRY do
+  local due = unpack('>I7', list, place + 17)
+  if due > now then
+    count = count + 1
+    left[count], first = cut(list, place + 1, place + ENTRY), min(first, due)
   end
-  list, listed, isFirst, firstDue = table.concat(left), count, 1, first
-  from, to = 0, #list
 end
+list, listed, isFirst, firstDue = table.concat(left), count, 1, first
+from, to = 0, #list
 
--- fullUntil returns when the first hold expires, if there are as many as there may be. What
--- has expired is removed now and then, so that it does not pile up.
-local function fullUntil()
-  if listed % 64 == 0 and listed > 0 and firstDue <= now then sweep() end
-  if listed < MAX_HOLDS then return nil end
-  if isFirst == 0 or firstDue <= now then sweep() end
-  return listed >= MAX_HOLDS and firstDue or nil
+--: findFull
+-- What has expired is removed now and then, so that it does not pile up.
+if listed % 64 == 0 and listed > 0 and firstDue <= now then
+  --> sweep
 end
-
--- isEnded reports whether a record is of a hold that has ended, and until when it is known.
-local function isEnded(record, n)
-  if not record or #record < 9 then return false end
-  local ended, ops, known = unpack(OUTCOMES, record)
-  if ops ~= n or #record < 9 + 14 * n then known = 0 end
-  return ended == 1, known
-end
-
--- remember writes how a hold has ended. What there is of an open one is kept: its record, or
--- true if there should be one.
-local function remember(key, record, known, outcomes)
-  local length = 0
-  if record == true or record and #record >= #outcomes and string.byte(record) == 0 then
-    length = pcall('SETRANGE', key, '0', outcomes)
+full = nil
+if listed >= MAX_HOLDS then
+  if isFirst == 0 or firstDue <= now then
+    --> sweep
   end
-  -- Or it is lost, or something foreign.
-  if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
+  if listed >= MAX_HOLDS then full = firstDue end
 end
 
 --: openList

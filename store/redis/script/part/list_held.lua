@@ -74,10 +74,12 @@ if list or count > 1 then
   origin = 0
   to = place + ENTRY
 end
-if usualDue > expires then expires = expiry(usualDue) end
+if usualDue > expires then expires = usualExpires end
 
 --: writeHeld
-if oldFresh > expires then expires = expiry(oldFresh) end
+if oldFresh > expires then
+  --> setExpires
+end
 local size = listed * ENTRY
 if size == 0 and oldFresh == 0 then
   call('UNLINK', KEYS[key])
@@ -102,10 +104,14 @@ else
     head = pack('>I7I7I7I7I3I7c0', oldFresh, oldA, oldB, expires, isFirst * 65536 + listed, firstDue, near)
   end
   if before == 0 then
-    call('PSETEX', KEYS[key], ttl(expires), head)
+    --> setLasts
+    call('PSETEX', KEYS[key], lasts, head)
   else
     if shrinks then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
     if apart then call('SETRANGE', KEYS[key], format('%d', FULL_HEAD + from), apart) end
-    if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+    if before ~= expires then
+      --> setLasts
+      call('PEXPIRE', KEYS[key], lasts)
+    end
   end
 end

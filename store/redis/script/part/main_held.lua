@@ -39,9 +39,13 @@ while first <= last do
       if verb == TERMS then
         usualDelay = input[i + 1]
         usualLeave = input[i + 2]
-        usualDue = now + input[i + 3]
+        local life = input[i + 3]
+        usualDue = now + life
+        usualExpires = usualDue + max(SECOND, (life - life % 4) / 4)
         usualHead = pack(EXCESS, 1, usualDue, 0, 0)
-        usualTTL = ttl(usualDue + MEMORY + SECOND)
+        local expires = usualDue + MEMORY + SECOND
+        --> setLasts
+        usualTTL = lasts
         i = i + 4
         verb = input[i]
       end
@@ -70,10 +74,16 @@ while first <= last do
         else
           written = pcall('GET', KEYS[record])
           if type(written) == 'table' then written = false end
-          ended, known = isEnded(written, 1)
-          if not ended and written and #written >= 9 then
-            local _, _, time = unpack(OUTCOMES, written)
-            ends = time
+          if written and #written >= 9 then
+            local how, ops, time = unpack(OUTCOMES, written)
+            ended = how == 1
+            if not ended then
+              ends = time
+            elseif ops == 1 and #written >= 23 then
+              known = time
+            else
+              known = 0
+            end
           elseif ends == 0 then
             ends = now + MEMORY
           end
@@ -110,18 +120,23 @@ while first <= last do
           end
           known = now + MEMORY
           if ends > known then known = ends end
-          if excess == 0 and isHeld and keepsRecords then
-            -- There are zeros where the excess would be.
-            written = pcall('SETRANGE', KEYS[record], '0', pack(OUTCOME, 257, known, used))
-            if not intact[written] then
-              if type(written) == 'number' and written > 23 then
-                intact[written] = true
-              else -- it is lost, or something foreign
-                remember(KEYS[record], nil, known, pack(EXCESS, 257, known, used, 0))
-              end
+          local size = 0 -- of the record
+          if isHeld and keepsRecords or written and #written >= 23 and string.byte(written) == 0 then
+            if excess == 0 then -- which is there already
+              written = pack(OUTCOME, 257, known, used)
+            else
+              written = pack(EXCESS, 257, known, used, excess)
             end
-          else
-            remember(KEYS[record], isHeld and keepsRecords or written, known, pack(EXCESS, 257, known, used, excess))
+            size = pcall('SETRANGE', KEYS[record], '0', written)
+          end
+          if not intact[size] then
+            if type(size) == 'number' and size > 23 then
+              intact[size] = true
+            else -- it is lost, or something foreign
+              local expires = known + SECOND
+              --> setLasts
+              call('PSETEX', KEYS[record], lasts, pack(EXCESS, 257, known, used, excess))
+            end
           end
           if excess == 0 then
             out[length] = AS_ASKED
@@ -149,7 +164,8 @@ while first <= last do
             local bar = place and now
             if listed >= 64 and not bar then
               --> cutList
-              bar = fullUntil()
+              --> findFull
+              bar = full
             end
             -- What has a record was here before, and may have ended.
             if bar then
