@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"math"
 	"math/bits"
 )
 
@@ -91,10 +90,6 @@ func (c *Compiled) MoveTail(dst, src []int64, s State) {
 	}
 }
 
-// Latest is a receipt for the newest units of a key, no matter which request took them.
-// Use it to refund a client by hand.
-const Latest Micros = math.MaxInt64
-
 // Refund gives back cost units that the decision with this receipt charged to a key in
 // state s. It returns the new state and changes the tail.
 //
@@ -105,11 +100,11 @@ const Latest Micros = math.MaxInt64
 // place, because later requests already know their turn.
 //
 // If the clock steps back after a refund, the key may have fewer units than before it.
-func (c *Compiled) Refund(s State, tail []int64, receipt Micros, cost int64) State {
+func (c *Compiled) Refund(s State, tail []int64, receipt Receipt, cost int64) State {
 	if s.Fresh <= 0 || receipt <= 0 || cost <= 0 || !c.Readable(s, tail) {
 		return s
 	}
-	if s = c.refund(s, tail, receipt, cost); s.Fresh <= 0 {
+	if s = c.refund(s, tail, Micros(receipt), cost); s.Fresh <= 0 {
 		return State{} // there was nothing more, or it was damaged
 	}
 	return s

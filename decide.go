@@ -27,7 +27,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	if c := op.Limit; c.quick && !op.Look {
 		// What fits is charged in the same way with Always, except that it keeps Fresh exact.
 		if next, free, ok := c.take(s, op.Cost, op.Leave, max(0, now)); ok && (!op.Always || next.Fresh < exact) {
-			d.Allowed, d.Limit, d.Remaining, d.Receipt = true, c.capacity, free, next.Fresh
+			d.Allowed, d.Limit, d.Remaining, d.Receipt = true, c.capacity, free, Receipt(next.Fresh)
 			d.RetryAfter, d.Delay, d.Excess = 0, 0, 0
 			d.reset(next.Fresh, now)
 			return next
@@ -52,7 +52,7 @@ func (op *Op) decideAny(s State, tail []int64, now Micros, d *Decision) State {
 	case d.Allowed:
 		s = v.charge(op.Cost, false)
 		d.Remaining -= op.Cost
-		d.Receipt = s.Fresh
+		d.Receipt = Receipt(s.Fresh)
 	case c.limit.CountDenied:
 		cost := min(op.Cost, c.capacity)
 		s = v.charge(cost, false)
@@ -116,7 +116,7 @@ func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
 	cost := min(op.Cost, max(0, v.room()))
 	if cost > 0 {
 		s = v.charge(cost, true)
-		v.pending, d.Receipt = s, s.Fresh
+		v.pending, d.Receipt = s, Receipt(s.Fresh)
 	}
 	d.Remaining, d.Delay, d.Excess = max(0, v.free-cost), 0, op.Cost-cost
 	switch {

@@ -31,7 +31,7 @@ func (v *view) chargeFixedWindow(cost int64, debt bool) State {
 func (v *view) waitFixedWindow() Micros { return v.pending.Fresh - v.now }
 
 func (c *Compiled) refundFixedWindow(s State, receipt Micros, cost int64) State {
-	if receipt != s.Fresh && receipt != Latest {
+	if receipt != s.Fresh && receipt != Micros(Latest) {
 		return s // its window is over
 	}
 	if s.A -= min(s.A, cost); s.A == 0 {

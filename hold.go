@@ -220,8 +220,8 @@ type SettledPart struct {
 // reserved, and what is needed to give some of it back. A store keeps it until the hold
 // ends.
 type Held struct {
-	Cost    int64  // units that were charged
-	Receipt Micros // of the charge
+	Cost    int64 // units that were charged
+	Receipt Receipt
 
 	// Of a bucket: the parts in it right after the charge, without what was given back of
 	// earlier holds since, and when that was. What was in the bucket first drains first, so
@@ -233,7 +233,7 @@ type Held struct {
 // Held returns what to keep of an op that was charged, with the state that it left. No
 // other op of its request may share that state.
 func (op *Op) Held(next State) Held {
-	h := Held{Cost: op.Cost, Receipt: next.Fresh}
+	h := Held{Cost: op.Cost, Receipt: Receipt(next.Fresh)}
 	if c := op.Limit; c.limit.Algorithm.leaks() {
 		h.Level, h.At = next.A, next.Fresh-Micros(divUp(next.A, c.n))
 	}
@@ -253,7 +253,7 @@ func (c *Compiled) Release(s State, tail []int64, h Held, units int64, open []*H
 	if !c.limit.Algorithm.leaks() {
 		return c.Refund(s, tail, h.Receipt, units)
 	}
-	if s.Fresh <= 0 || s.B <= 0 || units <= 0 || c.limit.Shape && h.Receipt != s.Fresh {
+	if s.Fresh <= 0 || s.B <= 0 || units <= 0 || c.limit.Shape && Micros(h.Receipt) != s.Fresh {
 		return s
 	}
 	n, level := c.n, s.A

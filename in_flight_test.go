@@ -43,7 +43,7 @@ func TestInFlightAgainstOracle(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k, places, receipts := key{limit: limit}, street{}, map[int]weir.Micros{}
+		k, places, receipts := key{limit: limit}, street{}, map[int]weir.Receipt{}
 		now := weir.Micros(1_767_225_600_000_000)
 		for request := range rapid.IntRange(1, 80).Draw(t, "steps") {
 			now += weir.Micros(rapid.Int64Range(0, 1+int64(period)/2).Draw(t, "later"))

@@ -121,7 +121,7 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 
 // Refund gives back cost units that Take charged in the decision with this receipt, for
 // example if the request failed.
-func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Micros) error {
+func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Receipt) error {
 	err := l.store.Refund(ctx, Op{Key: key, Limit: l.limit, Cost: cost, Receipt: receipt})
 	l.turns.Wake(key)
 	return err
@@ -131,7 +131,7 @@ func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Mi
 // another Period from now on. The place has a new receipt from now on. If the place was free
 // already, Renew takes one even if there is none left, because the request is in flight:
 // Allowed then is false.
-func (l *Limiter) Renew(ctx context.Context, key string, receipt Micros) (Decision, error) {
+func (l *Limiter) Renew(ctx context.Context, key string, receipt Receipt) (Decision, error) {
 	if receipt <= 0 {
 		return Decision{}, invalid("receipt", "%d is not a valid receipt; use that of the decision that took the place", receipt)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-func (k *key) refund(receipt weir.Micros, cost int64) {
+func (k *key) refund(receipt weir.Receipt, cost int64) {
 	k.Refund(&weir.Op{Limit: k.limit, Cost: cost, Receipt: receipt})
 }
 
@@ -22,7 +22,7 @@ type twins struct{ charged, spared key }
 // given back, and whether anybody came in between.
 func (w *twins) live(t *rapid.T, steps []step, most int) (now weir.Micros, refunds int, between bool) {
 	type charge struct {
-		receipt weir.Micros
+		receipt weir.Receipt
 		cost    int64
 	}
 	var pending []charge
@@ -177,7 +177,7 @@ func TestRefundOfWhatIsGone(t *testing.T) {
 		receipt := k.take(0, 5).Receipt
 		k.take(5_000_000, 3)
 		before := k.State
-		for _, receipt := range []weir.Micros{receipt, 0} {
+		for _, receipt := range []weir.Receipt{receipt, 0} {
 			k.refund(receipt, 5)
 			if k.State != before {
 				t.Errorf("%v: receipt %d made %+v of %+v", algorithm, receipt, k.State, before)
@@ -196,7 +196,7 @@ func TestRefundOfGarbage(t *testing.T) {
 		k := key{limit: drawLimit(t)}
 		k.State = weir.State{Fresh: weir.Micros(number("fresh")), A: number("a"), B: number("b")}
 		k.Tail = rapid.SliceOfN(rapid.Int64Range(0, 1000), 0, 40).Draw(t, "tail")
-		receipt := weir.Micros(number("receipt"))
+		receipt := weir.Receipt(number("receipt"))
 		if rapid.Bool().Draw(t, "latest") {
 			receipt = weir.Latest
 		}

@@ -121,7 +121,7 @@ func (c *Compiled) commitSlidingBuckets(tail []int64, prev, next State) {
 // refundSlidingBuckets finds the charge in the newest sub-window, or in an older
 // one that still counts.
 func (c *Compiled) refundSlidingBuckets(s State, tail []int64, receipt Micros, cost int64) State {
-	if receipt == Latest {
+	if receipt == Micros(Latest) {
 		receipt = s.Fresh
 	}
 	length, newest := int64(len(tail)), c.newest(s)

@@ -184,7 +184,7 @@ func (c *Compiled) commitSlidingLog(tail []int64, next State) {
 // taken since.
 func (c *Compiled) refundSlidingLog(s State, tail []int64, receipt Micros, cost int64) State {
 	l := c.log(s, tail)
-	if receipt == Latest {
+	if receipt == Micros(Latest) {
 		return c.refundNewest(&l, cost)
 	}
 	taken := int64(receipt) - c.period

@@ -58,7 +58,7 @@ func (c *Compiled) faded(count, room int64) int64 {
 
 // refundSlidingWindow finds the charge in this window, or in the one before.
 func (c *Compiled) refundSlidingWindow(s State, receipt Micros, cost int64) State {
-	if receipt == Latest {
+	if receipt == Micros(Latest) {
 		receipt = s.Fresh
 	}
 	start, period := c.windowStart(s), Micros(c.period)

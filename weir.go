@@ -27,6 +27,16 @@ const Never time.Duration = math.MaxInt64
 // MaxKeyLen is the maximum length of a key in bytes.
 const MaxKeyLen = 1024
 
+// Receipt identifies a charge, so that it can be given back, or a place, so that it can be kept.
+// Other charges of the key at the same instant may have the same one. It is the Receipt of a
+// [Decision], 0 if nothing was charged, or Latest; nothing else can be done with it than to hand
+// it back.
+type Receipt int64
+
+// Latest is a receipt for the newest units of a key, no matter which request took them.
+// Use it to refund a client by hand.
+const Latest Receipt = math.MaxInt64
+
 // Decision is the answer to one [Op].
 type Decision struct {
 	Allowed    bool
@@ -36,7 +46,7 @@ type Decision struct {
 	ResetAfter time.Duration // time until the key is fully reset
 	ResetAt    Micros        // the same as an instant of the store's clock; now if the key is already reset
 	Delay      time.Duration // shaping: delay the request by this long
-	Receipt    Micros        // identifies the charge for Refund; 0 if nothing was charged
+	Receipt    Receipt       // identifies the charge for Refund; 0 if nothing was charged
 	Excess     int64         // Op.Always: units of the cost that were not charged, because the key is too deep in debt
 }
 
@@ -85,7 +95,7 @@ type Op struct {
 	// Take with Always renews the place of an InFlight limit that has this receipt: it gives
 	// the place back and takes one from now on, in one step. Set it on all ops of the
 	// request, or on none.
-	Receipt Micros
+	Receipt Receipt
 }
 
 // Store keeps the usage of keys, separately for each key and [Compiled.Kind] of limit.

@@ -81,7 +81,7 @@ func (m *Model) tooMany(decisions []weir.Decision, ops []weir.Op) bool {
 }
 
 func (m *Model) firstExpiry(op *weir.Op) weir.Micros {
-	first := weir.Latest
+	first := weir.Micros(weir.Latest)
 	for _, h := range m.holds {
 		for i := range h.parts {
 			if h.state == weir.HoldOpen && sameState(&h.parts[i].op, op) {

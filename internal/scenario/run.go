@@ -85,7 +85,7 @@ type release struct {
 // Run plays the script to a subject with empty memory, and reports every answer
 // that differs from what is expected.
 func (s *Script) Run(ctx context.Context, subject Subject) error {
-	r := &runner{ctx: ctx, subject: subject, releases: make(map[client][]release), receipts: make(map[taken]weir.Micros)}
+	r := &runner{ctx: ctx, subject: subject, releases: make(map[client][]release), receipts: make(map[taken]weir.Receipt)}
 	for i := range s.Steps {
 		if step := &s.Steps[i]; step.Verb == "count" {
 			r.releases[client{step.Names[0], step.Ops[0].Key}] = nil
@@ -105,7 +105,7 @@ type runner struct {
 	subject   Subject
 	decisions []weir.Decision
 	releases  map[client][]release // of those who are counted
-	receipts  map[taken]weir.Micros
+	receipts  map[taken]weir.Receipt
 }
 
 // taken is a take that may be given back.

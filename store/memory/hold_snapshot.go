@@ -176,7 +176,7 @@ func (h *hold) readPart(in *snapshot.Reader) {
 	l.Shape, l.CountDenied, l.Release = in.More(), in.More(), in.More()
 	p.id = id{uint64(in.Word()), uint64(in.Word())}
 	in.Must(p.id.lo&(1|deniedBit) == 1)
-	p.Cost, p.Receipt = in.Between(1, exact), weir.Micros(in.Between(0, exact))
+	p.Cost, p.Receipt = in.Between(1, exact), weir.Receipt(in.Between(0, exact))
 	p.Level, p.At = in.Between(-exact, exact), weir.Micros(in.Between(-exact, exact))
 	p.listed = !in.More()
 	limit, err := l.Compile()

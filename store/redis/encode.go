@@ -258,7 +258,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	if c.verb.takes() && (c.owes() || weir.Allowed(c.decisions)) {
 		for i := range c.decisions {
 			if d := &c.decisions[i]; d.Excess < c.ops[i].Cost && !c.ops[i].Look {
-				d.Receipt = d.ResetAt
+				d.Receipt = weir.Receipt(d.ResetAt)
 			}
 		}
 	}

@@ -234,7 +234,7 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 func (s *Store) cancel(id weir.HoldID, d *directory, final []weir.Op) {
 	ctx, cancel := s.within(context.Background())
 	defer cancel()
-	d.expires = weir.Latest >> 10
+	d.expires = weir.Micros(weir.Latest >> 10)
 	_, _ = s.settleAll(ctx, settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)
 	_ = s.Refund(ctx, final...)
 }

@@ -163,7 +163,7 @@ func TestWordsOfACall(t *testing.T) {
 		counts := weir.MustCompile(fmt.Sprintf("sliding_log %d/1h count_denied", n))
 		start := weir.Micros(1_790_000_000_000_000)
 		period := weir.Micros(limit.Numbers().Period)
-		receipt := func(i int64) weir.Micros { return start - weir.Micros(n-i) + period }
+		receipt := func(i int64) weir.Receipt { return weir.Receipt(start - weir.Micros(n-i) + period) }
 
 		model := scenario.NewModel()
 		op := weir.Op{Key: "k", Limit: limit, Cost: 1}

@@ -45,7 +45,7 @@ func testInFlight(t *testing.T, open Open) {
 		t.Run(fmt.Sprintf("renewed with %d free", free), func(t *testing.T) {
 			subject := opened(t, open)
 			op := weir.Op{Key: "k", Limit: limit, Cost: 1}
-			receipts := make([]weir.Micros, 5-free)
+			receipts := make([]weir.Receipt, 5-free)
 			for i := range receipts {
 				receipts[i] = take(t, subject.Store, op).Receipt
 			}
