@@ -54,6 +54,12 @@ func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Deni
 	return g.await(ctx, v, d, g.engine.check(ctx, req, v, nil, g.charge))
 }
 
+// Check is Allow for callers that do not see the end of a request. It does not wait for a place,
+// because those that such callers take are free only after the rule's HoldTTL.
+func (g *Gate) Check(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
+	return g.await(ctx, v, d, g.engine.check(ctx, req, v, nil, g.chargeNow))
+}
+
 // Continue is Allow for a further part of a request that was allowed, such as a message of a
 // stream: it takes no place of rules that limit how many requests are in flight.
 func (g *Gate) Continue(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {

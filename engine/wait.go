@@ -101,6 +101,14 @@ func (g *Gate) charge(ctx context.Context, in *installed, v *Verdict) error {
 	return err
 }
 
+// chargeNow is charge without waiting.
+func (g *Gate) chargeNow(ctx context.Context, in *installed, v *Verdict) error {
+	if g.sheds(v) {
+		return nil
+	}
+	return g.engine.charge(ctx, in, v)
+}
+
 // waiter is a request that may have to wait.
 type waiter struct {
 	gate   *Gate

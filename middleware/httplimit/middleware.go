@@ -105,13 +105,15 @@ func (m *Middleware) wrap(next func(rule.Priority) http.Handler, by caller) http
 
 // Allow decides a request, and delays it if it must wait for its turn. If the request
 // may proceed, Allow returns true and the request to continue with; otherwise it has
-// already answered. Use it in frameworks that do not accept Wrap.
+// already answered. Use it in frameworks that do not accept Wrap. It does not see the response, so
+// every request costs its estimate, and its place is free after the rule's HoldTTL; it does not
+// wait for one.
 func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if m.mounts.Load() < 2 {
 		m.mounts.Add(2) // it may be called from anywhere
 	}
 	check := func(ctx context.Context, req *rule.Request, _ time.Duration, v *engine.Verdict, d *engine.Denial) (bool, error) {
-		ok, err := m.gate.Allow(ctx, req, v, d)
+		ok, err := m.gate.Check(ctx, req, v, d)
 		if table, _ := m.engine.Rules(); ok && (m.options.Actual != nil || table.Settles() && v.Settles()) {
 			m.tell(notSettled, "path", req.Path)
 		}

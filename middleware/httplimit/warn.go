@@ -37,10 +37,10 @@ var mistakes = [codes]struct{ code, what, remedy string }{
 		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
 	notChecked: {"M006", "request not checked",
 		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
-	notSettled: {"M007", "cost not settled, because Allow does not see the response",
-		"Use Wrap, or write rules without count, tokens and actual cost, and omit Actual. The request was charged as estimated."},
-	notReleased: {"M008", "place not given back, because Allow does not see the end of the request",
-		"Use Wrap, or write rules without concurrency. The place is free again after hold_ttl."},
+	notSettled: {"M007", "cost not settled, because Allow and /v1/authz do not see the response",
+		"Use Wrap or the gateway, or write rules without count, tokens and actual cost, and omit Actual. The request was charged as estimated."},
+	notReleased: {"M008", "place not given back, because Allow and /v1/authz do not see the end of the request",
+		"Use Wrap or the gateway, or write rules without concurrency. The place is free again after hold_ttl."},
 }
 
 // tell logs a mistake, the first time.

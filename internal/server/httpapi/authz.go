@@ -20,9 +20,12 @@ func newAuthz(o *Options) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusOK)
-	})), nil
+	// Not Wrap, which would take the answer to the proxy for the response to the client.
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, ok := limit.Allow(w, r); ok {
+			w.WriteHeader(http.StatusOK)
+		}
+	}), nil
 }
 
 // serveAuthz answers ANY /v1/authz.

@@ -173,23 +173,7 @@ func TestAuthzSeveralValues(t *testing.T) {
 // A request that a rule shapes is held here as it would be in front of a handler.
 func TestAuthzHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		set, problems := rule.Parse("", []byte("rules: [{id: queue, key: global, algorithm: leaky_bucket, limit: 1/1s, burst: 5, shape: true}]"))
-		if err := problems.Err(); err != nil {
-			t.Fatal(err)
-		}
-		table, err := rule.Compile(set, rule.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Install(table, 1)
-		h, err := New(Options{Service: manage.Service{Engine: e, Rules: &gone{}}, Authz: httplimit.Options{MaxDelayed: 1}, Hosts: []string{"example.com"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		h := newAuthzOf(t, "rules: [{id: queue, key: global, algorithm: leaky_bucket, limit: 1/1s, burst: 5, shape: true}]")
 		ask := func(ctx context.Context) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequestWithContext(ctx, "GET", "/v1/authz", nil))
@@ -216,4 +200,53 @@ func TestAuthzHolds(t *testing.T) {
 			t.Errorf("who has left got %d", code)
 		}
 	})
+}
+
+// newAuthzOf returns a server with rules, which holds one request at a time.
+func newAuthzOf(t *testing.T, rules string) *Handler {
+	set, problems := rule.Parse("", []byte(rules))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Install(table, 1)
+	h, err := New(Options{Service: manage.Service{Engine: e, Rules: &gone{}}, Authz: httplimit.Options{MaxDelayed: 1}, Hosts: []string{"example.com"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// The answer to the proxy is not the end of the request, nor its status: every request counts, and
+// its place is free after hold_ttl. Nobody waits for one.
+func TestAuthzDoesNotSeeTheResponse(t *testing.T) {
+	for _, rules := range []string{
+		"rules: [{id: guesses, key: ip, algorithm: fixed_window, limit: 1/1m, count: {status: [401]}}]",
+		"rules: [{id: reports, key: ip, concurrency: 1, hold_ttl: 1m}]",
+		"rules: [{id: reports, key: ip, concurrency: 1, hold_ttl: 1m, wait: 1m}]",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			h := newAuthzOf(t, rules)
+			ask := func() int {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/authz", nil))
+				return w.Code
+			}
+			start := time.Now()
+			if first, second := ask(), ask(); first != 200 || second != 429 || time.Since(start) != 0 {
+				t.Errorf("%s: %d, %d after %v", rules, first, second, time.Since(start))
+			}
+			time.Sleep(time.Minute)
+			if code := ask(); code != 200 {
+				t.Errorf("%s: %d after a minute", rules, code)
+			}
+		})
+	}
 }
