@@ -24,6 +24,16 @@ func (e *Engine) deadline() (t time.Time) {
 	return t
 }
 
+// staying returns a context that does not end before the store has answered, if what a request
+// takes is to be given back: of a client that leaves meanwhile, nobody would know what it has taken, and a
+// place or a hold would be missing for others until it expires. The timeout of the store still counts.
+func (e *Engine) staying(ctx context.Context, v *Verdict) context.Context {
+	if e.timeout > 0 && (v.places > 0 || v.how != nil) && ctx.Err() == nil {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
 // until returns a context that ends at a deadline, if there is one.
 func until(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
 	if deadline.IsZero() {

@@ -288,8 +288,9 @@ func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, 
 	}
 	e.penalize(rest, in, v)
 	v.conclude()
-	// A shadow has no say: that the store could not be asked is no news.
-	if err := e.chargeShadows(rest, v); err != nil {
+	// A shadow has no say: that the store could not be asked is no news. Nor is the end of the context,
+	// if there is a charge already that the caller may give back.
+	if err := e.chargeShadows(rest, v); err != nil && v.upTo[enforced] == 0 {
 		return ctx.Err()
 	}
 	v.hearSoft()

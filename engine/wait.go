@@ -91,7 +91,7 @@ func (g *Gate) charge(ctx context.Context, in *installed, v *Verdict) error {
 		return nil
 	}
 	if v.waitUpTo == 0 {
-		return g.engine.charge(ctx, in, v)
+		return g.engine.charge(g.engine.staying(ctx, v), in, v)
 	}
 	w := waiter{gate: g, engine: g.engine, in: in, v: v}
 	err := w.run(ctx)
@@ -197,7 +197,7 @@ func (w *waiter) first(ctx, patient context.Context, at *Result) (*Result, error
 			return nil, err
 		}
 		w.v.began = w.engine.read()
-		return nil, w.engine.charge(ctx, w.in, w.v) // as if it had come now
+		return nil, w.charge(ctx) // as if it had come now
 	}
 }
 
@@ -230,8 +230,9 @@ func (w *waiter) ask(ctx context.Context) (done bool, err error) {
 		if place, _ := w.denials(); place != nil {
 			return false, nil
 		}
-		return true, w.engine.charge(ctx, w.in, w.v)
+		return true, w.charge(ctx)
 	}
+	ctx = w.engine.staying(ctx, w.v)
 	deadline := w.engine.deadline()
 	if err := w.engine.take(ctx, w.v, enforced, w.v.at(enforced)); err != nil {
 		return true, w.engine.degradeCharge(ctx, w.in, w.v, err)
@@ -240,6 +241,11 @@ func (w *waiter) ask(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	return true, w.engine.finish(ctx, deadline, w.in, w.v)
+}
+
+// charge charges the request, or denies it.
+func (w *waiter) charge(ctx context.Context) error {
+	return w.engine.charge(w.engine.staying(ctx, w.v), w.in, w.v)
 }
 
 // look finds out whether a place would help, and decides the request if not.
@@ -251,14 +257,14 @@ func (w *waiter) look(ctx context.Context) (done bool, err error) {
 	if _, others := w.denials(); !others {
 		return false, nil
 	}
-	return true, w.engine.charge(ctx, w.in, w.v)
+	return true, w.charge(ctx)
 }
 
 // deny denies a request that cannot wait any longer, by what the store has said last. It takes no
 // place, because others wait for one.
 func (w *waiter) deny(ctx context.Context, at *Result) error {
 	if w.v.counts {
-		return w.engine.charge(ctx, w.in, w.v)
+		return w.charge(ctx)
 	}
 	if place, _ := w.denials(); place == nil { // there is one, which the first of the line is about to take
 		at.Allowed, at.Remaining, at.RetryAfter = false, 0, time.Second
