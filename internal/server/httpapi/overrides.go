@@ -51,11 +51,11 @@ type OverrideRequest struct {
 // Start is where a period of the calendar starts. A day of the month may be a number.
 type Start string
 
-// UnmarshalJSON reads a text or a number.
+// UnmarshalJSON reads a text or a number. As in other fields, null is as if it was left out.
 func (s *Start) UnmarshalJSON(source []byte) error {
-	var day int64
-	if json.Unmarshal(source, &day) == nil {
-		*s = Start(strconv.FormatInt(day, 10))
+	var day *int64
+	if json.Unmarshal(source, &day) == nil && day != nil {
+		*s = Start(strconv.FormatInt(*day, 10))
 		return nil
 	}
 	return json.Unmarshal(source, (*string)(s))

@@ -222,6 +222,7 @@ func TestOverrideOfABillingDay(t *testing.T) {
 			t.Errorf("the period of %s ends at %s, want %s", user, got, want)
 		}
 	}
+	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:carol","limit":"5/month","starts":null,"for":"90d","reason":"x"}`).want(t, 201, new(OverrideAnswer))
 	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","zone":"Mars/Olympus","for":"90d","reason":"x"}`).wantProblem(t, badField, "time zone database")
 	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","starts":"monday","for":"90d","reason":"x"}`).wantProblem(t, badField, "1 to 31")
 }
