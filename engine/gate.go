@@ -126,13 +126,23 @@ func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
 	}
 	turn := time.NewTimer(v.Delay)
 	defer turn.Stop()
-	select {
-	case <-turn.C:
-		return true, nil
-	case <-ctx.Done():
-		g.refund(ctx, v)
-		*d = unavailable(v)
-		return false, ctx.Err()
+	var renew <-chan time.Time
+	if often := v.lifetime() / 3; often < v.Delay { // so that Serve has time to go on with it
+		ticker := time.NewTicker(often)
+		defer ticker.Stop()
+		renew = ticker.C
+	}
+	for {
+		select {
+		case <-turn.C:
+			return true, nil
+		case <-renew:
+			g.engine.renew(v)
+		case <-ctx.Done():
+			g.refund(ctx, v)
+			*d = unavailable(v)
+			return false, ctx.Err()
+		}
 	}
 }
 

@@ -112,6 +112,33 @@ func (p *inFlight) leave(ctx context.Context) {
 	p.engine.wake(p.ops)
 }
 
+// lifetime is how long what a verdict has taken lasts by itself.
+func (v *Verdict) lifetime() time.Duration {
+	if v.Hold != (weir.HoldID{}) {
+		return v.lasts(v.room.ttl)
+	}
+	return v.lasts(1<<63 - 1)
+}
+
+// renew keeps the places and the hold of a request that is not served yet. If it fails, the next time
+// may do.
+func (e *Engine) renew(v *Verdict) {
+	ctx, cancel := context.WithTimeout(context.Background(), maxSettle)
+	defer cancel()
+	var p inFlight
+	if p.take(e, v) > 0 {
+		p.renew(ctx)
+		for i := range v.Results {
+			if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
+				r.Receipt, p.ops = p.ops[0].Receipt, p.ops[1:]
+			}
+		}
+	}
+	if v.Hold != (weir.HoldID{}) {
+		_, _ = e.Extend(ctx, v.Hold, v.room.ttl)
+	}
+}
+
 // leavePlaces gives back what shadow rules that count denied requests have taken for one.
 func (e *Engine) leavePlaces(ctx context.Context, v *Verdict) {
 	if v.Degraded != nil {
