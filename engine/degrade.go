@@ -24,7 +24,7 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 	closed := false
 	for i := range results {
 		r := &results[i]
-		r.Allowed = r.Rule.OnFailure != rule.Closed
+		r.Decision, r.Asked = weir.Decision{Allowed: r.Rule.OnFailure != rule.Closed}, false // it may have waited
 		closed = closed || !r.Allowed
 	}
 	if closed {

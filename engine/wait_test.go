@@ -411,6 +411,22 @@ func TestWaitDegraded(t *testing.T) {
 	}
 }
 
+// What the store has said before it was lost is no answer: an open rule has no numbers then.
+func TestWaitForgetsWhatWasSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &failing{Store: now()}
+		f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1, wait: 5s}]", store)
+		defer end(f.begin(alice))
+		time.AfterFunc(time.Second, func() { store.lost.Store(true) })
+		req := alice
+		var v engine.Verdict
+		ok, err := f.gate.Allow(t.Context(), &req, &v, &f.denial)
+		if err != nil || !ok || v.Degraded == nil || v.RetryAfter != 0 || v.Speaker() != nil || v.Results[0].Asked {
+			t.Errorf("%v %v, retry after %v, %+v", ok, err, v.RetryAfter, v.Results)
+		}
+	})
+}
+
 // panicking is a store that panics when it is told to.
 type panicking struct {
 	weir.Store
