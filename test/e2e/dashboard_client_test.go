@@ -121,7 +121,7 @@ func TestDashboardClients(t *testing.T) {
 	page.see(id("remaining"), "/ 5")
 	page.fill(id("client-value"), "nobody")
 	page.press(id("look"))
-	page.see(id("client-wrong"), "no rule counts by such keys")
+	page.see(id("client-wrong"), "key: No rule counts by such keys")
 }
 
 // A user is looked up with every key that a rule counts for it, and one of them is reset.
