@@ -32,7 +32,7 @@ type Compiled struct {
 
 	calendar *calendar // nil unless the periods are those of the calendar
 
-	quick bool // the state alone decides: a bucket without a queue, or a window without a calendar or denied requests
+	quick bool // the state alone decides: a bucket without a queue, or a fixed window that counts no denied requests
 }
 
 // Compile validates the limit and prepares it for use.
@@ -67,7 +67,7 @@ func (l Limit) Compile() (*Compiled, error) {
 		}
 	}
 	c.most = c.mostInUse()
-	c.quick = l.Algorithm.leaks() && !l.Shape || l.Algorithm == FixedWindow && c.calendar == nil && !l.CountDenied
+	c.quick = l.Algorithm.leaks() && !l.Shape || l.Algorithm == FixedWindow && !l.CountDenied
 	c.kind, c.text = c.kindNumber(), c.kindText()
 	return c, nil
 }

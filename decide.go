@@ -86,7 +86,7 @@ func (c *Compiled) take(s State, cost, leave int64, now Micros) (next State, fre
 }
 
 // Simple reports whether the state of a key is all that the limit needs to decide: it is a
-// bucket without Shape, or a fixed window without a calendar and CountDenied.
+// bucket without Shape, or a fixed window without CountDenied.
 func (c *Compiled) Simple() bool { return c.quick }
 
 // Allow takes one unit of a key in state s, as Decide does for an op without options, but
