@@ -181,6 +181,26 @@ func TestReserveAnswerLost(t *testing.T) {
 	b.expect(t, "settled", map[string]int64{"r": 96})
 }
 
+// If it was the answer that was lost, and the hold has expired in the store before it could be settled,
+// what was reserved stays charged, and nothing besides.
+func TestReserveAnswerLostUntilExpired(t *testing.T) {
+	for _, pathless := range []bool{false, true} {
+		b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+		b.store.after.Store(true)
+		v := b.reserve(t, tenUnits, time.Minute)
+		b.store.after.Store(false)
+		b.store.lost.Store(true)
+		if s := b.settle(t, v.Hold, 4); s.State != weir.HoldPending {
+			t.Errorf("%+v", s)
+		}
+		b.now.Add(time.Minute.Microseconds())
+		b.store.pathless.Store(pathless)
+		b.store.lost.Store(false)
+		waitFor(t, "the settlement", func() bool { return slices.Contains(b.saw(), "settled") })
+		b.expect(t, fmt.Sprint("pathless ", pathless), map[string]int64{"r": 90})
+	}
+}
+
 // What is done already is charged when the store is back.
 func TestChargeWithoutStore(t *testing.T) {
 	tooMuch := rule.Request{User: "alice", Cost: 150}

@@ -43,6 +43,8 @@ type losableHolds struct {
 	lost  atomic.Bool
 	after atomic.Bool // the call is made, but its answer is lost
 
+	pathless atomic.Bool // a hold is found only by its ops, as in a cluster if its directory was not written
+
 	answers atomic.Int64 // of Take and Settle that are lost, too
 }
 
@@ -80,6 +82,9 @@ func (l *losableHolds) Reserve(ctx context.Context, dst []weir.Decision, r weir.
 func (l *losableHolds) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
 	if l.lost.Load() {
 		return weir.Settled{}, errLost
+	}
+	if l.pathless.Load() && s.Ops == nil {
+		return weir.Settled{}, nil
 	}
 	done, err := l.HoldStore.Settle(ctx, s)
 	if l.after.Load() || l.answerIsLost() {

@@ -211,7 +211,8 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 	for _, p := range h.open {
 		call.Ops, call.Tags = append(call.Ops, p.op), append(call.Tags, p.tag.String())
 	}
-	if _, err := e.holds.Settle(ctx, call); err != nil {
+	// If it had arrived, and has expired since, what was reserved stays charged.
+	if cancelled, err := e.holds.Settle(ctx, call); err != nil || cancelled.State == weir.HoldExpired {
 		return nil, err
 	}
 	call.ID, call.Used = sibling(h.id, lateHold), s.usedByTag
