@@ -53,6 +53,9 @@ SLOWEST := ./test/e2e ./store/redis ./internal/server/httpapi
 # Documents as long as they may be: the race detector only makes them slow.
 LONG := ^Test(HostileDocuments|ManyDocumentsAtOnce|LongDocument|HostileBodies)$$
 
+# How much memory is used again: with the race detector, it often is not.
+USED_AGAIN := ^TestProxyMemory$$
+
 # Many tests wait more than they compute, so the two halves run side by side.
 test: packages modules ## run all tests, with the race detector
 	@$(MAKE) --no-print-directory --jobs=2 main others
@@ -60,6 +63,7 @@ test: packages modules ## run all tests, with the race detector
 main: # the tests of this module
 	go test -race -timeout 15m $(SLOWEST) ./...
 	go test -short -run '$(LONG)' ./rule ./internal/server/httpapi
+	go test -run '$(USED_AGAIN)' ./middleware/httplimit
 
 others: # the tests of the dashboard and of the other modules
 	cd web && npm test --silent

@@ -1,8 +1,6 @@
 package weir
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
 // TailLen returns the number of tail words that the state needs. SlidingLog and
 // InFlight need one for each microsecond at which units that still count were taken, and

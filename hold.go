@@ -153,9 +153,9 @@ type HoldStore interface {
 	Store
 
 	// Reserve charges the ops as Take does. If they are allowed, it opens a hold on what
-	// it charged, but for ops with Final. If they are denied, there is no hold. No two ops that are charged may
-	// share a key and a kind of limit. If the store has no place for the hold, the error is
-	// ErrHoldsFull.
+	// it charged, but for ops with Final. If they are denied, there is no hold. No two ops
+	// that are charged may share a key and a kind of limit. If the store has no place for the
+	// hold, the error is ErrHoldsFull.
 	//
 	// A hold ends once: it is settled, or it expires. When it expires, limits with Release
 	// get their units back, as of the reservation; for others they stay charged.

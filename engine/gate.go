@@ -68,8 +68,9 @@ func (g *Gate) Continue(ctx context.Context, req *rule.Request, v *Verdict, d *D
 
 // Reserve is Allow for callers that see the response. If a rule that applies settles by
 // the response, what the request costs under it, and under rules with a unit, is reserved, and
-// v.Hold is set: end it with [Engine.Settle], or see [Gate.Serve]. Other rules are charged. A ttl of 0 is weir.DefaultHoldTTL. A store that cannot
-// hold units charges what the request costs.
+// v.Hold is set: end it with [Engine.Settle], or see [Gate.Serve]. Other rules are charged. A
+// ttl of 0 is weir.DefaultHoldTTL. A store that cannot hold units charges what the request
+// costs.
 func (g *Gate) Reserve(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict, d *Denial) (bool, error) {
 	if table, _ := g.engine.Rules(); !table.Settles() {
 		return g.Allow(ctx, req, v, d)

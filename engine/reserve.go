@@ -31,7 +31,9 @@ func (h *charging) isPlaced() bool { return h != nil && (h.always || h.placed) }
 
 var chargingPlaced = &charging{placed: true}
 
-func (v *Verdict) always() bool { return v.how != nil && v.how.always }
+func (h *charging) isAlways() bool { return h != nil && h.always }
+
+func (v *Verdict) always() bool { return v.how.isAlways() }
 
 // isFinal reports whether what a result charges is final, so there is no hold on it. A key has
 // few holds, and plain rules are often for a key that many requests share. A handler may know

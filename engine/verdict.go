@@ -249,7 +249,7 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 // place, because the processor waits when it copies what it has just written.
 func (r *Result) ask(op *weir.Op, limit *weir.Compiled, how *charging) {
 	op.Key, op.Limit, op.Cost, op.Leave, op.Look = r.Key, limit, r.Cost, r.Leave, r.Look
-	op.Always, op.Final = how != nil && how.always, how.isFinal(r)
+	op.Always, op.Final = how.isAlways(), how.isFinal(r)
 	op.MaxDelay, op.Receipt = 0, 0
 	if r.Look {
 		op.Cost, op.Leave, op.Always = 1, 0, false

@@ -217,7 +217,7 @@ func (m *Model) expire() {
 	})
 	for _, h := range due {
 		for i := range h.parts {
-			if p := &h.parts[i]; p.op.Limit.Limit().Release {
+			if p := &h.parts[i]; p.op.Limit.Releases() {
 				m.release(h, p, p.Cost)
 			}
 		}

@@ -60,9 +60,6 @@ func (s *settling) wrapProxy(next http.Handler) http.Handler {
 
 // A proxy that says that nobody reads a body any more needs little memory for a request.
 func TestProxyMemory(t *testing.T) {
-	if raceEnabled {
-		t.Skip("with the race detector, memory is often not used again")
-	}
 	s := newSettling(t, strings.ReplaceAll(tokenRules(""), "1000/1d", "1000000000/1d"), Options{})
 	answer := []byte(`{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":100,"completion_tokens":7}}`)
 	kind := []string{"application/json"}
@@ -87,7 +84,8 @@ func TestProxyMemory(t *testing.T) {
 	if used := s.used("tokens", client) - before; used != int64(requests)*(100+2*7) {
 		t.Errorf("%d tokens are used by %d requests", used, requests)
 	}
-	if allocations > 5 { // four for headers, and what the store answers
+	// Four for headers, and what the store answers. With the race detector, memory is often not used again.
+	if allocations > 5 && !raceEnabled {
 		t.Errorf("%v allocations", allocations)
 	}
 }
