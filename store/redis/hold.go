@@ -195,8 +195,8 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	if s.link.cluster {
 		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d)))); err != nil {
-			final := finalOf(ops, dst[first:])
-			s.aside(func() { s.cancel(r.ID, d, final) })
+			id, ttl, final := r.ID, r.TTL, finalOf(ops, dst[first:])
+			s.aside(func() { s.cancel(id, ttl, d, final) })
 			return dst[:first], err
 		}
 	}
@@ -230,9 +230,13 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 }
 
 // cancel gives back what a hold was charged that could not be finished: without its
-// directory, it could not be settled. No caller waits for it.
-func (s *Store) cancel(id weir.HoldID, d *directory, final []weir.Op) {
+// directory, it could not be settled. Nor can it be if the directory is there after all, or
+// it would seem that its owner had cancelled it. No caller waits for it.
+func (s *Store) cancel(id weir.HoldID, ttl time.Duration, d *directory, final []weir.Op) {
 	ctx, cancel := s.within(context.Background())
+	_, _ = s.small(ctx, emptyDirectory, s.directoryOf(id), s.directoryArg(ttl, ""))
+	cancel()
+	ctx, cancel = s.within(context.Background())
 	defer cancel()
 	d.expires = weir.Micros(weir.Latest >> 10)
 	_, _ = s.settleAll(ctx, settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)

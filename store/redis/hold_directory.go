@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// What is done to a directory by itself. The argument of the last two begins with how long
+// What is done to a directory by itself. The argument of all but the first begins with how long
 // the hold and the directory last, in milliseconds, and with a test's clock or 0.
 var (
 	// What is no text counts as one that is too short.
@@ -21,8 +21,13 @@ var (
 local text = redis.pcall('GET', KEYS[1])
 return type(text) == 'table' and '?' or text or ''`)
 
+	// It may arrive late, when the hold has been cancelled.
 	writeDirectory = newSmall(directoryTimes + `
-redis.call('PSETEX', KEYS[1], keep, struct.pack('>BB', 0, 0) .. expires .. content)
+redis.call('SET', KEYS[1], struct.pack('>BB', 0, 0) .. expires .. content, 'PX', keep, 'NX')
+return ''`)
+
+	emptyDirectory = newSmall(directoryTimes + `
+redis.call('PSETEX', KEYS[1], keep, struct.pack('>BB', 0, 0) .. expires)
 return ''`)
 
 	prolongDirectory = newSmall(directoryTimes + `
@@ -143,7 +148,7 @@ func (s *Store) find(ctx context.Context, id weir.HoldID) (*directory, error) {
 		d.expires = d.expires<<8 | weir.Micros(b)
 	}
 	rest := []byte(text[recordHead+outcomeSize*int(text[1]):])
-	if len(rest) == 0 { // it was settled before it was reserved
+	if len(rest) == 0 { // it was settled before it was reserved, or could not be finished
 		return nil, nil
 	}
 	if !d.read(rest) {
