@@ -146,6 +146,7 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 
 generate: ## regenerate code, golden files, and what the docs quote
 	@scripts/packages.sh protoc:protobuf-compiler
+	scripts/proto.sh
 	go generate ./store/redis
 	go test ./internal/lint -update
 	go test ./internal/simulate -update
@@ -163,7 +164,6 @@ generate: ## regenerate code, golden files, and what the docs quote
 	go test ./internal/server/respapi -run Docs -update
 	go test ./cmd/weir -run Docs -update
 	cd deploy/helm && go test -update
-	scripts/proto.sh
 	go test ./test/sdk -run TestTypes -update
 	go test ./test/e2e -run TestDashboardPictures -update
 	go test ./test/e2e -run TestDocs -update

@@ -45,6 +45,9 @@ func TestHold(t *testing.T) {
 	if v := testcall.Must(c.Charge(t.Context(), &Request{User: "alice", Costs: map[string]int64{"tokens": 2000}}))(t); v.Allowed || v.Rule != "tokens" {
 		t.Errorf("%+v", v)
 	}
+	if v := testcall.Must(c.Charge(t.Context(), &Request{User: "alice", Costs: map[string]int64{"tokens": 20_000}}))(t); v.Results[1].Excess != 11_100 {
+		t.Errorf("as deep in debt as can be: %+v", v)
+	}
 
 	// What was not charged has nothing to settle.
 	none, v, err := c.Reserve(t.Context(), &Request{User: "bob"}, 0)

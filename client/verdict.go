@@ -73,6 +73,7 @@ type Result struct {
 	Warning int  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 
 	Cost, Limit, Remaining        int64
+	Excess                        int64 // with Charge, units of Cost that were not charged, because the client is too deep in debt
 	Leave                         int64 // units left for requests with a higher priority, which Remaining does not include
 	ResetAfter, RetryAfter, Delay time.Duration
 }
@@ -103,7 +104,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
-			Cost: r.GetCost(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
+			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
 			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
 		}
 	}

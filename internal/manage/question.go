@@ -53,7 +53,7 @@ func fault(field, format string, args ...any) *FieldError {
 // Priority parses the priority of a request; "" is none.
 func Priority(name string) (p rule.Priority, bad *FieldError) {
 	if err := p.UnmarshalText([]byte(name)); err != nil {
-		return 0, fault("priority", "%v.", err)
+		return 0, fault("priority", "%s", Ended(err.Error()))
 	}
 	return p, nil
 }

@@ -37,10 +37,15 @@ func Sentence(err error) string {
 	if first, size := utf8.DecodeRuneInString(text); size > 0 && !fieldFirst.MatchString(text) {
 		text = string(unicode.ToUpper(first)) + text[size:]
 	}
-	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
-		text += "."
+	return Ended(text)
+}
+
+// Ended ends a sentence with a full stop, unless it has an end.
+func Ended(text string) string {
+	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, "?") {
+		return text
 	}
-	return text
+	return text + "."
 }
 
 // maxRequestID is the maximum length of an id that a client sends.

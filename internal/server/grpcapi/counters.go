@@ -135,7 +135,7 @@ func (s *Server) counterTrouble(c *call, err error, changes bool) error {
 	invalid, isInvalid := errors.AsType[*weir.InvalidError](err)
 	switch {
 	case isInvalid:
-		return badField.of("%s: %s.", invalid.Field, invalid.Reason).in(invalid.Field)
+		return badField.of("%s: %s", invalid.Field, manage.Ended(invalid.Reason)).in(invalid.Field)
 	case errors.Is(err, counter.ErrRange):
 		return outOfRange.of(manage.CounterRange)
 	case c.Err() != nil:
@@ -235,7 +235,7 @@ func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error)
 func readAmount(text, field string) (counter.Amount, error) {
 	amount, err := counter.ParseAmount(text)
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return 0, badField.of("%s: %s.", field, invalid.Reason).in(field)
+		return 0, badField.of("%s: %s", field, manage.Ended(invalid.Reason)).in(field)
 	}
 	return amount, nil
 }

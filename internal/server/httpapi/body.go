@@ -259,7 +259,7 @@ func nameOf(f reflect.StructField) string {
 // field makes of the package's own name for it.
 func misused(err *weir.InvalidError, field func(string) string) *Problem {
 	name := field(err.Field)
-	return badField.of("%s: %s.", name, err.Reason).in(name)
+	return badField.of("%s: %s", name, manage.Ended(err.Reason)).in(name)
 }
 
 // itself is for fields that are called as in the lower package.

@@ -65,6 +65,9 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 	}
 	dst = strconv.AppendBool(append(dst, `,"asked":`...), a.Asked)
 	dst = strconv.AppendInt(append(dst, `,"cost":`...), a.Cost, 10)
+	if a.Excess != 0 {
+		dst = strconv.AppendInt(append(dst, `,"excess":`...), a.Excess, 10)
+	}
 	if a.Leave != 0 {
 		dst = strconv.AppendInt(append(dst, `,"leave":`...), a.Leave, 10)
 	}

@@ -108,6 +108,10 @@ func TestHolds(t *testing.T) {
 		t.Errorf("%+v", paid)
 	}
 	remaining("requests 8, tokens 0, trial 0, ")
+	s.call("POST /v1/check", `{"user":"alice","cost":{"tokens":9000},"charge":"always"}`).want(t, 200, &paid)
+	if got := paid.Results; got[0].Excess != 0 || got[1].Excess != 3150 || got[2].Excess != 0 {
+		t.Errorf("as deep in debt as can be: %+v", got)
+	}
 	s.call("POST /v1/reserve", `{"user":"alice","cost":{"tokens":1}}`).want(t, 200, &paid)
 	if paid.Allowed || paid.Hold != "" {
 		t.Errorf("in debt: %+v", paid)

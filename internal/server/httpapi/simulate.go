@@ -136,7 +136,7 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 func plain(err error) string {
 	var invalid *weir.InvalidError
 	if errors.As(err, &invalid) {
-		return invalid.Reason + "."
+		return manage.Ended(invalid.Reason)
 	}
 	return manage.Sentence(err)
 }

@@ -132,7 +132,7 @@ func wrongQuery(field string, err error) error {
 	if wrong, ok := errors.AsType[*stats.QueryError](err); ok {
 		text = wrong.Reason
 	}
-	return badField.of("%s: %s.", field, text).in(field)
+	return badField.of("%s: %s", field, manage.Ended(text)).in(field)
 }
 
 // suggestion is what GET /v1/stats/suggest asks.

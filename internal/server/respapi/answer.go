@@ -80,7 +80,7 @@ func (w *work) writeVerdict() {
 // writeResult answers with what one limit says.
 func (w *work) writeResult(r *engine.Result) {
 	o := r.Override
-	w.dict(13 + count(r.Shadow, r.Soft, r.Leave > 0, r.Penalty, r.Warning() > 0, o != nil))
+	w.dict(13 + count(r.Shadow, r.Soft, r.Excess > 0, r.Leave > 0, r.Penalty, r.Warning() > 0, o != nil))
 	w.textAt("rule", r.Rule.ID)
 	w.textAt("key", r.Key)
 	w.textAt("algorithm", r.Quota.Algorithm().String())
@@ -94,6 +94,9 @@ func (w *work) writeResult(r *engine.Result) {
 	}
 	w.boolAt("asked", r.Asked)
 	w.integerAt("cost", r.Cost)
+	if r.Excess > 0 {
+		w.integerAt("excess", r.Excess)
+	}
 	if r.Leave > 0 {
 		w.integerAt("leave", r.Leave)
 	}

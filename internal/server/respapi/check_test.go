@@ -142,6 +142,9 @@ func TestSameAsHTTP(t *testing.T) {
 				name, path = "WEIR.RESERVE", "/v1/reserve"
 			case 2:
 				d.words, d.body["charge"] = append(d.words, "charge", "always"), "always"
+				if d.body["cost"] == nil && rapid.Bool().Draw(t, "much") {
+					d.words, d.body["cost"] = append(d.words, "cost", "20000"), 20_000
+				}
 			}
 			d.words = append([]string{name}, append(d.words, "results", "1")...)
 			body, err := json.Marshal(d.body)
@@ -185,9 +188,12 @@ func TestSameAsHTTP(t *testing.T) {
 				t.Fatalf("%q: got %v, want %v", d.words, answer, want)
 			}
 			seen[fmt.Sprint(want["allowed"])]++
+			if strings.Contains(over.Body.String(), `"excess"`) {
+				seen["excess"]++
+			}
 		}
 	})
-	for _, what := range []string{"mistake", "held", "true", "false"} {
+	for _, what := range []string{"mistake", "held", "true", "false", "excess"} {
 		if seen[what] == 0 {
 			t.Errorf("there was no %s among %v", what, slices.Collect(maps.Keys(seen)))
 		}

@@ -52,6 +52,7 @@ class Result:
     soft: bool = False  # the rule is in soft mode: it denies nothing, but the client is to be told
     asked: bool = False  # false if the store was unavailable; the numbers are then meaningless
     cost: int = 0
+    excess: int = 0  # with charge always, units of the cost that were not charged, because the client is too deep in debt; absent if none
     leave: int = 0  # units that are left for requests with a higher priority, and are not among the remaining ones; absent if none
     limit: int = 0
     remaining: int = 0
@@ -73,6 +74,7 @@ class Result:
         "soft": ("soft", "boolean", False),
         "asked": ("asked", "boolean", True),
         "cost": ("cost", "number", True),
+        "excess": ("excess", "number", False),
         "leave": ("leave", "number", False),
         "limit": ("limit", "number", True),
         "remaining": ("remaining", "number", True),

@@ -51,6 +51,8 @@ export interface Result {
   /** false if the store was unavailable; the numbers are then meaningless */
   asked: boolean
   cost: number
+  /** with charge always, units of the cost that were not charged, because the client is too deep in debt; absent if none */
+  excess: number
   /** units that are left for requests with a higher priority, and are not among the remaining ones; absent if none */
   leave: number
   limit: number
@@ -77,6 +79,7 @@ export const resultFields: Fields = {
   soft: { name: 'soft', of: 'boolean', required: false },
   asked: { name: 'asked', of: 'boolean', required: true },
   cost: { name: 'cost', of: 'number', required: true },
+  excess: { name: 'excess', of: 'number', required: false },
   leave: { name: 'leave', of: 'number', required: false },
   limit: { name: 'limit', of: 'number', required: true },
   remaining: { name: 'remaining', of: 'number', required: true },

@@ -1063,6 +1063,7 @@ type LimitResult struct {
 	Soft          bool                   `protobuf:"varint,16,opt,name=soft,proto3" json:"soft,omitempty"`        // the rule is in soft mode: it denies nothing, but the client is to be told
 	Warning       int32                  `protobuf:"varint,17,opt,name=warning,proto3" json:"warning,omitempty"`  // the highest threshold of the rule (warn) that the usage has reached, in percent; 0 if none
 	Leave         int64                  `protobuf:"varint,18,opt,name=leave,proto3" json:"leave,omitempty"`      // units that are left for requests with a higher priority; remaining does not include them
+	Excess        int64                  `protobuf:"varint,19,opt,name=excess,proto3" json:"excess,omitempty"`    // with charge always, units of the cost that were not charged, because the client is too deep in debt
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1219,6 +1220,13 @@ func (x *LimitResult) GetWarning() int32 {
 func (x *LimitResult) GetLeave() int64 {
 	if x != nil {
 		return x.Leave
+	}
+	return 0
+}
+
+func (x *LimitResult) GetExcess() int64 {
+	if x != nil {
+		return x.Excess
 	}
 	return 0
 }
@@ -3581,7 +3589,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xb4\x04\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xcc\x04\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3603,7 +3611,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\apenalty\x18\x0f \x01(\bR\apenalty\x12\x12\n" +
 	"\x04soft\x18\x10 \x01(\bR\x04soft\x12\x18\n" +
 	"\awarning\x18\x11 \x01(\x05R\awarning\x12\x14\n" +
-	"\x05leave\x18\x12 \x01(\x03R\x05leave\"T\n" +
+	"\x05leave\x18\x12 \x01(\x03R\x05leave\x12\x16\n" +
+	"\x06excess\x18\x13 \x01(\x03R\x06excess\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
