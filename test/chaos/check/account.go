@@ -194,7 +194,7 @@ func (c *Checker) callLocked(call *Call, what string) {
 	switch call.Status {
 	case 200, 202, 404, 409:
 	default:
-		if !c.Timeline.isDown(call.Instance, call.Span) {
+		if !c.Timeline.isDown(call.Instance, call.Span) && !(call.Status == 0 && c.hadNoTime(call.Instance, call.Span)) {
 			c.blameLocked(Violation{Promise: NoError, Span: call.Span, What: fmt.Sprintf("%s: instance %d answered with status %d %s", what, call.Instance, call.Status, call.Error)})
 		}
 		return

@@ -22,6 +22,9 @@ const (
 	// that time are known.
 	Hindsight = 6 * time.Second
 
+	// Patience is how long a client waits for an answer.
+	Patience = 3 * time.Second
+
 	allowance = 100 * time.Millisecond // for an answer beyond the timeout
 	recovers  = 2 * time.Second        // after the store is well
 
@@ -144,9 +147,19 @@ func (c *Checker) unansweredLocked(a *Answer) {
 	}
 	what := fmt.Sprintf("instance %d answered with status %d", a.Instance, a.Status)
 	if a.Status == 0 {
+		if c.hadNoTime(a.Instance, a.Span) {
+			return
+		}
 		what = fmt.Sprintf("instance %d did not answer: %s", a.Instance, a.Error)
 	}
 	c.blameLocked(Violation{Promise: NoError, Span: a.Span, What: what})
+}
+
+// hadNoTime reports whether the client of a request without an answer waited for as long as it
+// does, but the machine stalled for so much of that time that no answer was due.
+func (c *Checker) hadNoTime(instance int, s Span) bool {
+	waited := s.To - s.From
+	return waited >= Patience && waited-c.Timeline.stalled(instance, s) <= c.timeout+allowance
 }
 
 // timeLocked checks how long an answer took, and whether it should have been degraded.

@@ -52,6 +52,10 @@ func took(d time.Duration) func(*Answer) {
 	return func(a *Answer) { a.To = a.From + d }
 }
 
+func stalledFor(d time.Duration) func(*Timeline) {
+	return func(t *Timeline) { t.Stalled(Everybody, Span{s, s + d}) }
+}
+
 // four are one more than the log has room for.
 func four(path string, from time.Duration, change ...func(*Answer)) (all []Answer) {
 	for i := range 4 {
@@ -149,6 +153,10 @@ func TestChecker(t *testing.T) {
 
 		{"an error", nil, one(answer("/open", 0, status503)), NoError},
 		{"no answer", nil, one(answer("/open", 0, unanswered)), NoError},
+		{"no answer for long", nil, one(answer("/open", s, unanswered, took(3*s))), NoError},
+		{"no answer for long, and the machine stalled for a part of it", stalledFor(2 * s), one(answer("/open", s, unanswered, took(3*s))), NoError},
+		{"no answer for long, and the machine stalled", stalledFor(3 * s), one(answer("/open", s, unanswered, took(3100*ms))), ""},
+		{"no answer at once, and the machine stalled", stalledFor(3 * s), one(answer("/open", s, unanswered, took(s))), NoError},
 		{"no answer from who is not there", func(t *Timeline) { t.Down(0, Span{0, Open}) }, one(answer("/open", s, unanswered)), ""},
 		{"no answer from another", func(t *Timeline) { t.Down(1, Span{0, Open}) }, one(answer("/open", s, unanswered)), NoError},
 		{"no answer after it is ready", func(t *Timeline) { t.Down(0, Span{0, Open}); t.Ready(0, s) }, one(answer("/open", 2*s, unanswered)), NoError},

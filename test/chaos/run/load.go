@@ -29,9 +29,6 @@ type load struct {
 const (
 	clients = 24
 
-	// hopeless is when a client gives up. No answer takes as long.
-	hopeless = 3 * time.Second
-
 	// unused is when a client closes a connection that it does not use. A server closes one on
 	// which nothing came for 10 s, and a request that is sent at that moment has no answer.
 	unused = 5 * time.Second
@@ -39,7 +36,7 @@ const (
 
 func newLoad(rules plan.Rules, fleet []*instance, checker *check.Checker, now func() time.Duration) *load {
 	return &load{traffic: plan.NewTraffic(rules), fleet: fleet, checker: checker, now: now,
-		http: &http.Client{Timeout: hopeless, Transport: &http.Transport{MaxIdleConnsPerHost: clients, IdleConnTimeout: unused}}}
+		http: &http.Client{Timeout: check.Patience, Transport: &http.Transport{MaxIdleConnsPerHost: clients, IdleConnTimeout: unused}}}
 }
 
 // start lets clients ask until the context ends, rate times a second in all.

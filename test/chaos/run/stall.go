@@ -21,25 +21,26 @@ const (
 	noise        = 5 * time.Millisecond // less is not worth a note
 )
 
-// watchEcho tells the timeline when an answer is late that needs no weir and no store.
+// watchEcho tells the timeline when an answer is late that needs no weir and no store. No time is
+// between what it measures: the machine may stall while it takes a note, too.
 func (s *scene) watchEcho(ctx context.Context) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
 	defer server.Close()
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
-	for ctx.Err() == nil {
-		sent := s.now()
+	for last := s.now(); ctx.Err() == nil; {
 		if response, err := client.Post(server.URL, "application/json", strings.NewReader("{}")); err == nil {
 			io.Copy(io.Discard, response.Body)
 			response.Body.Close()
 		}
-		if at := s.now(); at-sent > noise {
-			s.line.Stalled(check.Everybody, check.Span{From: sent, To: at})
+		at := s.now()
+		if at-last > noise {
+			s.line.Stalled(check.Everybody, check.Span{From: last, To: at})
 		}
-		due := s.now() + echoEvery
+		due := at + echoEvery
 		time.Sleep(echoEvery)
-		if at := s.now(); at-due > noise {
-			s.line.Stalled(check.Everybody, check.Span{From: due, To: at})
+		if last = s.now(); last-due > noise {
+			s.line.Stalled(check.Everybody, check.Span{From: due, To: last})
 		}
 	}
 }
