@@ -20,6 +20,10 @@ type Cluster struct {
 
 const masters = 3
 
+// forgotten is when a node has given up to meet another that did not answer, for example because
+// the machine stood still.
+const forgotten = 3 * time.Second
+
 // StartCluster starts the six, and returns when all know each other, every slot is
 // served and every replica is in sync. That takes two seconds at least, for which
 // Redis lets no new master serve. The arguments are for all nodes.
@@ -40,14 +44,19 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		}
 	}
 	c.meet()
+	met := time.Now()
 	var v view
 	c.await("the nodes do not find each other", func() (err error) {
 		for _, s := range c.Nodes {
 			if v, err = c.viewOf(s); err != nil {
-				return err
+				break
 			}
 		}
-		return nil
+		if err != nil && time.Since(met) > forgotten {
+			c.meet()
+			met = time.Now()
+		}
+		return err
 	})
 	for i, s := range c.Nodes[masters:] {
 		s.Do("CLUSTER", "REPLICATE", v[c.Nodes[i]].id)

@@ -21,7 +21,7 @@ import (
 // clusterClient starts a cluster and returns a client of it.
 func clusterClient(t *testing.T) rueidis.Client {
 	t.Helper()
-	config, err := ParseURL(clusterURL(testredis.StartSteadyCluster(t)))
+	config, err := ParseURL(clusterURL(testredis.StartSteadyCluster(t)) + "?timeout=30s")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,7 @@ func furnished(t *testing.T, seconds int) (*process, *browser, []place) {
 		}
 	})
 	waitFor(t, "an alert", func() bool {
+		post("/v1/check", loginRequest) // which is denied
 		return strings.Contains(ask(t, c, "GET", p.URL+"/v1/alerts", "").Text, `"kind":"denied"`)
 	})
 	span := fmt.Sprintf("?from=%d&to=%d", from+1, to)
