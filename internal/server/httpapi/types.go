@@ -68,7 +68,7 @@ type LimitAnswer struct {
 
 	Cost         int64  `json:"cost"`
 	Excess       int64  `json:"excess,omitempty"` // of the cost, what was not charged, because the client is too deep in debt
-	Leave        int64  `json:"leave,omitempty"` // units that are left for requests with a higher priority
+	Leave        int64  `json:"leave,omitempty"`  // units that are left for requests with a higher priority
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
 	ResetAt      int64  `json:"reset_at"`
