@@ -74,6 +74,16 @@ func (t *Timeline) EndLosses(at time.Duration) {
 	}
 }
 
+// Losses are those that were noted.
+func (t *Timeline) Losses() (losses []Loss) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.losses {
+		losses = append(losses, *l)
+	}
+	return losses
+}
+
 // Recount says how many masters came to serve in a loss.
 func (t *Timeline) Recount(l *Loss, lives int) {
 	t.mu.Lock()

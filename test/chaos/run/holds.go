@@ -225,10 +225,10 @@ func (h *holders) read(to *instance, a *plan.Account) *check.Reading {
 func (h *holders) call(to *instance, path string, request any, s *said) check.Call {
 	h.asking.RLock()
 	defer h.asking.RUnlock()
+	begun := h.now() // before it is known where the instance is: it may move meanwhile
 	base, life := to.at()
-	c := check.Call{Instance: to.number, Life: life}
+	c := check.Call{Instance: to.number, Life: life, Span: check.Span{From: begun}}
 	body, _ := json.Marshal(request)
-	c.From = h.now()
 	response, err := h.http.Post(base+path, "application/json", bytes.NewReader(body))
 	if err == nil {
 		c.Status = response.StatusCode

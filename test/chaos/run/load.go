@@ -98,10 +98,10 @@ type said struct {
 }
 
 func (l *load) ask(q plan.Request, to *instance) check.Answer {
+	begun := l.now() // before it is known where the instance is: it may move meanwhile
 	base, life := to.at()
-	a := check.Answer{Request: q, Instance: to.number, Life: life}
+	a := check.Answer{Request: q, Instance: to.number, Life: life, Span: check.Span{From: begun}}
 	body, _ := json.Marshal(q)
-	a.From = l.now()
 	response, err := l.http.Post(base+"/v1/check", "application/json", bytes.NewReader(body))
 	if err == nil {
 		a.Status = response.StatusCode

@@ -115,6 +115,9 @@ func save(s *scene, done *Scene) (string, error) {
 	for _, f := range s.line.Around(check.Span{From: 0, To: s.now()}) {
 		lines.Encode(map[string]any{"fault": f})
 	}
+	for _, l := range s.line.Losses() {
+		lines.Encode(map[string]any{"loss": l.Span, "masters": l.Lives})
+	}
 	for _, sample := range s.samples {
 		lines.Encode(map[string]any{"sample": sample})
 	}

@@ -42,6 +42,8 @@ func TestWatch(t *testing.T) {
 		{"nobody says", nil, errors.New("down"), true, false, nil},
 		{"another", owners{three: {{0, 1}}, two: {{2, 3}}}, nil, true, false, map[int]bool{1: true}},
 		{"another by itself", owners{three: {{0, 1}}, two: {{2, 3}}}, nil, false, false, map[int]bool{1: true}},
+		{"another of one slot", owners{one: {{0, 1}}, two: {{3, 3}}, three: {{2, 2}}}, nil, true, false, map[int]bool{2: true}},
+		{"another of a slot that nobody probes", owners{one: {{0, 1}}, two: {{2, 2}}, three: {{3, 3}}}, nil, true, false, map[int]bool{3: true}},
 		{"another, as expected", owners{three: {{0, 1}}, two: {{2, 3}}}, nil, true, true, nil},
 		{"nobody", owners{two: {{2, 3}}}, nil, true, false, nil},
 	} {
@@ -56,7 +58,7 @@ func TestWatch(t *testing.T) {
 		}
 		s.now, s.err = c.then, c.err
 		w.look()
-		for slot := 1; slot <= 2; slot++ {
+		for slot := 1; slot <= 3; slot++ {
 			if got := line.Lost(check.Span{From: clock, To: clock}, slot); got != c.lost[slot] {
 				t.Errorf("%s: slot %d is lost: %v", c.name, slot, got)
 			}

@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -51,6 +52,17 @@ func (o owners) of(slot int) *testredis.Server {
 		}
 	}
 	return nil
+}
+
+// begins reports whether a range begins with a slot of some kind. If any slots have another
+// owner now than before, the first of them begins a range of the one or the other.
+func (o owners) begins(is func(slot int) bool) bool {
+	for _, ranges := range o {
+		if slices.ContainsFunc(ranges, func(r [2]int) bool { return is(r[0]) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func has(ranges [][2]int, slot int) bool {

@@ -59,16 +59,12 @@ func (w *watch) look() owners {
 	before := w.owners
 	if w.owners != nil && !w.expected {
 		changed := func(slot int) bool { a, b := before.of(slot), o.of(slot); return a != nil && b != nil && a != b }
-		for _, key := range w.store.probe() {
-			if !changed(w.store.slotOf(key)) {
-				continue
-			}
+		if before.begins(changed) || o.begins(changed) {
 			from := w.seen - rumour
 			if w.since > 0 {
 				from = min(from, w.since)
 			}
 			w.timeline.Lose(check.Loss{Span: check.Span{From: from, To: check.Open}, Lives: 1, Has: changed})
-			break
 		}
 	}
 	w.owners, w.seen = o, w.now()
