@@ -71,7 +71,7 @@ func TestCluster(t *testing.T) {
 }
 
 // A hold is cancelled when there was no answer about its directory. If that is there after
-// all, before or afterwards, nobody settles what he has not cancelled himself.
+// all, before or afterwards, the owner does not find a hold that has ended with nothing used.
 func testLostDirectories(t *testing.T, subject storetest.Subject) {
 	s := subject.Store.(*Store)
 	ops := []weir.Op{
