@@ -26,6 +26,11 @@ var ErrDeadline = errors.New("weir: the context's deadline comes before the next
 // decision was made and nothing was charged.
 var ErrUnavailable = errors.New("weir: the store is unavailable")
 
+// ErrBusy is returned by a store if this process, and not the store, was too busy for an
+// answer in time: the call was not sent, or the process did not run. In the latter case it may
+// have been charged.
+var ErrBusy = errors.New("weir: this process was too busy to ask the store in time")
+
 // ErrHoldsFull is returned by Reserve of a store that has no place for another hold.
 // Nothing was charged. Use Take instead: the estimate then stays charged.
 var ErrHoldsFull = errors.New("weir: the store has no place for another hold")

@@ -167,6 +167,20 @@ type HoldStore interface {
 	Settle(ctx context.Context, s Settlement) (Settled, error)
 }
 
+// PartialStore is a HoldStore on several servers, of which some may be unavailable while others answer.
+//
+// Its methods do what Take, Peek and Reserve do for the ops whose servers answer: all of these are charged,
+// or none, whatever becomes of the other ops. If a server did not answer, failed has an error for each op,
+// which is nil if the op was decided; otherwise it is nil. Only the decisions of ops that were decided are
+// valid, and a hold is only on those. If no op was decided, there is an error, as of the other methods.
+type PartialStore interface {
+	HoldStore
+
+	TakePartial(ctx context.Context, dst []Decision, ops ...Op) (decisions []Decision, failed []error, err error)
+	PeekPartial(ctx context.Context, dst []Decision, ops ...Op) (decisions []Decision, failed []error, err error)
+	ReservePartial(ctx context.Context, dst []Decision, r Reservation, ops ...Op) (decisions []Decision, failed []error, err error)
+}
+
 // Settlement is how a hold ends, or is extended.
 type Settlement struct {
 	ID HoldID

@@ -23,7 +23,7 @@ func TestClearForgetsEverything(t *testing.T) {
 	v.clear()
 	each(func(name string, field reflect.Value) {
 		empty := field.IsZero()
-		if field.Kind() == reflect.Slice {
+		if field.Kind() == reflect.Slice && name != "failed" { // which is the store's
 			empty = field.Len() == 0 && field.Cap() > 0
 			if field.Slice(0, 1).Index(0).Type().Kind() == reflect.Struct && name != "decisions" { // which are filled in
 				empty = empty && field.Slice(0, 1).Index(0).IsZero()

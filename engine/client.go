@@ -24,20 +24,23 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 			return err
 		}
 	}
-	v.ops = v.ops[:0]
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 && !r.held {
-			v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
+	var errs [2]error
+	for n, store := range e.stores() {
+		v.ops = v.ops[:0]
+		for i := range v.Results {
+			if r := &v.Results[i]; r.Receipt != 0 && !r.held && r.Local == (n == 1) {
+				v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
+			}
+		}
+		if len(v.ops) > 0 {
+			errs[n] = store.Refund(ctx, v.ops...)
 		}
 	}
-	if len(v.ops) == 0 {
-		return nil
-	}
-	if v.local {
-		return e.local.Refund(ctx, v.ops...)
-	}
-	return e.store.Refund(ctx, v.ops...)
+	return errors.Join(errs[:]...)
 }
+
+// stores are the store and, for results that are Local, that of this process.
+func (e *Engine) stores() [2]weir.Store { return [...]weir.Store{e.store, e.local} }
 
 // Standing puts the usage of a client under a rule into v. Without an id, it covers
 // every rule that counts by such keys, whether or not its conditions are met, so that

@@ -2,49 +2,125 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
-// degrade decides without the store, by on_failure of each rule. An invalid request, or
+// degrade decides what the store has not decided: each rule by its on_failure. An invalid request, or
 // one whose context has ended, is still an error. local takes from, or only peeks at,
 // the store of this process.
-func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause error, local askStore) error {
-	if err := ctx.Err(); err != nil {
+func (e *Engine) degrade(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error, local askStore) error {
+	if err := e.fallBack(ctx, v, cause); err != nil {
 		return err
 	}
-	if err := weir.ValidateTake(v.ops); err != nil {
+	return e.decideRest(ctx, deadline, in, v, local)
+}
+
+// fallBack finds for each result that the store has not decided what on_failure says.
+func (e *Engine) fallBack(ctx context.Context, v *Verdict, cause error) error {
+	err := ctx.Err()
+	if err == nil && v.failed == nil {
+		err = weir.ValidateTake(v.ops)
+	}
+	if err != nil {
+		e.giveBack(ctx, time.Time{}, v)
 		return err
 	}
-	e.seen.failing()
 	v.Degraded = cause
 	results := v.at(enforced)
-	closed := false
+	for i := range results {
+		if v.failed != nil {
+			if cause = v.failed[i]; cause == nil {
+				continue
+			}
+		}
+		r := &results[i]
+		policy := r.Rule.OnFailure
+		if policy == rule.Open && !v.always() && errors.Is(cause, weir.ErrBusy) {
+			policy = rule.Local // or who keeps this process busy would lift the limits
+		}
+		r.Decision, r.Asked, r.Local = weir.Decision{Allowed: policy != rule.Closed || v.always()}, false, policy == rule.Local // it may have waited
+	}
+	return nil
+}
+
+// decideRest decides a request by what the store has said, and what on_failure says of the rest.
+func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *installed, v *Verdict, local askStore) error {
+	results := v.at(enforced)
+	denied, closed := false, false
 	for i := range results {
 		r := &results[i]
-		r.Decision, r.Asked = weir.Decision{Allowed: r.Rule.OnFailure != rule.Closed}, false // it may have waited
-		closed = closed || !r.Allowed
+		denied = denied || !r.Allowed && r.Asked
+		closed = closed || !r.Allowed && !r.Asked
 	}
-	if closed {
-		// Nothing is charged for what is denied anyway, not even locally.
-		v.conclude()
+	if !denied && !closed || v.always() { // else nothing is charged, not even locally
+		if err := e.askLocal(ctx, in, v, results, local); err != nil {
+			e.giveBack(ctx, deadline, v)
+			return err
+		}
+	}
+	rest, cancel := until(ctx, deadline)
+	defer cancel()
+	e.penalize(rest, in, v)
+	v.conclude()
+	if closed && !denied {
 		v.Reason = Unavailable
-		return nil
 	}
-	return e.askLocal(ctx, in, v, results, local)
+	if !v.Allowed && !v.always() {
+		e.giveBack(ctx, deadline, v)
+	}
+	return nil
+}
+
+// giveBack gives back what the store has charged for a request that is denied after all. It does not wait
+// beyond the deadline.
+func (e *Engine) giveBack(ctx context.Context, deadline time.Time, v *Verdict) {
+	hold, ops := v.Hold, []weir.Op(nil)
+	v.Hold, v.HoldExpires = weir.HoldID{}, 0
+	for i := range v.Results {
+		r := &v.Results[i]
+		if r.Receipt == 0 || r.Local || r.Rule.CountDenied {
+			continue
+		}
+		if !r.held {
+			ops = append(ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
+		}
+		r.Receipt, r.held, r.Remaining = 0, false, min(r.Limit-r.Leave, r.Remaining+r.Cost)
+	}
+	if hold == (weir.HoldID{}) && len(ops) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ctx := context.WithoutCancel(ctx)
+		if hold != (weir.HoldID{}) {
+			_, _ = e.Cancel(ctx, hold)
+		}
+		_ = e.store.Refund(ctx, ops...)
+	}()
+	rest, cancel := until(ctx, deadline)
+	defer cancel()
+	select {
+	case <-done:
+	case <-rest.Done():
+	}
 }
 
 // degradeCharge is degrade for what is to be charged.
-func (e *Engine) degradeCharge(ctx context.Context, in *installed, v *Verdict, cause error) error {
+func (e *Engine) degradeCharge(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
 	switch {
 	case v.how == nil:
-		return e.degrade(ctx, in, v, cause, e.takeLocal)
+		return e.degrade(ctx, deadline, in, v, cause, e.takeLocal)
 	case v.how.always:
-		return e.chargeLater(ctx, in, v, cause)
+		return e.chargeLater(ctx, deadline, in, v, cause)
 	}
-	return e.reserveLocal(ctx, in, v, cause)
+	return e.reserveLocal(ctx, deadline, in, v, cause)
 }
 
 // takeLocal takes from the store of this process, where clients begin with what they
@@ -54,14 +130,14 @@ func (e *Engine) takeLocal(ctx context.Context, dst []weir.Decision, ops ...weir
 	return e.local.Take(ctx, dst, ops...)
 }
 
-// askLocal asks the store of this process for the rules that say local: all or none of
+// askLocal asks the store of this process for the results that it decides: all or none of
 // those.
 func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, results []Result, local askStore) error {
 	v.ops = v.ops[:0]
 	instances := max(1, e.instances())
 	for i := range results {
 		r := &results[i]
-		if r.Rule.OnFailure != rule.Local {
+		if !r.Local {
 			continue
 		}
 		var op weir.Op
@@ -78,15 +154,11 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 	}
 	at := 0
 	for i := range results {
-		r := &results[i]
-		if r.Rule.OnFailure == rule.Local {
+		if r := &results[i]; r.Local {
 			r.Decision, r.Quota, r.Leave, r.Asked = v.decisions[at], v.ops[at].Limit, v.ops[at].Leave, true
 			at++
 		}
 	}
-	v.local = true
-	e.penalize(ctx, in, v)
-	v.conclude()
 	return nil
 }
 

@@ -1,10 +1,12 @@
 package engine_test
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 )
@@ -50,6 +52,40 @@ func TestFailurePolicies(t *testing.T) {
 		b.store.lost.Store(false)
 		if v := b.check(t, alice); !v.Allowed || v.Degraded != nil {
 			t.Errorf("%v: when the store is back: %+v", c.policies, v)
+		}
+	}
+}
+
+// If this process had no time to ask the store, rules that fail open go on locally, from what was last
+// seen; closed stays closed. However often that happens, what was seen counts once.
+func TestBusyIsNoFailure(t *testing.T) {
+	for _, c := range []struct {
+		policy  string
+		allowed int
+	}{{"open", 4}, {"local", 4}, {"closed", 0}} {
+		b := newBench(t, "rules: [{id: r, key: user, algorithm: fixed_window, limit: 10/1h, on_failure: "+c.policy+"}]", nil)
+		for range 5 {
+			b.check(t, alice)
+		}
+		allowed := 0
+		for range 4 { // each time, one from the store, and two that find no time
+			b.store.busy.Store(false)
+			if v := b.check(t, alice); v.Degraded != nil || v.Results[0].Local {
+				t.Errorf("%+v", v)
+			}
+			b.store.busy.Store(true)
+			for range 2 {
+				v := b.check(t, alice)
+				if !errors.Is(v.Degraded, weir.ErrBusy) || v.Results[0].Local == (c.policy == "closed") {
+					t.Errorf("%s: %+v", c.policy, v)
+				}
+				if v.Allowed {
+					allowed++
+				}
+			}
+		}
+		if allowed != c.allowed {
+			t.Errorf("%s: %d were allowed, want %d", c.policy, allowed, c.allowed)
 		}
 	}
 }

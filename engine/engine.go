@@ -19,6 +19,10 @@
 // from the last known usage of the busiest clients. One closed rule denies, whatever
 // the others say. The verdict is marked as degraded. This is not an error: Check fails
 // only if its context ends or the request is invalid.
+//
+// If the store is a [weir.PartialStore], rules on servers that answer are decided exactly, and
+// only the others as above. If this process was too busy to ask the store in time
+// ([weir.ErrBusy]), rules with open are treated as with local.
 package engine
 
 import (
@@ -85,7 +89,8 @@ type Engine struct {
 	tiers      *tiers
 	told       told
 
-	holds          weir.HoldStore // store and local; nil if one of them has no holds
+	partial        weir.PartialStore // the store; nil if it is not on several servers
+	holds          weir.HoldStore    // store and local; nil if one of them has no holds
 	localHolds     weir.HoldStore
 	holdObservers  []HoldObserver
 	warnObservers  []WarningObserver
@@ -125,6 +130,7 @@ func New(o Options) (*Engine, error) {
 	}
 	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers(), extensions: new(extensions)}
 	e.memory, _ = o.Store.(*memory.Store)
+	e.partial, _ = o.Store.(weir.PartialStore)
 	e.prepareHolds()
 	e.told.seed, e.lineSeed = maphash.MakeSeed(), maphash.MakeSeed()
 	for _, o := range e.observers {
@@ -268,7 +274,7 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 	deadline := e.deadline()
 	if results := v.at(enforced); len(results) > 0 {
 		if err := e.take(ctx, v, enforced, results); err != nil {
-			return e.degradeCharge(ctx, in, v, err)
+			return e.degradeCharge(ctx, deadline, in, v, err)
 		}
 	}
 	return e.finish(ctx, deadline, in, v)
@@ -277,10 +283,7 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 // finish does what follows from what the store has said of the enforced rules.
 func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
 	rest := ctx
-	if results := v.at(enforced); len(results) > 0 {
-		e.seen.healthy()
-		e.remember(results)
-	}
+	e.remember(v.at(enforced))
 	if v.penalties > 0 || v.warns || v.upTo[enforced] < len(v.Results) { // there are more calls
 		var cancel context.CancelFunc
 		rest, cancel = until(ctx, deadline)
@@ -303,9 +306,11 @@ func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, 
 	return nil
 }
 
-// take charges some results as the verdict says: all or none, with a hold, or always.
+// take charges some results as the verdict says: all or none, with a hold, or always. If parts of the
+// store do not answer, those of the enforced results that are elsewhere are decided nevertheless.
 func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result) (err error) {
 	ops := v.opsOf(results)
+	v.failed = nil
 	switch {
 	case v.how.holds(results):
 		v.decisions, err = e.hold(ctx, v, p, results, ops)
@@ -315,11 +320,13 @@ func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result
 		}
 	case e.memory != nil:
 		v.decisions, err = e.memory.TakeAt(ctx, v.began, v.decisions[:0], ops...)
+	case e.partial != nil && p == enforced:
+		v.decisions, v.failed, err = e.partial.TakePartial(ctx, v.decisions[:0], ops...)
 	default:
 		v.decisions, err = e.store.Take(ctx, v.decisions[:0], ops...)
 	}
 	if err == nil {
-		v.record(results)
+		err = v.record(results)
 	}
 	return err
 }
@@ -328,8 +335,15 @@ func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result
 func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
 	v.peeked = true
 	if len(v.Results) > 0 {
-		if err := e.ask(ctx, e.store.Peek, v, v.Results, v.opsOf(v.Results)); err != nil {
-			return e.degrade(ctx, in, v, err, e.local.Peek)
+		peek := e.store.Peek
+		if e.partial != nil {
+			peek = func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (_ []weir.Decision, err error) {
+				dst, v.failed, err = e.partial.PeekPartial(ctx, dst, ops...)
+				return dst, err
+			}
+		}
+		if err := e.ask(ctx, peek, v, v.Results, v.opsOf(v.Results)); err != nil {
+			return e.degrade(ctx, e.deadline(), in, v, err, e.local.Peek)
 		}
 	}
 	v.conclude()
@@ -343,9 +357,9 @@ type askStore func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]
 // ask puts what a store says of some ops into their results.
 func (e *Engine) ask(ctx context.Context, store askStore, v *Verdict, results []Result, ops []weir.Op) error {
 	var err error
+	v.failed = nil
 	if v.decisions, err = store(ctx, v.decisions[:0], ops...); err != nil {
 		return err
 	}
-	v.record(results)
-	return nil
+	return v.record(results)
 }

@@ -33,27 +33,38 @@ type bench struct {
 type losable struct {
 	weir.Store
 	lost  atomic.Bool
+	busy  atomic.Bool // and not lost: this process had no time
 	calls atomic.Int64
 	slow  time.Duration // how long Take takes
 }
 
 var errLost = errors.New("the store is unavailable")
 
+func (l *losable) err() error {
+	switch {
+	case l.lost.Load():
+		return errLost
+	case l.busy.Load():
+		return fmt.Errorf("not sent: %w", weir.ErrBusy)
+	}
+	return nil
+}
+
 func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	l.calls.Add(1)
 	if l.slow > 0 {
 		time.Sleep(l.slow)
 	}
-	if l.lost.Load() {
-		return dst, errLost
+	if err := l.err(); err != nil {
+		return dst, err
 	}
 	return l.Store.Take(ctx, dst, ops...)
 }
 
 func (l *losable) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	l.calls.Add(1)
-	if l.lost.Load() {
-		return dst, errLost
+	if err := l.err(); err != nil {
+		return dst, err
 	}
 	return l.Store.Peek(ctx, dst, ops...)
 }

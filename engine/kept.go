@@ -11,7 +11,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/dueheap"
-	"github.com/weirhq/weir/rule"
 )
 
 // maxKept bounds the holds that were reserved while the store was unavailable.
@@ -35,6 +34,7 @@ type keptHold struct {
 	turn    chan struct{} // whoever settles it puts a word there, and takes it out again
 	expires weir.Micros
 	open    []keptPart
+	stored  bool     // there are parts in the store, on servers that have answered
 	local   bool     // there are local parts
 	settled *Settled // what has become of those
 	unknown bool     // to the store, when it was settled
@@ -95,9 +95,12 @@ func (k *kept) lasts(h *keptHold, until weir.Micros) {
 	}
 }
 
-// reserveLocal reserves without the store, by on_failure of each rule.
-func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, cause error) error {
-	h, hold := v.how, &keptHold{id: v.how.id, turn: make(chan struct{}, 1)}
+// reserveLocal reserves what the store has not decided, by on_failure of each rule.
+func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
+	if err := e.fallBack(ctx, v, cause); err != nil {
+		return err
+	}
+	h, hold := v.how, &keptHold{id: v.how.id, turn: make(chan struct{}, 1), stored: v.Hold != (weir.HoldID{})}
 	h.began = e.clock()
 	local := func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 		if !hold.local {
@@ -112,19 +115,21 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 		return decisions, err
 	}
 	h.tags = h.tags[:0]
+	holds := false
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
-		if r.Rule.OnFailure == rule.Local {
-			h.tags, hold.local = e.tag(h, h.tags, r, 0), hold.local || h.holds(v.Results[i:i+1])
+		held := h.holds(v.Results[i : i+1])
+		if r.Local {
+			h.tags, hold.local = e.tag(h, h.tags, r, 0), hold.local || held
 		}
+		holds = holds || held && !r.Asked
 	}
-	holds := h.holds(v.at(enforced))
-	if err := e.degrade(ctx, in, v, cause, local); err != nil || !v.Allowed || !holds {
+	if err := e.decideRest(ctx, deadline, in, v, local); err != nil || !v.Allowed || !holds {
 		return err
 	}
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
-		if r.held = h.holds(v.Results[i : i+1]); r.held && r.Rule.OnFailure != rule.Local && !r.isPlace() {
+		if r.held = h.holds(v.Results[i : i+1]); r.held && !r.Asked && !r.isPlace() {
 			// The verdict's key does not outlive it.
 			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost}})
 		}
@@ -172,6 +177,13 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 		if h.expires = now.Add(s.ttl); h.local {
 			h.expires = min(h.expires, done.Expires)
 		}
+		if h.stored {
+			stored, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil)
+			if err != nil || stored.State != weir.HoldOpen {
+				return stored, err
+			}
+			h.expires, done.Parts = min(h.expires, stored.Expires), slices.Concat(done.Parts, stored.Parts)
+		}
 		e.kept.lasts(h, h.expires.Add(weir.HoldMemory))
 		done.State, done.Expires = weir.HoldOpen, h.expires
 		for _, p := range h.open {
@@ -196,49 +208,49 @@ const lateHold = 1 << 7
 // chargeOpen charges the open parts of a hold with what was used. The store may know the
 // hold after all, if it was its answer that was lost. Else what may still arrive of it is
 // cancelled, and the parts are charged, each by a call that can be repeated.
+//
+// Some servers of the store may have parts of the hold. If the others have some, too, because their answers
+// were lost, these expire.
 func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]SettledPart, error) {
-	if len(h.open) == 0 {
-		return nil, nil
-	}
-	if !h.unknown {
+	var done Settled
+	if h.stored || len(h.open) > 0 && !h.unknown {
 		stored, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil)
-		if err != nil || stored.State != weir.HoldUnknown {
+		if err != nil || !h.stored && stored.State != weir.HoldUnknown {
 			return stored.Parts, err
 		}
-		h.unknown = true
+		h.unknown, done.Parts = true, stored.Parts
+	}
+	if len(h.open) == 0 {
+		return done.Parts, nil
 	}
 	call := weir.Settlement{ID: h.id, Used: func(string, int64) int64 { return 0 }}
 	for _, p := range h.open {
 		call.Ops, call.Tags = append(call.Ops, p.op), append(call.Tags, p.tag.String())
 	}
-	// If it had arrived, and has expired since, what was reserved stays charged.
-	if cancelled, err := e.holds.Settle(ctx, call); err != nil || cancelled.State == weir.HoldExpired {
-		return nil, err
+	if !h.stored {
+		// If it had arrived, and has expired since, what was reserved stays charged.
+		if cancelled, err := e.holds.Settle(ctx, call); err != nil || cancelled.State == weir.HoldExpired {
+			return nil, err
+		}
 	}
 	call.ID, call.Used = sibling(h.id, lateHold), s.usedByTag
 	charged, err := e.holds.Settle(ctx, call)
 	if err != nil {
 		return nil, err
 	}
-	var done Settled
 	done.add(charged.Parts)
 	return done.Parts, nil
 }
 
 // chargeLater charges what is done already, although the store is unavailable: the local
 // rules now, and the others when it is back.
-func (e *Engine) chargeLater(ctx context.Context, in *installed, v *Verdict, cause error) error {
-	if err := ctx.Err(); err != nil {
+func (e *Engine) chargeLater(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
+	if err := e.fallBack(ctx, v, cause); err != nil {
 		return err
 	}
-	if err := weir.ValidateTake(v.ops); err != nil {
-		return err
-	}
-	e.seen.failing()
-	v.Degraded = cause
 	s := &settlement{id: weir.NewHoldID(), kind: ChargedUnits}
 	for i := range v.at(enforced) {
-		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look {
+		if r := &v.Results[i]; !r.Asked && !r.Local && !r.Look {
 			s.ops = append(s.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Always: true})
 			s.parts = addPart(s.parts, r.tag(0), 0, r.Cost, 0)
 		}
@@ -246,5 +258,5 @@ func (e *Engine) chargeLater(ctx context.Context, in *installed, v *Verdict, cau
 	if len(s.ops) > 0 {
 		_ = e.later(s, cause) // what is lost is counted
 	}
-	return e.askLocal(ctx, in, v, v.at(enforced), e.takeLocal)
+	return e.decideRest(ctx, deadline, in, v, e.takeLocal)
 }

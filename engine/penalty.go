@@ -27,15 +27,15 @@ func (e *Engine) penalize(ctx context.Context, in *installed, v *Verdict) {
 	if v.penalties == 0 || v.peeked {
 		return
 	}
-	store, instances := e.store, 1
-	if v.local {
-		store, instances = e.local, max(1, e.instances())
-	}
 	results := v.at(enforced)
 	for i := range results {
 		r := &results[i]
 		if !r.isPenalty || !r.Asked || !r.Allowed || !hasDenied(r.others(results, i)) {
 			continue
+		}
+		store, instances := e.store, 1
+		if r.Local {
+			store, instances = e.local, max(1, e.instances())
 		}
 		if denials, _ := r.Rule.PenaltyLimits(); denials != nil {
 			d, err := store.Take(ctx, v.decisions[:0], weir.Op{Key: r.Key, Limit: in.shares.of(denials, instances), Cost: 1})

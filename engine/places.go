@@ -56,29 +56,37 @@ func (v *Verdict) usualWait() time.Duration {
 // inFlight is the places that a request in flight has taken.
 type inFlight struct {
 	engine *Engine
-	store  weir.Store
 
-	mu   sync.Mutex // held while they are renewed, too
-	ops  []weir.Op  // with their receipts
+	mu   sync.Mutex   // held while they are renewed, too
+	ops  [2][]weir.Op // of each store, with their receipts
 	left bool
 }
+
+// count returns how many places there are.
+func (p *inFlight) count() int { return len(p.ops[0]) + len(p.ops[1]) }
 
 // take takes over the places of a verdict, and returns how many.
 func (p *inFlight) take(e *Engine, v *Verdict) int {
 	if v.places == 0 {
 		return 0
 	}
-	p.engine, p.store = e, e.store
-	if v.local {
-		p.store = e.local
-	}
+	p.engine = e
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
 			// The verdict's key does not outlive it.
-			p.ops = append(p.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: 1, Always: true, Receipt: r.Receipt})
+			ops := p.opsOf(r)
+			*ops = append(*ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: 1, Always: true, Receipt: r.Receipt})
 		}
 	}
-	return len(p.ops)
+	return p.count()
+}
+
+// opsOf are the places in the store of a result.
+func (p *inFlight) opsOf(r *Result) *[]weir.Op {
+	if r.Local {
+		return &p.ops[1]
+	}
+	return &p.ops[0]
 }
 
 // renew keeps the places for as long as they last by themselves. If it fails, the next time
@@ -86,16 +94,15 @@ func (p *inFlight) take(e *Engine, v *Verdict) int {
 func (p *inFlight) renew(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left || len(p.ops) == 0 {
-		return
-	}
-	decisions, err := p.store.Take(ctx, nil, p.ops...)
-	if err != nil {
-		return
-	}
-	for i, d := range decisions {
-		if d.Receipt != 0 {
-			p.ops[i].Receipt = d.Receipt
+	for n, ops := range p.ops {
+		if p.left || len(ops) == 0 {
+			continue
+		}
+		decisions, err := p.engine.stores()[n].Take(ctx, nil, ops...)
+		for i := range decisions {
+			if err == nil && decisions[i].Receipt != 0 {
+				ops[i].Receipt = decisions[i].Receipt
+			}
 		}
 	}
 }
@@ -104,12 +111,13 @@ func (p *inFlight) renew(ctx context.Context) {
 func (p *inFlight) leave(ctx context.Context) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.left || len(p.ops) == 0 {
-		return
+	for n, ops := range p.ops {
+		if !p.left && len(ops) > 0 {
+			_ = p.engine.stores()[n].Refund(ctx, ops...)
+			p.engine.wake(ops)
+		}
 	}
 	p.left = true
-	_ = p.store.Refund(ctx, p.ops...)
-	p.engine.wake(p.ops)
 }
 
 // lifetime is how long what a verdict has taken lasts by itself.
@@ -130,7 +138,8 @@ func (e *Engine) renew(v *Verdict) {
 		p.renew(ctx)
 		for i := range v.Results {
 			if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
-				r.Receipt, p.ops = p.ops[0].Receipt, p.ops[1:]
+				ops := p.opsOf(r)
+				r.Receipt, *ops = (*ops)[0].Receipt, (*ops)[1:]
 			}
 		}
 	}

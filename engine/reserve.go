@@ -184,27 +184,38 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 	if v.places > 0 && !h.served {
 		h.ttl, h.began = v.lasts(h.ttl), e.clock()
 	}
-	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: e.tagAll(h, results, more)}, ops...)
+	r := weir.Reservation{ID: id, TTL: h.ttl, Tags: e.tagAll(h, results, more)}
+	var decisions []weir.Decision
+	var err error
+	if e.partial != nil && p == enforced {
+		decisions, v.failed, err = e.partial.ReservePartial(ctx, v.decisions[:0], r, ops...)
+	} else {
+		decisions, err = e.holds.Reserve(ctx, v.decisions[:0], r, ops...)
+	}
 	if err != nil {
 		h.groups++ // there may be a hold
 		return decisions, err
 	}
-	if !weir.Allowed(decisions) {
-		for i := range results {
-			results[i].full = ops[i].IsHeld() && !decisions[i].Allowed && decisions[i].Remaining >= ops[i].Cost
-		}
+	allowed := true
+	for i, d := range decisions {
+		results[i].full = ops[i].IsHeld() && !d.Allowed && d.Remaining >= ops[i].Cost
+		allowed = allowed && (d.Allowed || v.failed != nil && v.failed[i] != nil)
+	}
+	if !allowed {
 		return decisions, nil
 	}
 	h.groups++
-	if v.Hold == (weir.HoldID{}) {
-		now := decisions[0].ResetAt.Add(-decisions[0].ResetAfter)
-		v.Hold, v.HoldExpires = id, now.Add(h.ttl)
-		if e.memory == nil { // which is never unavailable
-			e.issued.add(id)
+	for i, d := range decisions {
+		if v.failed != nil && v.failed[i] != nil {
+			continue
 		}
-	}
-	for i := range results {
 		results[i].held = ops[i].IsHeld()
+		if results[i].held && v.Hold == (weir.HoldID{}) {
+			v.Hold, v.HoldExpires = id, d.ResetAt.Add(-d.ResetAfter).Add(h.ttl)
+			if e.memory == nil { // which is never unavailable
+				e.issued.add(id)
+			}
+		}
 	}
 	return decisions, nil
 }

@@ -5,7 +5,6 @@ import (
 	"hash/maphash"
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -21,9 +20,6 @@ import (
 type seen struct {
 	seed   maphash.Seed
 	places [seenPlaces]seenPlace
-
-	down   atomic.Bool
-	outage atomic.Int64 // the number of the current one, or the last
 }
 
 const (
@@ -40,7 +36,6 @@ type seenPlace struct {
 	used   int64
 	span   weir.Micros // how long it would take, from at, to be fully reset
 	at     weir.Micros
-	outage int64 // for which it was used already
 
 	// seeding is held until the local store has been charged, so that requests at the same
 	// time find the charge. That store is usually in memory and then never waits.
@@ -49,29 +44,19 @@ type seenPlace struct {
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed()} }
 
-// healthy and failing tell the outages apart.
-func (s *seen) healthy() {
-	if s.down.Load() {
-		s.down.Store(false)
-	}
-}
-
-func (s *seen) failing() {
-	if !s.down.Load() && s.down.CompareAndSwap(false, true) {
-		s.outage.Add(1)
-	}
-}
-
 func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
 	h := maphash.String(s.seed, key) ^ limit.Kind()*0x9e3779b97f4a7c15
 	return &s.places[h>>(64-seenBits)], h | 1 // the lower bits of two limits of a rule are the same
 }
 
-// remember takes note of those who have used more than half.
+// remember takes note of those who have used more than half. A store in memory is never unavailable.
 func (e *Engine) remember(results []Result) {
+	if e.memory != nil {
+		return
+	}
 	for i := range results {
 		r := &results[i]
-		if r.Rule.OnFailure != rule.Local || r.Used()*2 < r.Limit || r.isPlace() { // who is in flight leaves soon
+		if r.Rule.OnFailure == rule.Closed || r.Local || r.Used()*2 < r.Limit || r.isPlace() { // who is in flight leaves soon
 			continue
 		}
 		p, client := e.seen.place(r.Key, r.Quota)
@@ -79,7 +64,7 @@ func (e *Engine) remember(results []Result) {
 		p.mu.Lock()
 		// Answers that come at once are not in the order in which they were made.
 		if p.client != client || used >= p.used || now-p.at > moment {
-			p.client, p.used, p.at, p.outage = client, used, now, 0
+			p.client, p.used, p.at = client, used, now
 			p.span = weir.Micros(r.ResetAfter.Microseconds())
 		}
 		p.mu.Unlock()
@@ -88,38 +73,38 @@ func (e *Engine) remember(results []Result) {
 
 func (e *Engine) seedAll(ctx context.Context, ops []weir.Op) {
 	for _, op := range ops {
-		op.Always, op.Leave = false, 0
 		e.seed(ctx, op, max(1, e.instances()))
 	}
 }
 
-// seed charges to the local store, once an outage, this instance's share of what a
-// client had used, less what has come back since. No request of the client is decided
-// locally before that.
+// seed lets the local store know of at least this instance's share of what a client had used, less
+// what has come back since. No request of the client is decided locally before that.
 func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	p, client := e.seen.place(op.Key, op.Limit)
 	p.seeding.Lock()
 	defer p.seeding.Unlock()
-	if op.Cost = p.claim(client, &op, e.seen.outage.Load(), e.clock(), int64(instances)); op.Cost == 0 {
+	op.Cost = p.share(client, &op, e.clock(), int64(instances))
+	if op.Cost == 0 {
 		return
 	}
-	op.Look = false
-	// What does not fit is as good as all of it.
-	if d, err := e.local.Take(ctx, nil, op); err == nil && !d[0].Allowed && d[0].Remaining > 0 {
-		op.Cost = d[0].Remaining
+	op.Always, op.Look, op.Final, op.Leave, op.Receipt = false, false, false, 0, 0
+	d, err := e.local.Peek(ctx, nil, op)
+	if err != nil {
+		return
+	}
+	if op.Cost -= d[0].Limit - d[0].Remaining; op.Cost > 0 {
 		e.local.Take(ctx, nil, op)
 	}
 }
 
-// claim returns how much to charge. The next call returns nothing for the same units.
-func (p *seenPlace) claim(client uint64, op *weir.Op, outage int64, now weir.Micros, instances int64) int64 {
+// share returns how much of what a client had used is this instance's.
+func (p *seenPlace) share(client uint64, op *weir.Op, now weir.Micros, instances int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	left := p.at + p.span - now
-	if p.client != client || p.outage == outage || left <= 0 || p.span <= 0 {
+	if p.client != client || left <= 0 || p.span <= 0 {
 		return 0
 	}
-	p.outage = outage
 	used := p.used
 	switch op.Limit.Algorithm() {
 	case weir.TokenBucket, weir.LeakyBucket:

@@ -96,7 +96,7 @@ func (h *Hold) Free() {
 // forget forgets the request, and reports whether nobody needs the hold.
 func (h *Hold) forget() bool {
 	h.mu.Lock()
-	needed := !h.ended || !h.left || len(h.places.ops) > 0 || h.pending || h.extension.began
+	needed := !h.ended || !h.left || h.places.count() > 0 || h.pending || h.extension.began
 	h.mu.Unlock()
 	if needed {
 		return false
@@ -181,7 +181,7 @@ func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
 	if h.finish() {
 		h.settle(resp, actual)
 	}
-	if len(h.places.ops) == 0 {
+	if h.places.count() == 0 {
 		return
 	}
 	h.mu.Lock()

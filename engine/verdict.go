@@ -59,7 +59,7 @@ type Verdict struct {
 	ends      []int // of the keys of one rule
 	ops       []weir.Op
 	decisions []weir.Decision
-	local     bool
+	failed    []error   // why the store did not decide each of the first results; nil if it did, or decided none
 	how       *charging // nil for a plain check
 	room      charging  // of a reservation
 	peeked    bool      // nothing is charged
@@ -143,6 +143,9 @@ type Result struct {
 	// only Allowed of the decision is valid.
 	Asked bool
 
+	// Local reports that the store was unavailable, and this process decided by itself.
+	Local bool
+
 	weir.Decision
 
 	held      bool          // it is a part of the verdict's hold
@@ -171,7 +174,7 @@ func (v *Verdict) clear() {
 	v.Allowed, v.Reason, v.Delay, v.RetryAfter, v.Degraded = false, 0, 0, 0, nil
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]
-	v.upTo, v.speaker, v.local, v.how, v.peeked = [places]int{}, 0, false, nil, false
+	v.upTo, v.speaker, v.failed, v.how, v.peeked = [places]int{}, 0, nil, nil, false
 	v.penalties, v.places, v.warns, v.counts, v.waitUpTo, v.shares = 0, 0, false, false, 0, false
 }
 
@@ -276,11 +279,16 @@ func (v *Verdict) prioritize(req *rule.Request) {
 // to Leave.
 func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
 
-// record takes over what a store has decided.
-func (v *Verdict) record(results []Result) {
+// record takes over what a store has decided. The error is that of a result that it could not decide.
+func (v *Verdict) record(results []Result) (err error) {
 	for i := range results {
+		if v.failed != nil && v.failed[i] != nil {
+			err = v.failed[i]
+			continue
+		}
 		results[i].Decision, results[i].Asked = v.decisions[i], true
 	}
+	return err
 }
 
 // conclude finds who speaks and for how long the request is delayed.

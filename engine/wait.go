@@ -235,7 +235,7 @@ func (w *waiter) ask(ctx context.Context) (done bool, err error) {
 	ctx = w.engine.staying(ctx, w.v)
 	deadline := w.engine.deadline()
 	if err := w.engine.take(ctx, w.v, enforced, w.v.at(enforced)); err != nil {
-		return true, w.engine.degradeCharge(ctx, w.in, w.v, err)
+		return true, w.engine.degradeCharge(ctx, deadline, w.in, w.v, err)
 	}
 	if place, others := w.denials(); place != nil && !others {
 		return false, nil
@@ -250,9 +250,9 @@ func (w *waiter) charge(ctx context.Context) error {
 
 // look finds out whether a place would help, and decides the request if not.
 func (w *waiter) look(ctx context.Context) (done bool, err error) {
-	results := w.v.at(enforced)
+	results, deadline := w.v.at(enforced), w.engine.deadline()
 	if err := w.engine.ask(ctx, w.engine.store.Peek, w.v, results, w.v.opsOf(results)); err != nil {
-		return true, w.engine.degradeCharge(ctx, w.in, w.v, err)
+		return true, w.engine.degradeCharge(ctx, deadline, w.in, w.v, err)
 	}
 	if _, others := w.denials(); !others {
 		return false, nil

@@ -32,11 +32,12 @@ type kind uint8
 const (
 	unavailable kind = iota // known to be unavailable: the breaker answered
 	timeout
+	busy // this process was, not the store
 	otherKind
 	kinds
 )
 
-var kindNames = [kinds]string{"unavailable", "timeout", "other"}
+var kindNames = [kinds]string{"unavailable", "timeout", "busy", "other"}
 
 // stripes are how often the counters that every request touches exist. Requests on
 // different cores mostly find different ones, so that they need not pass a cache line
@@ -92,7 +93,7 @@ func policyOf(v *engine.Verdict) policy {
 		return closed
 	}
 	for i := range v.Results {
-		if r := &v.Results[i]; r.Asked && !r.Shadow {
+		if v.Results[i].Local {
 			return local
 		}
 	}
@@ -103,6 +104,8 @@ func kindOf(err error) kind {
 	switch {
 	case errors.Is(err, weir.ErrUnavailable):
 		return unavailable
+	case errors.Is(err, weir.ErrBusy):
+		return busy
 	case errors.Is(err, context.DeadlineExceeded):
 		return timeout
 	}

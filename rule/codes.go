@@ -184,4 +184,7 @@ var warningCodes = []Code{
 	{"W016", "part of the key without effect",
 		"A route, host, method or tier is written in the key as the rule names it, and the rule names at most one. So all requests of the rule have the same value, and the part does not tell them apart.",
 		"List the paths, hosts, methods or tiers that should count separately, or remove the part from the key."},
+	{"W017", "budget fails open",
+		"The rule counts tokens, units or certain responses, so it is a budget. With on_failure: open, nothing is counted while the store is unavailable.",
+		"Remove on_failure, which is local for such a rule, or write closed to deny."},
 }

@@ -88,7 +88,7 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("tiers", quotasElement(r.Tiers))
 	e.Add("overrides", quotasElement(r.Overrides))
 	e.Add("mode", unless(Enforce.String(), r.Mode.String(), document.NewText))
-	e.Add("on_failure", unless(Open.String(), r.OnFailure.String(), document.NewText))
+	e.Add("on_failure", unless(r.usualFailure().String(), r.OnFailure.String(), document.NewText))
 	e.Add("count_denied", unless(false, r.CountDenied, document.NewTruth))
 	e.Add("cost", costElement(r))
 	e.Add("count", countElement(r.Count))

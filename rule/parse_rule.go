@@ -36,6 +36,9 @@ func (p *parser) rule(e *document.Element) *pending {
 	}
 	r.Count = p.countOf(r.fields["count"])
 	r.Tokens = p.tokens(r.fields["tokens"])
+	if r.OnFailure = r.usualFailure(); r.fields["on_failure"] != nil {
+		r.OnFailure, _ = word(p, r.fields["on_failure"], "on_failure", ParseFailure)
+	}
 	r.Penalty = p.penalty(r.fields["penalty"])
 	r.Warn = p.thresholds(r.fields["warn"])
 	r.Deny = p.deny(r.fields["deny"])
@@ -113,7 +116,6 @@ func (p *parser) options(r *pending) {
 	r.CountDenied = p.truth(f["count_denied"], "count_denied")
 	p.cost(r)
 	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
-	r.OnFailure, _ = word(p, f["on_failure"], "on_failure", ParseFailure)
 	r.Priority, _ = word(p, f["priority"], "priority", ParsePriority)
 	r.OnExpiry, _ = word(p, f["on_expiry"], "on_expiry", ParseExpiry)
 	if unit, ok := p.text(f["unit"], "unit", maxText); ok {

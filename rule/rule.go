@@ -72,7 +72,8 @@ type Rule struct {
 	// Mode selects whether the rule denies requests. Default Enforce.
 	Mode Mode
 
-	// OnFailure selects what happens while the store is unavailable. Default Open.
+	// OnFailure selects what happens while the store is unavailable. Default Open. In a document, rules
+	// with Tokens, Unit or Count default to Local.
 	OnFailure Failure
 
 	// CountDenied makes denied requests count, too.
@@ -187,6 +188,15 @@ const (
 	Closed                // fail closed: deny the request
 	Local                 // local fallback: this instance limits in its memory, with its share of the limit
 )
+
+// usualFailure is what a rule that says nothing in its document does while the store is unavailable. What is
+// counted by tokens, units or responses is a budget, and that must not be lifted by whoever keeps the store busy.
+func (r *Rule) usualFailure() Failure {
+	if r.Tokens != nil || r.Unit != "" || len(r.Count.Status) > 0 {
+		return Local
+	}
+	return Open
+}
 
 // Expiry selects what happens to the units of a hold that expires.
 type Expiry uint8

@@ -121,7 +121,7 @@ var summaryFields = []summaryField{
 	{name: "shares", without: "none"},
 	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
 	{name: "mode", show: true, without: Enforce.String()},
-	{name: "on_failure", show: true, without: Open.String()},
+	{name: "on_failure", show: true, without: "by default"},
 	{name: "key", show: true, without: "none"},
 	{name: "cost", show: true, without: "1"},
 	{name: "count_denied", show: true, without: "false"},

@@ -84,6 +84,9 @@ func (p *parser) warnFailure(r *pending) {
 	if word := loginWord(&r.Rule); word != "" && r.OnFailure == Open {
 		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it allows everything while the store is unavailable; write local or closed", word)
 	}
+	if r.OnFailure == Open && r.usualFailure() != Open {
+		p.warnf("W017", r.field("on_failure"), "on_failure", "the rule is a budget, and allows everything while the store is unavailable; write local or closed")
+	}
 	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
 		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches every request, so all requests are denied while the store is unavailable; write local, or match fewer requests")
 	}

@@ -48,6 +48,9 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.recorder != nil {
 		observers = append(observers, a.recorder)
 	}
+	if a.store.redis != nil {
+		observers = append(observers, &a.store.late)
+	}
 	a.engine, err = engine.New(engine.Options{
 		Store:     a.store.Store,
 		Local:     memory.New(memory.Options{}),

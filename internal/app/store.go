@@ -2,14 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -20,7 +24,27 @@ type store struct {
 	memory *memory.Store
 	redis  *redis.Store
 	config redis.Config // of redis
+	late   late
 }
+
+// late counts the checks that were decided without a store that is available: it did not answer in time,
+// or this process was too busy.
+type late struct {
+	checks atomic.Int64
+	cause  atomic.Pointer[error]
+}
+
+// Observe implements engine.Observer.
+func (l *late) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
+	if v.Degraded != nil && !errors.Is(v.Degraded, weir.ErrUnavailable) {
+		cause := v.Degraded
+		l.cause.Store(&cause)
+		l.checks.Add(1)
+	}
+}
+
+// lateEvery is how often late checks are logged at most.
+const lateEvery = time.Minute
 
 // outage is since when the store has been unavailable, and why; the zero time if it is
 // available, as far as is known without asking it.
@@ -77,8 +101,10 @@ func (a *App) tellOutage(err error) {
 		"store", redis.Redact(a.options.Store), "error", err)
 }
 
-// watchStore logs when the store becomes unavailable, and when it is available again.
+// watchStore logs when the store becomes unavailable, and when it is available again, and checks that
+// were decided without it meanwhile.
 func (a *App) watchStore(ctx context.Context, lost bool) {
+	var told time.Time
 	for clock.Sleep(ctx, clock.UntilWhole(time.Now(), time.Second)) == nil {
 		since, err := a.store.outage()
 		switch {
@@ -88,6 +114,12 @@ func (a *App) watchStore(ctx context.Context, lost bool) {
 		case lost && since.IsZero() && a.store.redis.Ping(ctx) == nil: // before the first check, nobody else has asked it
 			lost = false
 			a.options.Logger.Info("the store is available again", "store", redis.Redact(a.options.Store))
+		}
+		if now := time.Now(); now.Sub(told) >= lateEvery {
+			if n := a.store.late.checks.Swap(0); n > 0 {
+				told = now
+				a.options.Logger.Warn("checks were decided without the store", "checks", n, "last_error", *a.store.late.cause.Load())
+			}
 		}
 	}
 }

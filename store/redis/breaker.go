@@ -42,9 +42,12 @@ func answered(err error) bool {
 func (s *Store) report(l *lane, key string, err error) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
-	if answered(err) {
+	switch {
+	case answered(err):
 		l.failures = 0
 		return
+	case errors.Is(err, weir.ErrBusy):
+		return // nobody knows what the store has done
 	}
 	l.key = key
 	if l.failures++; l.failures >= tripAfter {

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,8 +26,9 @@ type check struct {
 
 	next *check // for the same key, of a call of singles
 
-	left atomic.Bool   // the caller no longer waits, so it need not be sent
-	done chan struct{} // gets one word when decisions and err are there
+	way    atomic.Int32  // waiting, left or sent
+	sentAt time.Time     // if it was
+	done   chan struct{} // gets one word when decisions and err are there
 
 	hold holdCall // what is sent besides, if it is about a hold
 
@@ -35,6 +37,13 @@ type check struct {
 	err       error
 	known     bool // the caller knows that it is done
 }
+
+// A check is sent unless its caller has left before.
+const (
+	waiting = iota
+	left
+	sent
+)
 
 // checks are used again, with their memory, if all went well.
 var checks = sync.Pool{New: func() any { return &check{done: make(chan struct{}, 1)} }}
@@ -75,6 +84,7 @@ func (c *check) recycle() {
 	}
 	clear(c.ops)
 	clear(c.keys)
+	c.way.Store(waiting)
 	c.ops, c.keys, c.weight, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, c.decisions[:0], nil, false
 	c.hold = holdCall{used: c.hold.used[:0], outcomes: c.hold.outcomes[:0]}
 	checks.Put(c)
@@ -98,42 +108,91 @@ func (c *check) owes() bool {
 	return c.verb.takes() && slices.ContainsFunc(c.ops, func(op weir.Op) bool { return op.Always })
 }
 
-// leave records that the caller no longer waits. Refunds are sent anyway.
-func (c *check) leave() { c.left.Store(c.verb != refund && c.verb != settle) }
+// send records that the check is sent now, and reports whether somebody waits for it.
+func (c *check) send(now time.Time) bool {
+	c.sentAt = now
+	return c.way.CompareAndSwap(waiting, sent)
+}
 
-var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
+// leave records that the caller no longer waits, and reports whether the check was not sent until
+// then. Refunds and settlements still are.
+func (c *check) leave() (unsent bool) {
+	if c.verb == refund || c.verb == settle {
+		return c.way.Load() == waiting
+	}
+	return c.way.CompareAndSwap(waiting, left)
+}
 
-// startTimer is given back with stopTimer.
-func startTimer(d time.Duration) *time.Timer {
-	t := timers.Get().(*time.Timer)
-	t.Reset(d)
+// timer is when a check must have been answered.
+type timer struct {
+	*time.Timer
+	due time.Time
+}
+
+var timers = sync.Pool{New: func() any { return &timer{Timer: time.NewTimer(time.Hour)} }}
+
+// startTimer is given back with stop.
+func startTimer(begun time.Time, d time.Duration) *timer {
+	t := timers.Get().(*timer)
+	t.due = begun.Add(d)
+	t.Reset(max(0, time.Until(t.due)))
 	return t
 }
 
-func stopTimer(t *time.Timer) {
+func (t *timer) stop() {
 	t.Stop()
 	timers.Put(t)
 }
 
 // await returns when the check is done, or has taken too long, or the caller has
-// lost interest. In the latter two cases it may or may not have been charged.
-func (s *Store) await(ctx context.Context, c *check, timeout *time.Timer) error {
+// lost interest. In the latter two cases it may or may not have been charged, unless it was not
+// sent.
+func (s *Store) await(ctx context.Context, c *check, timeout *timer) error {
+	late := false
 	select {
 	case <-c.done:
-		c.known = true
-		return c.err
+		return c.answered()
 	case <-ctx.Done():
-		c.leave()
-		return context.Cause(ctx)
+		late = errors.Is(context.Cause(ctx), errLate)
 	case <-timeout.C:
-		c.leave()
 		timeout.Reset(0) // other checks of the same caller are late, too
-		return s.late()
+		late = true
 	}
+	select {
+	case <-c.done: // while the caller did not run
+		return c.answered()
+	default:
+	}
+	unsent := c.leave()
+	if !late {
+		return context.Cause(ctx)
+	}
+	now := time.Now()
+	if unsent || now.Sub(c.sentAt) < s.timeout/2 || s.overslept(timeout.due, now) {
+		return s.busy()
+	}
+	return s.late()
 }
 
+// answered is for the caller of a check that is done.
+func (c *check) answered() error {
+	c.known = true
+	return c.err
+}
+
+// overslept reports whether this process did not run when it should have noticed that an answer was
+// due. Then it is not known whether the store is to blame.
+func (s *Store) overslept(due, now time.Time) bool { return now.Sub(due) > s.timeout/4 }
+
+func (s *Store) busy() error {
+	return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, weir.ErrBusy)
+}
+
+// errLate is that there was no answer, although this process has waited for one.
+var errLate = fmt.Errorf("the store is too slow: %w", context.DeadlineExceeded)
+
 func (s *Store) late() error {
-	return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, context.DeadlineExceeded)
+	return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, errLate)
 }
 
 // within returns a context for what takes several calls: all of them together may take as

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/store/storetest"
 )
@@ -51,7 +50,6 @@ func TestCluster(t *testing.T) {
 	})
 	t.Run("Holds", func(t *testing.T) { testHoldsOnSlots(t, subject(t, "weir%d:")) })
 	t.Run("OddKeys", func(t *testing.T) { testHoldsOnOddKeys(t, subject(t, "weir%d:")) })
-	t.Run("LostDirectories", func(t *testing.T) { testLostDirectories(t, subject(t, "weir%d:")) })
 	t.Run("Scenarios", func(t *testing.T) {
 		cases, err := scenario.Cases()
 		if err != nil {
@@ -68,39 +66,6 @@ func TestCluster(t *testing.T) {
 	t.Run("Histories", func(t *testing.T) { clusterHistory(t, subject(t, "weir%d:"), 1000) })
 	t.Run("GiveBack", func(t *testing.T) { testGiveBack(t, subject) })
 	t.Run("NeverTooMuch", func(t *testing.T) { testNeverTooMuch(t, subject) })
-}
-
-// A hold is cancelled when there was no answer about its directory. If that is there after
-// all, before or afterwards, the owner does not find a hold that has ended with nothing used.
-func testLostDirectories(t *testing.T, subject storetest.Subject) {
-	s := subject.Store.(*Store)
-	ops := []weir.Op{
-		{Key: "a", Limit: weir.MustCompile("10/1h"), Cost: 4},
-		{Key: "b", Limit: weir.MustCompile("10/1h"), Cost: 4},
-	}
-	for i, late := range []bool{false, true} {
-		r := weir.Reservation{ID: weir.HoldID{byte(i + 1)}, TTL: time.Minute}
-		testcall.Must(s.Reserve(t.Context(), nil, r, ops...))(t)
-		s.known.forget(r.ID)
-		d := describe(&r, ops)
-		if late {
-			testcall.Must(s.small(t.Context(), newSmall("redis.call('DEL', KEYS[1]) return ''"), s.directoryOf(r.ID), ""))(t)
-		}
-		s.cancel(r.ID, r.TTL, d, nil)
-		if late {
-			content := string(s.texts.append(nil, d))
-			testcall.Must(s.small(t.Context(), writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, content)))(t)
-		}
-		used := func(string, int64) int64 { return 3 }
-		if done := testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: r.ID, Used: used}))(t); done.State != weir.HoldUnknown {
-			t.Errorf("late %v: %+v, want that it is unknown", late, done)
-		}
-		for _, p := range testcall.Must(s.Peek(t.Context(), nil, ops...))(t) {
-			if p.Remaining != 10 {
-				t.Errorf("late %v: %d of 10 remain", late, p.Remaining)
-			}
-		}
-	}
 }
 
 // clusterHistory compares requests of up to four limits, most of them on several

@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -175,38 +174,55 @@ func (s *Store) holds(c *check, id weir.HoldID) *holdCall {
 	return &c.hold
 }
 
-// Reserve implements weir.HoldStore.
+// Reserve implements weir.HoldStore. In a cluster, what a hold was charged on is written to a slot of
+// its own. If that does not answer, only this store can settle the hold.
 func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
-	if err := weir.ValidateReserve(&r, ops); err != nil {
-		return dst, err
+	dst, _, err := s.reserve(ctx, dst, &r, ops, false)
+	return dst, err
+}
+
+func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reservation, ops []weir.Op, partial bool) ([]weir.Decision, []error, error) {
+	if err := weir.ValidateReserve(r, ops); err != nil {
+		return dst, nil, err
 	}
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
-		return dst, err
+		return dst, nil, err
 	}
 	if s.link.cluster {
 		var cancel context.CancelFunc
 		ctx, cancel = s.within(ctx)
 		defer cancel()
 	}
-	d, first := describe(&r, ops), len(dst)
-	dst, err := s.reserve(ctx, dst, &r, d, ops)
-	if err != nil || !weir.Allowed(dst[first:]) {
-		return dst, err
+	d, first := describe(r, ops), len(dst)
+	dst, failed, err := s.reserveSlots(ctx, dst, r, d, ops, partial)
+	if err != nil {
+		return dst, nil, err
 	}
-	if s.link.cluster {
-		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d)))); err != nil {
-			id, ttl, final := r.ID, r.TTL, finalOf(ops, dst[first:])
-			s.aside(func() { s.cancel(id, ttl, d, final) })
-			return dst[:first], err
+	decided := 0
+	for i := range ops {
+		switch {
+		case failed != nil && failed[i] != nil:
+		case !dst[first+i].Allowed:
+			return dst, failed, nil
+		default:
+			decided = first + i
 		}
 	}
-	d.expires = dst[first].ResetAt.Add(-dst[first].ResetAfter).Add(r.TTL)
+	if failed != nil {
+		if d = describe(r, ops, failed...); len(d.ops) == 0 {
+			return dst, failed, nil
+		}
+	}
+	if s.link.cluster {
+		_, _ = s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d))))
+	}
+	d.expires = dst[decided].ResetAt.Add(-dst[decided].ResetAfter).Add(r.TTL)
 	s.known.add(r.ID, d)
-	return dst, nil
+	return dst, failed, nil
 }
 
-// reserve charges all slots.
-func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reservation, d *directory, ops []weir.Op) ([]weir.Decision, error) {
+// reserveSlots charges all slots.
+func (s *Store) reserveSlots(ctx context.Context, dst []weir.Decision, r *weir.Reservation, d *directory, ops []weir.Op, partial bool) ([]weir.Decision, []error, error) {
 	if s.isApart(ops) {
 		checks, part := s.split(reserve, ops)
 		for _, c := range checks {
@@ -214,7 +230,7 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 				s.holds(c, r.ID).life = r.TTL
 			}
 		}
-		return s.doChecks(ctx, dst, checks, part)
+		return s.doChecks(ctx, dst, checks, part, partial)
 	}
 	c := s.checkOf(reserve, ops)
 	defer c.recycle()
@@ -224,34 +240,9 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 		h.content = string(s.texts.append(make([]byte, outcomeSize*len(d.ops), 256), d))
 	}
 	if err := s.run(ctx, c); err != nil {
-		return dst, err
+		return dst, nil, err
 	}
-	return append(dst, c.decisions...), nil
-}
-
-// cancel gives back what a hold was charged that could not be finished: without its
-// directory, it could not be settled. Nor can it be if the directory is there after all, or
-// it would seem that its owner had cancelled it. No caller waits for it.
-func (s *Store) cancel(id weir.HoldID, ttl time.Duration, d *directory, final []weir.Op) {
-	ctx, cancel := s.within(context.Background())
-	_, _ = s.small(ctx, emptyDirectory, s.directoryOf(id), s.directoryArg(ttl, ""))
-	cancel()
-	ctx, cancel = s.within(context.Background())
-	defer cancel()
-	d.expires = weir.Micros(weir.Latest >> 10)
-	_, _ = s.settleAll(ctx, settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)
-	_ = s.Refund(ctx, final...)
-}
-
-// finalOf are what a reservation was charged besides its hold, with its receipts.
-func finalOf(ops []weir.Op, decisions []weir.Decision) (final []weir.Op) {
-	for i, op := range ops {
-		if op.Final && !op.Look {
-			op.Key, op.Receipt = strings.Clone(op.Key), decisions[i].Receipt
-			final = append(final, op)
-		}
-	}
-	return final
+	return append(dst, c.decisions...), nil, nil
 }
 
 // cancel makes a check that gives back what a reservation has charged.

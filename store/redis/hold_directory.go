@@ -21,13 +21,8 @@ var (
 local text = redis.pcall('GET', KEYS[1])
 return type(text) == 'table' and '?' or text or ''`)
 
-	// It may arrive late, when the hold has been cancelled.
 	writeDirectory = newSmall(directoryTimes + `
 redis.call('SET', KEYS[1], struct.pack('>BB', 0, 0) .. expires .. content, 'PX', keep, 'NX')
-return ''`)
-
-	emptyDirectory = newSmall(directoryTimes + `
-redis.call('PSETEX', KEYS[1], keep, struct.pack('>BB', 0, 0) .. expires)
 return ''`)
 
 	prolongDirectory = newSmall(directoryTimes + `
@@ -102,11 +97,12 @@ func (d *directory) tag(op int) string {
 	return d.tags[op]
 }
 
-// describe makes a directory. The caller may use the bytes of the keys for others.
-func describe(r *weir.Reservation, ops []weir.Op) *directory {
+// describe makes a directory, without ops that have failed. The caller may use the bytes of the keys
+// for others.
+func describe(r *weir.Reservation, ops []weir.Op, failed ...error) *directory {
 	d := &directory{ops: make([]weir.Op, 0, len(ops))}
 	for i := range ops {
-		if !ops[i].IsHeld() {
+		if !ops[i].IsHeld() || failed != nil && failed[i] != nil {
 			continue
 		}
 		d.ops = append(d.ops, weir.Op{Key: strings.Clone(ops[i].Key), Limit: ops[i].Limit, Cost: ops[i].Cost})
@@ -148,7 +144,7 @@ func (s *Store) find(ctx context.Context, id weir.HoldID) (*directory, error) {
 		d.expires = d.expires<<8 | weir.Micros(b)
 	}
 	rest := []byte(text[recordHead+outcomeSize*int(text[1]):])
-	if len(rest) == 0 { // it was settled before it was reserved, or could not be finished
+	if len(rest) == 0 { // it was settled before it was reserved
 		return nil, nil
 	}
 	if !d.read(rest) {

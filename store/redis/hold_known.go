@@ -40,6 +40,17 @@ func (k *known) find(id weir.HoldID) *directory {
 	return k.byID[id]
 }
 
+// extend notes when a hold expires that it knows.
+func (k *known) extend(id weir.HoldID, expires weir.Micros) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if d := k.byID[id]; d != nil {
+		later := *d // others may read it
+		later.expires = expires
+		k.byID[id] = &later
+	}
+}
+
 func (k *known) forget(id weir.HoldID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -32,8 +32,12 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		settlement.Limit(d.ops[i].Limit)
 	}
 	settled, err := s.settleAll(ctx, verb, &settlement, d)
-	if err == nil {
-		s.known.forget(settlement.ID) // it has ended, or expires at another time
+	switch {
+	case err != nil:
+	case settled.State == weir.HoldOpen:
+		s.known.extend(settlement.ID, settled.Expires)
+	default:
+		s.known.forget(settlement.ID)
 	}
 	return settled, err
 }
@@ -63,9 +67,7 @@ func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settl
 		if err := s.run(ctx, c); err != nil {
 			return weir.Settled{}, err
 		}
-		if err := s.prolong(ctx, verb, settlement, c.hold.outcomes); err != nil {
-			return weir.Settled{}, err
-		}
+		s.prolong(ctx, verb, settlement, c.hold.outcomes)
 		return d.settled(c.hold.outcomes), nil
 	}
 	checks, part := s.split(verb, d.ops)
@@ -77,7 +79,7 @@ func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settl
 		checks[p].settles(next[p], settlement, d, op)
 		next[p]++
 	}
-	err := s.askAll(ctx, checks)
+	err := firstOf(s.askAll(ctx, checks, false))
 	var outcomes []outcome
 	if err == nil {
 		clear(next)
@@ -85,7 +87,7 @@ func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settl
 			outcomes = append(outcomes, checks[p].hold.outcomes[next[p]])
 			next[p]++
 		}
-		err = s.prolong(ctx, verb, settlement, outcomes)
+		s.prolong(ctx, verb, settlement, outcomes)
 	}
 	for _, c := range checks {
 		c.recycle()
@@ -114,13 +116,12 @@ func (c *check) settles(i int, settlement *weir.Settlement, d *directory, op int
 	}
 }
 
-// prolong keeps the directory of a hold that was extended, where it is on a slot of its own.
-func (s *Store) prolong(ctx context.Context, verb verb, settlement *weir.Settlement, outcomes []outcome) error {
-	if verb != extend || !s.link.cluster || outcomes[0].state != holdOpen {
-		return nil
+// prolong keeps the directory of a hold that was extended, where it is on a slot of its own. If that
+// does not answer, only a store that knows the hold can settle it when the directory has expired.
+func (s *Store) prolong(ctx context.Context, verb verb, settlement *weir.Settlement, outcomes []outcome) {
+	if verb == extend && s.link.cluster && outcomes[0].state == holdOpen {
+		_, _ = s.small(ctx, prolongDirectory, s.directoryOf(settlement.ID), s.directoryArg(settlement.TTL, ""))
 	}
-	_, err := s.small(ctx, prolongDirectory, s.directoryOf(settlement.ID), s.directoryArg(settlement.TTL, ""))
-	return err
 }
 
 // settled is the answer of what has become of each op.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"runtime"
 	"sync"
+	"time"
 )
 
 const (
@@ -149,12 +150,13 @@ func (s *Store) idleLocked(l *lane) {
 
 func (l *lane) takeLocked() []*check {
 	var batch []*check
-	weight, taken := 0, 0
+	weight, taken, now := 0, 0, time.Now()
 	for _, c := range l.waiting {
-		if !c.left.Load() {
-			if weight += c.weight; weight > maxWeight && len(batch) > 0 {
-				break
-			}
+		if weight+c.weight > maxWeight && len(batch) > 0 && c.way.Load() != left {
+			break
+		}
+		if c.send(now) {
+			weight += c.weight
 			batch = append(batch, c)
 		}
 		taken++

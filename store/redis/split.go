@@ -13,16 +13,22 @@ func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []we
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
+	dst, _, err := s.doParts(ctx, dst, verb, ops, false)
+	return dst, err
+}
+
+// doParts is do of a [weir.PartialStore], if it is partial.
+func (s *Store) doParts(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op, partial bool) ([]weir.Decision, []error, error) {
 	if s.isApart(ops) {
 		checks, part := s.split(verb, ops)
-		return s.doChecks(ctx, dst, checks, part)
+		return s.doChecks(ctx, dst, checks, part, partial)
 	}
 	c := s.checkOf(verb, ops)
 	defer c.recycle()
 	if err := s.run(ctx, c); err != nil {
-		return dst, err // an error never carries a verdict
+		return dst, nil, err // an error never carries a verdict
 	}
-	return append(dst, c.decisions...), nil
+	return append(dst, c.decisions...), nil, nil
 }
 
 // isApart reports whether ops may be on several slots.
@@ -44,22 +50,19 @@ func (s *Store) checkOf(verb verb, ops []weir.Op) *check {
 // own call even if its context is cancelled, up to the timeout, because the call may contain
 // checks of others.
 func (s *Store) run(ctx context.Context, c *check) error {
-	left := s.timeout
+	begun := time.Now()
 	if l := s.submit(c); l != nil && s.leads(ctx) {
-		begun := time.Now()
 		s.lead(l)
-		left -= time.Since(begun)
 	} else if l != nil {
 		go s.send(l)
 	}
 	select {
 	case <-c.done:
-		c.known = true
-		return c.err
+		return c.answered()
 	default:
 	}
-	timeout := startTimer(max(left, 0))
-	defer stopTimer(timeout)
+	timeout := startTimer(begun, s.timeout)
+	defer timeout.stop()
 	return s.await(ctx, c, timeout)
 }
 
@@ -102,38 +105,74 @@ func (s *Store) newCheck(verb verb, slot uint16) *check {
 }
 
 // doChecks has checks decided that are on different slots. Part is, for each op, of which
-// check it is a part.
-func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*check, part []int) ([]weir.Decision, error) {
-	failed := s.askAll(ctx, checks)
-	if failed == nil {
+// check it is a part. If some slots do not answer, and the others decide without them, failed is as of
+// a [weir.PartialStore].
+func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*check, part []int, partial bool) (decisions []weir.Decision, failed []error, err error) {
+	errs := s.askAll(ctx, checks, partial)
+	if !partial || !slices.Contains(errs, nil) {
+		err = firstOf(errs)
+	}
+	if err == nil {
 		next := make([]int, len(checks))
 		for _, p := range part {
-			dst = append(dst, checks[p].decisions[next[p]])
+			var d weir.Decision
+			if errs == nil || errs[p] == nil {
+				d = checks[p].decisions[next[p]]
+			}
+			if errs != nil {
+				failed = append(failed, errs[p])
+			}
+			dst = append(dst, d)
 			next[p]++
 		}
 	}
 	for _, c := range checks {
 		c.recycle()
 	}
-	return dst, failed
+	return dst, failed, err
 }
 
-// askAll has checks on different slots answered, all or none.
-func (s *Store) askAll(ctx context.Context, checks []*check) (failed error) {
-	timeout := startTimer(s.timeout)
-	defer stopTimer(timeout)
+// askAll has checks on different slots answered, all or none; if it is partial, those that can be.
+// It returns the error of each check, or nil if there is none.
+func (s *Store) askAll(ctx context.Context, checks []*check, partial bool) (errs []error) {
+	timeout := startTimer(time.Now(), s.timeout)
+	defer timeout.stop()
 	for _, c := range checks {
 		s.sendSoon(c)
 	}
-	for _, c := range checks {
-		if err := s.await(ctx, c, timeout); err != nil && failed == nil {
-			failed = err
+	for i, c := range checks {
+		if err := s.await(ctx, c, timeout); err != nil {
+			if errs == nil {
+				errs = make([]error, len(checks))
+			}
+			errs[i] = err
 		}
 	}
-	if len(checks) > 1 && agrees(checks) {
-		s.agree(ctx, checks, timeout, failed)
+	if len(checks) == 1 || !agrees(checks) {
+		return errs
 	}
-	return failed
+	if !partial {
+		s.agree(ctx, checks, timeout, errs == nil)
+		return errs
+	}
+	var decided []*check
+	for i, c := range checks {
+		if errs == nil || errs[i] == nil {
+			decided = append(decided, c)
+		}
+	}
+	s.agree(ctx, decided, timeout, true)
+	return errs
+}
+
+// firstOf returns the first error; nil if there is none.
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // agrees reports whether checks are to be charged all or none.
@@ -152,7 +191,7 @@ func (s *Store) sendSoon(c *check) {
 // or did not answer, agree refunds what the others charged. Until then, clients may be
 // denied too early, but none is allowed too much. If the process dies in between, the
 // charges expire like any others.
-func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer, failed error) {
+func (s *Store) agree(ctx context.Context, checks []*check, timeout *timer, waits bool) {
 	var allowed []*check
 	for _, c := range checks {
 		if c.allowed() {
@@ -174,8 +213,8 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 			}
 		}
 	}
-	if failed != nil {
-		return // no caller waits for the answer
+	if !waits {
+		return // no caller needs the answer
 	}
 	for _, u := range all {
 		u.what.settle(u.by, s.await(ctx, u.by, timeout))

@@ -145,7 +145,7 @@ func (c Config) connect(timeout time.Duration) (rueidis.Client, error) {
 		return rueidis.NewClient(c.Client)
 	}
 	apart := c.Client
-	apart.DisableAutoPipelining = true
+	apart.DisableAutoPipelining, apart.DialCtxFn = true, dial
 	start := time.Now()
 	client, err := rueidis.NewClient(apart)
 	if err != nil || time.Since(start) <= timeout/4 {
@@ -220,6 +220,28 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	return s.do(ctx, dst, verbFor(peek, ops), ops)
 }
 
+// TakePartial, PeekPartial and ReservePartial implement weir.PartialStore: in a cluster, the slots that
+// answer decide without the others.
+func (s *Store) TakePartial(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	if err := weir.ValidateTake(ops); err != nil {
+		return dst, nil, err
+	}
+	return s.doParts(ctx, dst, verbFor(take, ops), ops, true)
+}
+
+// PeekPartial implements weir.PartialStore.
+func (s *Store) PeekPartial(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	if err := weir.ValidatePeek(ops); err != nil {
+		return dst, nil, err
+	}
+	return s.doParts(ctx, dst, verbFor(peek, ops), ops, true)
+}
+
+// ReservePartial implements weir.PartialStore.
+func (s *Store) ReservePartial(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	return s.reserve(ctx, dst, &r, ops, true)
+}
+
 // Refund implements weir.Store.
 func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
 	if err := weir.ValidateRefund(ops); err != nil {
@@ -242,7 +264,8 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 // done nothing because the slot is on its way, with some of the keys here and some there, or
 // because its clock is in another period of the calendar.
 func (s *Store) call(r *request) error {
-	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
+	due := time.Now().Add(s.timeout)
+	ctx, cancel := context.WithDeadline(context.Background(), due)
 	defer cancel()
 	now := int64(0)
 	if s.clock != nil {
@@ -259,6 +282,8 @@ func (s *Store) call(r *request) error {
 			r.until = 0
 			r.follow(func() weir.Micros { return r.at })
 			continue
+		case ctx.Err() != nil && !answered(err) && s.overslept(due, time.Now()):
+			return s.busy()
 		case !saysAny(err, "TRYAGAIN"):
 			return explain(err)
 		}

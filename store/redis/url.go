@@ -88,7 +88,7 @@ func ParseURL(s string) (Config, error) {
 	}}
 	c.Client.Sentinel.MasterSet = t.master
 	if u.kind == toSocket {
-		c.Client.DialCtxFn = dialUnix
+		c.Client.DialCtxFn = dial
 	}
 	if err := o.apply(&c); err != nil {
 		return Config{}, err

@@ -3,11 +3,14 @@ package redis
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // urlTarget is where a URL points to.
@@ -50,9 +53,37 @@ func (u urlParts) socket() (urlTarget, error) {
 	return urlTarget{addresses: []string{"/" + path}}, nil
 }
 
-func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
-	return d.DialContext(ctx, "unix", path)
+// dial connects to an address, or a path of a Unix socket.
+func dial(ctx context.Context, to string, d *net.Dialer, config *tls.Config) (conn net.Conn, err error) {
+	switch {
+	case strings.HasPrefix(to, "/"):
+		conn, err = d.DialContext(ctx, "unix", to)
+	case config != nil:
+		conn, err = (&tls.Dialer{NetDialer: d, Config: config}).DialContext(ctx, "tcp", to)
+	default:
+		conn, err = d.DialContext(ctx, "tcp", to)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return lastLook{conn}, nil
 }
+
+// lastLook is a connection on which an answer that has come is read although its deadline has passed:
+// maybe this process did not run in between.
+type lastLook struct{ net.Conn }
+
+func (c lastLook) Read(to []byte) (int, error) {
+	n, err := c.Conn.Read(to)
+	if n == 0 && errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = c.Conn.SetReadDeadline(time.Now().Add(lookFor))
+		n, err = c.Conn.Read(to)
+	}
+	return n, err
+}
+
+// lookFor is how long it takes at most to read what has come.
+const lookFor = 100 * time.Microsecond
 
 func (u urlParts) databaseOf(s string) (int, error) {
 	if s == "" {
