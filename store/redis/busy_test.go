@@ -53,7 +53,7 @@ func TestWhoIsLate(t *testing.T) {
 		busy      bool
 	}{
 		"no answer": {now.Add(-time.Second), now, false},
-		"sent late": {now.Add(-400 * time.Millisecond), now, true},
+		"sent late": {now.Add(-800 * time.Millisecond), now, true},
 		"overslept": {now.Add(-2 * time.Second), now.Add(-300 * time.Millisecond), true},
 	} {
 		check := newCheck(take, 0)

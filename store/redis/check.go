@@ -167,8 +167,9 @@ func (s *Store) await(ctx context.Context, c *check, timeout *timer) error {
 	if !late {
 		return context.Cause(ctx)
 	}
+	// A call that was sent late has not had its time.
 	now := time.Now()
-	if unsent || now.Sub(c.sentAt) < s.timeout/2 || s.overslept(timeout.due, now) {
+	if unsent || now.Sub(c.sentAt) < s.timeout*9/10 || s.overslept(timeout.due, now) {
 		return s.busy()
 	}
 	return s.late()
