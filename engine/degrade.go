@@ -99,8 +99,12 @@ func (e *Engine) giveBack(ctx context.Context, deadline time.Time, v *Verdict) {
 	go func() {
 		defer close(done)
 		ctx := context.WithoutCancel(ctx)
-		if hold != (weir.HoldID{}) {
-			_, _ = e.Cancel(ctx, hold)
+		if hold != (weir.HoldID{}) { // of which no observer has heard
+			s := &settlement{id: hold, used: Units(0), kind: CancelledHold}
+			s.byTag = s.usedByTag
+			if _, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil); err != nil {
+				_ = e.later(s, err)
+			}
 		}
 		_ = e.store.Refund(ctx, ops...)
 	}()
