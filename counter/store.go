@@ -25,13 +25,20 @@
 //
 // Names, members and batches have a maximum size. Leaderboards and hot lists have a
 // maximum number of members. All counts expire some time after their last change: see
-// [Retention]. A store in memory has a maximum size as a whole.
+// [Retention]. A store in memory has a maximum size as a whole, and refuses new names with
+// [ErrFull] when it is reached.
 package counter
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"time"
+
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/setting"
 )
 
 // Store keeps counts. It is safe for concurrent use. Each call makes all its changes or
@@ -96,6 +103,10 @@ type Store interface {
 // was changed; on a Redis cluster, nothing in the group of this counter.
 var ErrRange = errors.New("counter: the amount would exceed the range; count in larger units, or reset the counter earlier")
 
+// ErrFull is returned by a store in memory if a call needs room for a new name, and there is none.
+// Nothing was changed. Names that exist go on counting.
+var ErrFull = errors.New("counter: the store is full, so new names are refused; raise its capacity, keep counts for a shorter time, or use fewer names")
+
 // ErrUnavailable is returned if the store did not answer in time. A change may have
 // been made, unless the error says otherwise.
 var ErrUnavailable = errors.New("counter: the store is unavailable")
@@ -118,19 +129,74 @@ type Retention struct {
 // maxYears is what fits into a time.Duration, and more than anybody counts.
 const maxYears = 200
 
+// level is the retention of counters with one window.
+type level struct {
+	window          Window
+	n               *int
+	otherwise, most int
+}
+
+func (r *Retention) levels() []level {
+	return []level{
+		{Second, &r.Seconds, 3600, MaxHistory}, {Minute, &r.Minutes, 1440, MaxHistory}, {Hour, &r.Hours, 720, MaxHistory},
+		{Day, &r.Days, 366, MaxHistory}, {Month, &r.Months, 60, 12 * maxYears}, {Year, &r.Years, 10, maxYears},
+	}
+}
+
+// ParseRetention parses a text such as "seconds=1h,minutes=1d,hours=30d,days=366d,months=60,years=10,ever=366d".
+// Months and years are numbers. What the text does not set has its default.
+func ParseRetention(text string) (Retention, error) {
+	var r Retention
+	all, err := setting.Parse(text)
+	if err != nil || len(all) > 1 {
+		return r, invalid("retention", "%.100q cannot be read; write it as days=2d,ever=366d", text)
+	}
+	for _, s := range all {
+		for _, o := range append(s.Options, setting.Option{Name: s.Name, Value: s.Value}) {
+			if err := r.set(o.Name, o.Value); err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// set sets the field with a name such as "days".
+func (r *Retention) set(name, value string) error {
+	kept, err := duration.Parse(value)
+	if name == "ever" {
+		if err != nil || kept < time.Second || kept > MaxHistory*24*time.Hour || r.Ever != 0 {
+			return invalid(name, "%.40q is not valid; write a duration from 1s to %dd, once", value, MaxHistory)
+		}
+		r.Ever = kept
+		return nil
+	}
+	all := r.levels()
+	i := slices.IndexFunc(all, func(l level) bool { return l.window.String()+"s" == name })
+	if i < 0 {
+		return invalid("retention", "%.40q is unknown; use seconds, minutes, hours, days, months, years or ever", name)
+	}
+	l := all[i]
+	n, what := kept/l.window.Width(), fmt.Sprintf("a duration of 1 to %d whole %s, such as %s", l.most, name, duration.Format(2*l.window.Width()))
+	wrong := err != nil || kept%l.window.Width() != 0
+	if l.window > Day { // they differ in length
+		count, err := strconv.Atoi(value)
+		n, what, wrong = time.Duration(count), fmt.Sprintf("a number from 1 to %d", l.most), err != nil
+	}
+	if wrong || n < 1 || n > time.Duration(l.most) || *l.n != 0 {
+		return invalid(name, "%.40q is not valid; write %s, once", value, what)
+	}
+	*l.n = int(n)
+	return nil
+}
+
 // WithDefaults returns the retention with its defaults filled in, for stores.
 func (r Retention) WithDefaults() Retention {
-	for _, field := range []struct {
-		n               *int
-		otherwise, most int
-	}{
-		{&r.Seconds, 3600, MaxHistory}, {&r.Minutes, 1440, MaxHistory}, {&r.Hours, 720, MaxHistory}, {&r.Days, 366, MaxHistory},
-		{&r.Months, 60, 12 * maxYears}, {&r.Years, 10, maxYears},
-	} {
-		if *field.n <= 0 {
-			*field.n = field.otherwise
+	for _, l := range r.levels() {
+		if *l.n <= 0 {
+			*l.n = l.otherwise
 		}
-		*field.n = min(*field.n, field.most)
+		*l.n = min(*l.n, l.most)
 	}
 	if r.Ever <= 0 {
 		r.Ever = 366 * 24 * time.Hour

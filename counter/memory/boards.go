@@ -64,6 +64,9 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 	if !w.table.fits(marks) {
 		return nil, counter.ErrRange
 	}
+	if err := s.room.admitOne(e, now); err != nil {
+		return nil, err
+	}
 	if w.table == nil {
 		w.table = table{}
 	}

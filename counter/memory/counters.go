@@ -70,15 +70,6 @@ func (s *Store) counter(k *counter.Key, now weir.Micros) (*entry, *cells) {
 	return find[*cells](&s.room, identOf(k), now)
 }
 
-func (s *Store) amount(k *counter.Key, now weir.Micros, index int64) counter.Amount {
-	if _, c := s.counter(k, now); c != nil {
-		if x := c.at(index); x != nil {
-			return x.amount
-		}
-	}
-	return 0
-}
-
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
 	now, err := s.lock(ctx, counter.ValidateAdd(deltas))
@@ -86,8 +77,8 @@ func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amo
 		return nil, err
 	}
 	defer s.mu.Unlock()
-	if !s.fits(deltas, now) {
-		return nil, counter.ErrRange
+	if err := s.fits(deltas, now); err != nil {
+		return nil, err
 	}
 	after := make([]counter.Amount, len(deltas))
 	for i := range deltas {
@@ -96,24 +87,33 @@ func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amo
 	return after, nil
 }
 
-// fits reports whether no counter leaves its range, whichever may be named twice. It
-// reckons with floating-point numbers because a script in Redis has no others.
-func (s *Store) fits(deltas []counter.Delta, now weir.Micros) bool {
+// fits returns an error if a counter would leave its range, or there is no room for it; any
+// may be named twice. It reckons with floating-point numbers because a script in Redis has no
+// others.
+func (s *Store) fits(deltas []counter.Delta, now weir.Micros) error {
 	sums := make(map[ident]float64, len(deltas))
+	made, grows := 0, false
 	for i := range deltas {
 		k := &deltas[i].Key
 		id := identOf(k)
 		sum, known := sums[id]
 		if !known {
-			sum = float64(s.amount(k, now, k.Window.Index(now, k.Zone)))
+			if _, c := s.counter(k, now); c == nil {
+				made++
+			} else if x := c.at(k.Window.Index(now, k.Zone)); x == nil {
+				grows = true
+			} else {
+				sum = float64(x.amount)
+				grows = grows || k.Distinct
+			}
 		}
 		sum += float64(deltas[i].By)
 		if math.Abs(sum) > float64(counter.MaxAmount) {
-			return false
+			return counter.ErrRange
 		}
 		sums[id] = sum
 	}
-	return true
+	return s.room.admit(now, made, grows)
 }
 
 func (s *Store) add(d *counter.Delta, now weir.Micros) counter.Amount {
@@ -161,7 +161,11 @@ func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount,
 	amounts := make([]counter.Amount, len(keys))
 	for i := range keys {
 		k := &keys[i]
-		amounts[i] = s.amount(k, now, k.Window.Index(now, k.Zone))
+		if _, c := s.counter(k, now); c != nil {
+			if x := c.at(k.Window.Index(now, k.Zone)); x != nil {
+				amounts[i] = x.amount
+			}
+		}
 	}
 	return amounts, nil
 }
@@ -187,6 +191,15 @@ func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter
 		return nil, err
 	}
 	defer s.mu.Unlock()
+	var changed []counter.Delta // by nothing: only their room is asked for
+	for i := range settings {
+		if settings[i].To != 0 {
+			changed = append(changed, counter.Delta{Key: settings[i].Key})
+		}
+	}
+	if err := s.fits(changed, now); err != nil {
+		return nil, err
+	}
 	had := make([]counter.Amount, len(settings))
 	for i := range settings {
 		had[i] = s.set(&settings[i].Key, now, settings[i].To)
@@ -257,6 +270,9 @@ func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
 	id := ident{kind: kindSequence, name: name}
 	e, seq := find[*sequence](&s.room, id, now)
 	if e == nil {
+		if err := s.room.admit(now, 1, false); err != nil {
+			return 0, err
+		}
 		seq = &sequence{}
 		e = &entry{id: id, body: seq}
 	}

@@ -75,10 +75,12 @@ func (s *Store) Observe(ctx context.Context, samples ...counter.Sample) error {
 	return nil
 }
 
-// added is what is added, unless a sum leaves its range, reckoned as fits does.
+// added is what is added, unless a sum leaves its range or there is no room, reckoned as fits
+// does.
 func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Distribution, error) {
 	all := make([]counter.Distribution, len(samples))
 	sums := map[ident]float64{}
+	made, grows := 0, false
 	for i := range samples {
 		var err error
 		if all[i], err = samples[i].Distribution(); err != nil {
@@ -87,7 +89,10 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 		k := &samples[i].Key
 		id := distributionIdent(k)
 		sum, known := sums[id]
-		if _, d := s.distributions(k, now); d != nil && !known {
+		if _, d := s.distributions(k, now); d == nil && !known {
+			made++
+		} else if d != nil && !known {
+			grows = true
 			if at, found := d.search(k.Window.Index(now, k.Zone)); found {
 				sum = float64(d.windows[at].Sum)
 			}
@@ -97,7 +102,7 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 			return nil, counter.ErrRange
 		}
 	}
-	return all, nil
+	return all, s.room.admit(now, made, grows)
 }
 
 // Distributions implements counter.Store.

@@ -114,6 +114,9 @@ func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]
 		h = &hot{sliding: *newSliding(l.Window, now), threshold: l.Threshold, cool: l.CoolBelow(), since: map[string]weir.Micros{}}
 		e = &entry{id: hotIdent(&l), body: h}
 	}
+	if err := s.room.admitOne(e, now); err != nil {
+		return nil, err
+	}
 	moved := h.advance(now)
 	for _, item := range items {
 		h.add(item, 1)

@@ -47,10 +47,11 @@ type entry struct {
 	saved   uint64 // the last snapshot that has it, or that is older than it
 }
 
-// room is all entries, and who goes when there are too many.
+// room is all entries. When there are too many, new ones are refused; see admit.
 type room struct {
 	most     int
 	weight   int
+	refused  int64 // calls
 	entries  map[ident]*entry
 	byExpiry dueheap.Heap[*entry]
 	oldest   *entry
@@ -87,8 +88,46 @@ func find[B body](r *room, id ident, now weir.Micros) (e *entry, b B) {
 // that goes back by less finds everything as it was.
 const grace = weir.Micros(10_000_000)
 
-// keep is called after an entry was changed, or made. It is kept until it expires,
-// unless others push it out.
+// reclaimAtOnce is how many expired entries a call removes before it is refused, so that no call
+// pays for all that others left behind.
+const reclaimAtOnce = 256
+
+// admit returns counter.ErrFull if there is no room for new names, or for new windows and
+// members of names that exist. For these, there is as much room again as for new names, so that
+// they go on counting while new names are refused.
+func (r *room) admit(now weir.Micros, made int, grows bool) error {
+	full := func() bool { return made > 0 && r.weight+made > r.most || grows && r.weight >= 2*r.most }
+	for range reclaimAtOnce {
+		if !full() || !r.reclaim(now) {
+			break
+		}
+	}
+	if full() {
+		r.refused++
+		return counter.ErrFull
+	}
+	return nil
+}
+
+// admitOne is admit for a call that changes one entry, which has just been found or made.
+func (r *room) admitOne(e *entry, now weir.Micros) error {
+	if r.entries[e.id] == nil {
+		return r.admit(now, 1, false)
+	}
+	return r.admit(now, 0, true)
+}
+
+// reclaim removes an entry that has expired, and reports whether there was one.
+func (r *room) reclaim(now weir.Micros) bool {
+	if len(r.byExpiry) == 0 || now < r.byExpiry[0].expires {
+		return false
+	}
+	r.remove(r.byExpiry[0])
+	return true
+}
+
+// keep is called after an entry was changed, or made, to keep it until it expires. Each time
+// two expired entries are dropped, so that they do not fill the room.
 func (r *room) keep(e *entry, now, expires weir.Micros) {
 	expires += grace
 	if r.entries[e.id] == nil {
@@ -102,7 +141,7 @@ func (r *room) keep(e *entry, now, expires weir.Micros) {
 	}
 	r.link(e)
 	r.weigh(e)
-	r.clear(now)
+	_ = r.reclaim(now) && r.reclaim(now)
 }
 
 // weigh takes note of what an entry weighs now.
@@ -110,24 +149,6 @@ func (r *room) weigh(e *entry) {
 	weight := e.body.weight()
 	r.weight += weight - e.weight
 	e.weight = weight
-}
-
-// clear makes room. The newest entry stays: it was just changed, and there is always
-// room for one. A few expired entries are dropped even if there is enough room, so that
-// unused entries do not fill it.
-func (r *room) clear(now weir.Micros) {
-	for few := 0; len(r.byExpiry) > 1; few++ {
-		first := r.byExpiry[0]
-		expired := now >= first.expires && first != r.newest
-		switch {
-		case expired && (few < 2 || r.weight > r.most):
-			r.remove(first)
-		case r.weight > r.most:
-			r.remove(r.oldest)
-		default:
-			return
-		}
-	}
 }
 
 func (r *room) remove(e *entry) {

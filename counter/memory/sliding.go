@@ -114,6 +114,9 @@ func (s *Store) scoreSliding(b *counter.Board, marks []counter.Mark, now weir.Mi
 	if !found.sum.fits(marks) {
 		return nil, counter.ErrRange
 	}
+	if err := s.room.admitOne(e, now); err != nil {
+		return nil, err
+	}
 	after := make([]counter.Amount, len(marks))
 	for i, m := range marks {
 		after[i] = counter.Amount(found.add(m.Member, int64(m.By)))

@@ -9,9 +9,10 @@ import (
 )
 
 // Restore fills an empty store from a snapshot. It skips counts that have expired
-// since. If this store has less room than the one that wrote the snapshot, Restore
-// skips the entries that have not changed for the longest time, and the lowest members
-// of lists. If the snapshot is truncated, damaged or not a snapshot, Restore returns an
+// since. If this store keeps counts for a shorter time than the one that wrote the snapshot, they
+// expire as if they had just been changed. If the snapshot has more entries than MaxEntries,
+// Restore keeps them all, and the store is full until enough of them have expired. Restore skips
+// the lowest members of lists beyond MaxMembers. If the snapshot is truncated, damaged or not a snapshot, Restore returns an
 // error that says so, and the store stays empty and usable.
 func (s *Store) Restore(r io.Reader) error {
 	s.snapshot.Lock()
@@ -29,7 +30,7 @@ func (s *Store) Restore(r io.Reader) error {
 	return nil
 }
 
-// readRoom reads a snapshot. However long it is, no more is kept than there is room for.
+// readRoom reads a snapshot.
 func (s *Store) readRoom(r io.Reader) (*room, error) {
 	now := s.clock()
 	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
@@ -37,6 +38,7 @@ func (s *Store) readRoom(r io.Reader) (*room, error) {
 		for in := (&decoder{r}); in.More(); {
 			e := in.entry()
 			in.Must(restored.entries[e.id] == nil)
+			e.expires = min(e.expires, now+s.longest(e.id)+grace)
 			if in.Err == nil && now < e.expires {
 				s.fit(e.body)
 				restored.put(e)
@@ -44,6 +46,19 @@ func (s *Store) readRoom(r io.Reader) (*room, error) {
 		}
 	})
 	return restored, err
+}
+
+// longest is how long an entry of this kind is kept after a change.
+func (s *Store) longest(id ident) weir.Micros {
+	switch id.kind {
+	case kindCounter, kindDistinct:
+		return micros(s.kept.After(id.window))
+	case kindDistribution:
+		return micros(s.kept.DistributionAfter(id.window))
+	case kindBoard:
+		return micros(s.kept.BoardAfter(id.window))
+	}
+	return 1 << 62 // as its own window says, which has no setting
 }
 
 // fit drops the members that are too many for this store.
@@ -66,15 +81,12 @@ func (s *Store) fit(b body) {
 	}
 }
 
-// put adds an entry as the newest. Older ones go if there is no room.
+// put adds an entry as the newest.
 func (r *room) put(e *entry) {
 	r.entries[e.id] = e
 	r.byExpiry.Push(e)
 	r.link(e)
 	r.weigh(e)
-	for r.weight > r.most {
-		r.remove(r.oldest)
-	}
 }
 
 // decoder reads what counters are made of.

@@ -2,8 +2,8 @@
 // programs that use Redis in production. The counts are lost when the process ends,
 // unless the next process restores a Snapshot.
 //
-// The size of the store is bounded. When it is full, it drops expired entries first,
-// then those that have not changed for the longest time.
+// The size of the store is bounded. When it is full, it drops expired entries. If there are none,
+// it refuses new names with counter.ErrFull. It never drops a count that has not expired.
 package memory
 
 import (
@@ -24,12 +24,14 @@ const DefaultMaxEntries = 1 << 18
 
 // Options configures a store. The zero value is ready to use.
 type Options struct {
-	// MaxEntries is the maximum number of entries. Default DefaultMaxEntries. Each
+	// MaxEntries is the number of entries from which on new names are refused. Names that
+	// exist may then still get new windows and members: as many entries again. When these are
+	// used up, too, only counters that need no new window go on. Default DefaultMaxEntries. Each
 	// counter, sequence, leaderboard and hot list is an entry. So are eight past
 	// windows of a counter, 50 members of a distinct counter (41 entries if it has more
 	// than counter.ExactMembers), a member in a window of a leaderboard, a member or item
 	// in a step of a sliding window, an event, and a window of a distribution, with 16 of
-	// its buckets. Values below what the largest list may need are raised to that.
+	// its buckets.
 	MaxEntries int
 
 	// MaxMembers is the maximum number of members of a leaderboard, and of items of a
@@ -52,9 +54,6 @@ func (o Options) withDefaults() Options {
 	if o.MaxEntries <= 0 {
 		o.MaxEntries = DefaultMaxEntries
 	}
-	// One more step may be counted into before the lowest are dropped, in one batch;
-	// and all items may be hot, and events told of them.
-	o.MaxEntries = max(o.MaxEntries, (counter.Steps+3)*(o.MaxMembers+counter.MaxBatch)+counter.MaxEvents+1)
 	if o.Clock == nil {
 		c := clock.New()
 		o.Clock = func() weir.Micros { return weir.Micros(c.Now()) }
@@ -86,10 +85,20 @@ func New(o Options) *Store {
 }
 
 // Len returns the number of entries; see Options.MaxEntries.
-func (s *Store) Len() int {
+func (s *Store) Len() int { return s.Usage().Entries }
+
+// Usage is how full a store is.
+type Usage struct {
+	Entries  int   // some may have expired
+	Capacity int   // Options.MaxEntries
+	Refused  int64 // calls that got counter.ErrFull
+}
+
+// Usage returns how full the store is.
+func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.room.weight
+	return Usage{Entries: s.room.weight, Capacity: s.room.most, Refused: s.room.refused}
 }
 
 // lock locks the store and returns the time at which it did, so that later calls have
