@@ -16,8 +16,8 @@ import (
 )
 
 // Counters counts in the service. Its methods are those of a [counter.Store], and so are
-// their errors: a *weir.InvalidError, counter.ErrRange, and counter.ErrUnavailable, after
-// which a change may have been made. Names must be UTF-8.
+// their errors: a *weir.InvalidError, counter.ErrRange, counter.ErrFull, and
+// counter.ErrUnavailable, after which a change may have been made. Names must be UTF-8.
 //
 // If the service has tokens, reading needs one with the scope read, and changing one with
 // the scope use. If counters fail, checks are still made: only checks open the circuit
@@ -185,6 +185,8 @@ func ask[Q, A any](ctx context.Context, c Counters, req Q, call func(context.Con
 		return answer, ErrClosed
 	case code == codes.OutOfRange:
 		return answer, counter.ErrRange
+	case code == codes.FailedPrecondition: // of counters, no other error has this code
+		return answer, counter.ErrFull
 	case away != nil:
 		return answer, fmt.Errorf("%w: %w", counter.ErrUnavailable, away)
 	case code == codes.Unavailable || code == codes.DeadlineExceeded:

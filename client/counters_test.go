@@ -57,6 +57,11 @@ func TestCounters(t *testing.T) {
 	if _, err := c.Add(t.Context(), counter.Delta{Key: total, By: counter.One}); !errors.Is(err, counter.ErrRange) {
 		t.Error(err)
 	}
+	small := connect(t, startService(t, &service{counters: memory.New(memory.Options{MaxEntries: 1})}), Options{}).Counters()
+	amounts(t, testcall.Must(small.Add(t.Context(), counter.Delta{Key: total, By: counter.One}))(t), nil, "[1]")
+	if _, err := small.Add(t.Context(), counter.Delta{Key: month, By: counter.One}); !errors.Is(err, counter.ErrFull) {
+		t.Error(err)
+	}
 	got, err = c.Set(t.Context(), counter.Setting{Key: total, To: -1})
 	amounts(t, got, err, "[8999999999999.999999]")
 	got, err = c.Get(t.Context(), total, month, users, counter.Key{Name: "none", Zone: time.UTC})

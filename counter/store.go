@@ -25,7 +25,7 @@
 //
 // Names, members and batches have a maximum size. Leaderboards and hot lists have a
 // maximum number of members. All counts expire some time after their last change: see
-// [Retention]. A store in memory has a maximum size as a whole, and refuses new names with
+// [Retention]. A store in memory has a maximum size as a whole, and rejects new names with
 // [ErrFull] when it is reached.
 package counter
 
@@ -105,7 +105,7 @@ var ErrRange = errors.New("counter: the amount would exceed the range; count in 
 
 // ErrFull is returned by a store in memory if a call needs room for a new name, and there is none.
 // Nothing was changed. Names that exist go on counting.
-var ErrFull = errors.New("counter: the store is full, so new names are refused; raise its capacity, keep counts for a shorter time, or use fewer names")
+var ErrFull = errors.New("counter: the store is full, so new names are rejected; raise its capacity, keep counts for a shorter time, or use fewer names")
 
 // ErrUnavailable is returned if the store did not answer in time. A change may have
 // been made, unless the error says otherwise.

@@ -34,6 +34,7 @@ func everything(t *testing.T) exposed {
 	m, err := metrics.New(metrics.Options{
 		Keys:       func() memory.Stats { return memory.Stats{} },
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
+		Counters:   func() metrics.Counters { return metrics.Counters{} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
 		EnvoyXDS:   func() metrics.EnvoyXDS { return metrics.EnvoyXDS{Version: "1"} },
 		Adaptive:   func() []metrics.AdaptiveLimit { return []metrics.AdaptiveLimit{{Upstream: "http://a"}} },

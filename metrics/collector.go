@@ -58,6 +58,10 @@ var (
 	adaptiveInFlightDesc = desc("adaptive_in_flight", "Requests in flight to an upstream with an adaptive limit.", "upstream")
 	adaptiveDeniedDesc   = desc("adaptive_denied_total", "Requests that the adaptive limit of an upstream denied.", "upstream")
 
+	counterEntriesDesc  = desc("counter_entries", "Entries of counters in memory; some may have expired.")
+	counterCapacityDesc = desc("counter_capacity", "Entries of counters in memory from which on new names are rejected.")
+	counterRejectedDesc = desc("counter_rejected_total", "Calls that were rejected because the counters in memory were full.")
+
 	lostDesc   = desc("stats_lost_total", "Requests that are missing from the statistics, because the archive was unavailable for too long.")
 	alertsDesc = desc("alerts_firing", "Alerts of weir that are firing.")
 
@@ -88,6 +92,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	}
 	describe(true, always...)
 	describe(c.options.Keys != nil, keysDesc, maxKeysDesc, expiredDesc, evictedDesc)
+	describe(c.options.Counters != nil, counterEntriesDesc, counterCapacityDesc, counterRejectedDesc)
 	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
 	describe(c.options.RESP != nil, respConnectionsDesc, respRejectedDesc, respCommandsDesc)
 	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
@@ -108,6 +113,12 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(ch, maxKeysDesc, float64(c.options.MaxKeys))
 		counter(ch, expiredDesc, uint64(stats.Expired))
 		counter(ch, evictedDesc, uint64(stats.Evicted))
+	}
+	if c.options.Counters != nil {
+		u := c.options.Counters()
+		gauge(ch, counterEntriesDesc, float64(u.Entries))
+		gauge(ch, counterCapacityDesc, float64(u.Capacity))
+		counter(ch, counterRejectedDesc, uint64(u.Rejected))
 	}
 	if c.options.Queues != nil {
 		for _, q := range c.options.Queues() {

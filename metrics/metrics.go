@@ -81,6 +81,10 @@ type Options struct {
 	// queues.
 	Queues func() []Queue
 
+	// Counters returns how full the counters in memory are. Default none: there are no series
+	// about counters.
+	Counters func() Counters
+
 	// RESP returns what Redis clients have done. Default none: there are no series about
 	// them.
 	RESP func() RESP
@@ -108,6 +112,12 @@ type Queue struct {
 	Name                         string
 	Ready, Delayed, Leased, Dead int64
 	Age                          time.Duration // age of the oldest ready item
+}
+
+// Counters is how full the counters in memory are.
+type Counters struct {
+	Entries, Capacity int
+	Rejected          int64 // calls
 }
 
 // AdaptiveLimit is the state of the adaptive limit of an upstream.

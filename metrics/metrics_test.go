@@ -103,6 +103,7 @@ func TestGauges(t *testing.T) {
 		Queues: func() []Queue {
 			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
 		},
+		Counters:   func() Counters { return Counters{Entries: 8, Capacity: 6, Rejected: 4} },
 		Statistics: func() Statistics { return Statistics{Lost: 9, Alerts: 2} },
 		EnvoyXDS:   func() EnvoyXDS { return EnvoyXDS{Connected: true, Version: "v7", Accepted: 3, Rejected: 1} },
 		Files: func() []File {
@@ -121,6 +122,7 @@ func TestGauges(t *testing.T) {
 	want(t, b.Metrics, "weir_queue_oldest_seconds", `{queue="mail"} 1.5`, `{queue="sms"} 0`)
 	for name, value := range map[string]string{
 		"weir_store_up": "1", "weir_delayed_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
+		"weir_counter_entries": "8", "weir_counter_capacity": "6", "weir_counter_rejected_total": "4",
 		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
 		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
 		"weir_stats_lost_total":               "9", "weir_alerts_firing": "2",

@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/ballast"
 	"github.com/weirhq/weir/internal/bearer"
@@ -74,6 +76,8 @@ type serverFlags struct {
 	alerts    []string
 	queues    []string
 
+	counterKeep string
+
 	logFormat string
 	logLevel  string
 }
@@ -123,6 +127,8 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Alerts.Alertmanager, "alertmanager", "", "`url` of an Alertmanager that receives the alerts")
 	flags.StringVar(&f.Alerts.Link, "alert-link", "", "`url` of the dashboard, for links in alerts (default address of --http)")
 	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` for applications, as in mail=10/1s,capacity=5000 (repeatable)")
+	flags.IntVar(&f.CounterCapacity, "counter-capacity", memory.DefaultMaxEntries, "maximum `count` of entries of counters in memory, of about 400 bytes each; when it is reached, weir rejects new names")
+	flags.StringVar(&f.counterKeep, "counter-keep", "seconds=1h,minutes=1d,hours=30d,days=366d,months=60,years=10,ever=366d", "how long weir keeps counters (`duration list`); months and years are numbers of windows, and ever is for counters without a window")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "proxies (`cidr list`) whose X-Forwarded-For and Forwarded headers weir trusts")
 	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "`header` with the client's address, set by trusted proxies: x-forwarded-for, forwarded or either")
 	flags.StringVar(&f.UserHeader, "user-header", "", "`header` with the user, set by trusted proxies")
@@ -161,6 +167,12 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	}
 	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
 		return o, badFlag("queue", "queue", err)
+	}
+	if o.CounterCapacity < 1 {
+		return o, usage("--counter-capacity: %d is too small; write 1 or more", o.CounterCapacity)
+	}
+	if o.CounterKeep, err = counter.ParseRetention(f.counterKeep); err != nil {
+		return o, badFlag("counter-keep", "retention", err)
 	}
 	o.Token = os.Getenv("WEIR_ADMIN_TOKEN")
 	for _, text := range f.trusted {

@@ -64,7 +64,7 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 	if !w.table.fits(marks) {
 		return nil, counter.ErrRange
 	}
-	if err := s.room.admitOne(e, now); err != nil {
+	if err := s.room.claimOne(e, now); err != nil {
 		return nil, err
 	}
 	if w.table == nil {

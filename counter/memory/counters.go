@@ -113,7 +113,7 @@ func (s *Store) fits(deltas []counter.Delta, now weir.Micros) error {
 		}
 		sums[id] = sum
 	}
-	return s.room.admit(now, made, grows)
+	return s.room.claim(now, made, grows)
 }
 
 func (s *Store) add(d *counter.Delta, now weir.Micros) counter.Amount {
@@ -270,7 +270,7 @@ func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
 	id := ident{kind: kindSequence, name: name}
 	e, seq := find[*sequence](&s.room, id, now)
 	if e == nil {
-		if err := s.room.admit(now, 1, false); err != nil {
+		if err := s.room.claim(now, 1, false); err != nil {
 			return 0, err
 		}
 		seq = &sequence{}

@@ -102,7 +102,7 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 			return nil, counter.ErrRange
 		}
 	}
-	return all, s.room.admit(now, made, grows)
+	return all, s.room.claim(now, made, grows)
 }
 
 // Distributions implements counter.Store.

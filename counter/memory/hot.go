@@ -114,7 +114,7 @@ func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]
 		h = &hot{sliding: *newSliding(l.Window, now), threshold: l.Threshold, cool: l.CoolBelow(), since: map[string]weir.Micros{}}
 		e = &entry{id: hotIdent(&l), body: h}
 	}
-	if err := s.room.admitOne(e, now); err != nil {
+	if err := s.room.claimOne(e, now); err != nil {
 		return nil, err
 	}
 	moved := h.advance(now)

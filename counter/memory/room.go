@@ -47,11 +47,11 @@ type entry struct {
 	saved   uint64 // the last snapshot that has it, or that is older than it
 }
 
-// room is all entries. When there are too many, new ones are refused; see admit.
+// room is all entries. When there are too many, new ones are rejected; see claim.
 type room struct {
 	most     int
 	weight   int
-	refused  int64 // calls
+	rejected int64 // calls
 	entries  map[ident]*entry
 	byExpiry dueheap.Heap[*entry]
 	oldest   *entry
@@ -88,33 +88,33 @@ func find[B body](r *room, id ident, now weir.Micros) (e *entry, b B) {
 // that goes back by less finds everything as it was.
 const grace = weir.Micros(10_000_000)
 
-// reclaimAtOnce is how many expired entries a call removes before it is refused, so that no call
+// reclaimAtOnce is how many expired entries a call removes before it is rejected, so that no call
 // pays for all that others left behind.
 const reclaimAtOnce = 256
 
-// admit returns counter.ErrFull if there is no room for new names, or for new windows and
+// claim returns counter.ErrFull if there is no room for new names, or for new windows and
 // members of names that exist. For these, there is as much room again as for new names, so that
-// they go on counting while new names are refused.
-func (r *room) admit(now weir.Micros, made int, grows bool) error {
-	full := func() bool { return made > 0 && r.weight+made > r.most || grows && r.weight >= 2*r.most }
+// they go on counting while new names are rejected.
+func (r *room) claim(now weir.Micros, made int, grows bool) error {
+	full := func() bool { return made > 0 && made > r.most-r.weight || grows && r.weight-r.most >= r.most }
 	for range reclaimAtOnce {
 		if !full() || !r.reclaim(now) {
 			break
 		}
 	}
 	if full() {
-		r.refused++
+		r.rejected++
 		return counter.ErrFull
 	}
 	return nil
 }
 
-// admitOne is admit for a call that changes one entry, which has just been found or made.
-func (r *room) admitOne(e *entry, now weir.Micros) error {
+// claimOne is claim for a call that changes one entry, which has just been found or made.
+func (r *room) claimOne(e *entry, now weir.Micros) error {
 	if r.entries[e.id] == nil {
-		return r.admit(now, 1, false)
+		return r.claim(now, 1, false)
 	}
-	return r.admit(now, 0, true)
+	return r.claim(now, 0, true)
 }
 
 // reclaim removes an entry that has expired, and reports whether there was one.

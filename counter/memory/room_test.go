@@ -58,34 +58,34 @@ func TestFull(t *testing.T) {
 	const capacity = 1000
 	s, clock, orders := full(t, capacity)
 	board, list := counter.Board{Name: "new"}, counter.HotList{Name: "new", Window: time.Minute, Threshold: 1}
-	refused := int64(0)
-	refuse := func(what string, err error) {
+	rejected := int64(0)
+	reject := func(what string, err error) {
 		t.Helper()
-		if refused++; !errors.Is(err, counter.ErrFull) {
+		if rejected++; !errors.Is(err, counter.ErrFull) {
 			t.Errorf("%s: %v, want %v", what, err, counter.ErrFull)
 		}
 	}
 	for i := range 3000 {
 		_, err := s.Add(t.Context(), counter.Delta{Key: counter.Key{Name: fmt.Sprint("more ", i)}, By: counter.One})
-		refuse("Add", err)
+		reject("Add", err)
 	}
 	_, err := s.Add(t.Context(), counter.Delta{Key: orders, By: counter.One}, counter.Delta{Key: counter.Key{Name: "new"}, By: counter.One})
-	refuse("Add to one that is there and one that is not", err)
+	reject("Add to one that is there and one that is not", err)
 	_, err = s.Add(t.Context(), counter.Delta{Key: counter.Key{Name: "new", Distinct: true}, Members: []string{"m"}})
-	refuse("Add of a member", err)
+	reject("Add of a member", err)
 	_, err = s.Set(t.Context(), counter.Setting{Key: orders, To: 1}, counter.Setting{Key: counter.Key{Name: "new"}, To: 1})
-	refuse("Set", err)
-	refuse("Observe", s.Observe(t.Context(), counter.Sample{Key: counter.Key{Name: "new"}, Values: []counter.Amount{1}}))
+	reject("Set", err)
+	reject("Observe", s.Observe(t.Context(), counter.Sample{Key: counter.Key{Name: "new"}, Values: []counter.Amount{1}}))
 	_, err = s.NextID(t.Context(), "new")
-	refuse("NextID", err)
+	reject("NextID", err)
 	_, err = s.Score(t.Context(), board, counter.Mark{Member: "m", By: 1})
-	refuse("Score", err)
+	reject("Score", err)
 	_, err = s.Score(t.Context(), counter.Board{Name: "new", Sliding: time.Minute}, counter.Mark{Member: "m", By: 1})
-	refuse("Score on a sliding board", err)
+	reject("Score on a sliding board", err)
 	_, err = s.Hit(t.Context(), list, "m")
-	refuse("Hit", err)
-	if got := s.Usage(); got != (Usage{Entries: capacity, Capacity: capacity, Refused: refused}) {
-		t.Errorf("%+v, want %d refused", got, refused)
+	reject("Hit", err)
+	if got := s.Usage(); got != (Usage{Entries: capacity, Capacity: capacity, Rejected: rejected}) {
+		t.Errorf("%+v, want %d rejected", got, rejected)
 	}
 
 	// What changes nothing needs no room.

@@ -114,7 +114,7 @@ func (s *Store) scoreSliding(b *counter.Board, marks []counter.Mark, now weir.Mi
 	if !found.sum.fits(marks) {
 		return nil, counter.ErrRange
 	}
-	if err := s.room.admitOne(e, now); err != nil {
+	if err := s.room.claimOne(e, now); err != nil {
 		return nil, err
 	}
 	after := make([]counter.Amount, len(marks))

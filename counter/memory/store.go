@@ -3,7 +3,7 @@
 // unless the next process restores a Snapshot.
 //
 // The size of the store is bounded. When it is full, it drops expired entries. If there are none,
-// it refuses new names with counter.ErrFull. It never drops a count that has not expired.
+// it rejects new names with counter.ErrFull. It never drops a count that has not expired.
 package memory
 
 import (
@@ -24,7 +24,7 @@ const DefaultMaxEntries = 1 << 18
 
 // Options configures a store. The zero value is ready to use.
 type Options struct {
-	// MaxEntries is the number of entries from which on new names are refused. Names that
+	// MaxEntries is the number of entries from which on new names are rejected. Names that
 	// exist may then still get new windows and members: as many entries again. When these are
 	// used up, too, only counters that need no new window go on. Default DefaultMaxEntries. Each
 	// counter, sequence, leaderboard and hot list is an entry. So are eight past
@@ -91,14 +91,14 @@ func (s *Store) Len() int { return s.Usage().Entries }
 type Usage struct {
 	Entries  int   // some may have expired
 	Capacity int   // Options.MaxEntries
-	Refused  int64 // calls that got counter.ErrFull
+	Rejected int64 // calls that got counter.ErrFull
 }
 
 // Usage returns how full the store is.
 func (s *Store) Usage() Usage {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Usage{Entries: s.room.weight, Capacity: s.room.most, Refused: s.room.refused}
+	return Usage{Entries: s.room.weight, Capacity: s.room.most, Rejected: s.room.rejected}
 }
 
 // lock locks the store and returns the time at which it did, so that later calls have

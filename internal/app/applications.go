@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync/atomic"
@@ -23,10 +24,11 @@ import (
 
 // applications is what is kept for them: counts, and work. It is where limits are.
 type applications struct {
-	counters   counter.Store
-	queues     queue.Store // nil if there are none
-	queueNames []string
-	seen       atomic.Pointer[[]metrics.Queue] // what was in them a moment ago
+	counters     counter.Store
+	counterUsage func() metrics.Counters // nil if they are in Redis
+	queues       queue.Store             // nil if there are none
+	queueNames   []string
+	seen         atomic.Pointer[[]metrics.Queue] // what was in them a moment ago
 }
 
 func (a *App) openApplications(context.Context, context.Context) error {
@@ -44,9 +46,16 @@ func (a *App) openApplications(context.Context, context.Context) error {
 }
 
 func (a *App) openApplicationsInMemory() error {
-	counters := memory.New(memory.Options{})
-	a.keep(kept{countersFile, "counters", counters.Snapshot, counters.Restore})
+	counters := memory.New(memory.Options{MaxEntries: a.options.CounterCapacity, Retention: a.options.CounterKeep})
+	a.keep(kept{countersFile, "counters", counters.Snapshot, func(r io.Reader) error {
+		err := counters.Restore(r)
+		if u := counters.Usage(); u.Entries > u.Capacity {
+			a.options.Logger.Warn("more counters restored than --counter-capacity; new names are rejected", "entries", u.Entries, "capacity", u.Capacity)
+		}
+		return err
+	}})
 	a.applications.counters = counters
+	a.applications.counterUsage = func() metrics.Counters { return metrics.Counters(counters.Usage()) }
 	if len(a.options.Queues) == 0 {
 		return nil
 	}
@@ -62,7 +71,9 @@ func (a *App) openApplicationsInMemory() error {
 
 func (a *App) openApplicationsInRedis(link func() (rueidis.Client, error)) (err error) {
 	prefix := cmp.Or(a.store.config.Options.Prefix, redis.DefaultPrefix)
-	a.applications.counters, err = counterredis.Open(link, counterredis.Options{Prefix: prefix + "counter:", Timeout: a.store.timeout(counterredis.DefaultTimeout)})
+	a.applications.counters, err = counterredis.Open(link, counterredis.Options{
+		Prefix: prefix + "counter:", Timeout: a.store.timeout(counterredis.DefaultTimeout), Retention: a.options.CounterKeep,
+	})
 	if err != nil || len(a.options.Queues) == 0 {
 		return err
 	}

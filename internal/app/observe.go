@@ -36,6 +36,7 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.options.Envoy.XDS.Server != "" {
 		o.EnvoyXDS = func() metrics.EnvoyXDS { return metrics.EnvoyXDS(a.envoyXDS.State()) }
 	}
+	o.Counters = a.applications.counterUsage
 	if a.applications.queues != nil {
 		o.Queues = a.applications.lengths
 		a.background.Go(func() { a.applications.look(background) })

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/certs"
@@ -100,6 +101,11 @@ type Options struct {
 
 	// Queues are for work of applications, by name. Default none.
 	Queues map[string]queue.Settings
+
+	// CounterCapacity is memory.Options.MaxEntries of counters in memory, and CounterKeep how
+	// long counters are kept. Defaults as there, and in counter.Retention.
+	CounterCapacity int
+	CounterKeep     counter.Retention
 
 	// HostNames are names by which the API may be called without tokens, besides
 	// localhost and addresses.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/stats/alert"
@@ -96,6 +97,48 @@ func TestDataSurvives(t *testing.T) {
 	}
 	if !strings.Contains(log.String(), `msg="restored data" what=statistics`) {
 		t.Errorf("the log says\n%s", log)
+	}
+}
+
+// Counters have a capacity and a retention. A file that has more than the capacity is restored
+// whole, and the metrics and the log say that it is full.
+func TestCounterCapacity(t *testing.T) {
+	o, log := prepared(t, Options{Data: t.TempDir(), CounterCapacity: 3, CounterKeep: counter.Retention{Days: 2}}, perUser)
+	a := started(t, o)
+	ask(t, nil, "POST", urlOf(a)+"/v1/counters/add", `{"add": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}`)
+	if status, body := ask(t, nil, "GET", urlOf(a)+"/v1/counters/history?name=a&window=day&n=3", ""); status != http.StatusBadRequest || !strings.Contains(body, "only 2 windows") {
+		t.Errorf("%d %s", status, body)
+	}
+	if err := a.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	o.CounterCapacity = 2
+	a = started(t, o)
+	if status, body := ask(t, nil, "POST", urlOf(a)+"/v1/counters/add", `{"add": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}`); status != http.StatusOK || strings.Count(body, `"value":2`) != 3 {
+		t.Errorf("%d %s", status, body)
+	}
+	if status, body := ask(t, nil, "POST", urlOf(a)+"/v1/counters/add", `{"add": [{"name": "d"}]}`); status != http.StatusInsufficientStorage {
+		t.Errorf("%d %s", status, body)
+	}
+	_, metrics := ask(t, nil, "GET", urlOf(a)+"/metrics", "")
+	for _, want := range []string{"weir_counter_entries 3", "weir_counter_capacity 2", "weir_counter_rejected_total 1"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	for _, want := range []string{"more counters restored than --counter-capacity", "counters full"} {
+		if strings.Count(log.String(), want) != 1 {
+			t.Errorf("the log says %q not once:\n%s", want, log)
+		}
+	}
+}
+
+// In Redis, the retention is the same.
+func TestCounterRetentionInRedis(t *testing.T) {
+	o, _ := prepared(t, Options{Store: "redis://" + testredis.Start(t).Addr + "?timeout=5s", CounterKeep: counter.Retention{Days: 2}}, perUser)
+	a := started(t, o)
+	if status, body := ask(t, nil, "GET", urlOf(a)+"/v1/counters/history?name=a&window=day&n=3", ""); status != http.StatusBadRequest || !strings.Contains(body, "only 2 windows") {
+		t.Errorf("%d %s", status, body)
 	}
 }
 

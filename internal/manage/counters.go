@@ -14,6 +14,7 @@ import (
 // Details of errors of counters.
 const (
 	CounterRange   = "The counter would leave its range, so nothing was counted; count in larger units, or reset it earlier."
+	CountersFull   = "The counters in memory are full, so nothing was counted: new names are rejected; raise --counter-capacity, shorten --counter-keep, or use fewer names."
 	CountersGone   = "The store is unavailable; try again soon."
 	CounterUnknown = "The store is unavailable, and the change may or may not have been made; check, or try again soon."
 )

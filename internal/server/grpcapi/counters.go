@@ -126,8 +126,16 @@ func counting[A any](ctx context.Context, s *Server, method string, needs bearer
 	})
 }
 
-// counterTrouble is why a call about counters failed. Clients can cause an error of the store
-// at any rate, so it is logged at most once per second.
+// warn logs an error of the store. Clients can cause one at any rate, so it is logged at most
+// once per second.
+func (s *Server) warn(c *call, message string, err error) {
+	now := time.Now().Unix()
+	if before := s.warned.Load(); before != now && s.warned.CompareAndSwap(before, now) {
+		s.options.Logger.Warn(message, "method", c.method, "request_id", c.id, "error", err)
+	}
+}
+
+// counterTrouble is why a call about counters failed.
 func (s *Server) counterTrouble(c *call, err error, changes bool) error {
 	if _, known := errors.AsType[*fault](err); known {
 		return err
@@ -138,13 +146,13 @@ func (s *Server) counterTrouble(c *call, err error, changes bool) error {
 		return badField.of("%s: %s", invalid.Field, manage.Ended(invalid.Reason)).in(invalid.Field)
 	case errors.Is(err, counter.ErrRange):
 		return outOfRange.of(manage.CounterRange)
+	case errors.Is(err, counter.ErrFull):
+		s.warn(c, "counters full; new names are rejected", err)
+		return countersFull.of(manage.CountersFull)
 	case c.Err() != nil:
 		return hurried(c.Err())
 	}
-	now := time.Now().Unix()
-	if before := s.warned.Load(); before != now && s.warned.CompareAndSwap(before, now) {
-		s.options.Logger.Warn("store of counters unavailable", "method", c.method, "request_id", c.id, "error", err)
-	}
+	s.warn(c, "store of counters unavailable", err)
 	if changes {
 		return storeGone.of(manage.CounterUnknown).wait(outage)
 	}

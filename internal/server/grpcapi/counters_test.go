@@ -248,6 +248,24 @@ func (goneCounters) Get(context.Context, ...counter.Key) ([]counter.Amount, erro
 	return nil, counter.ErrUnavailable
 }
 
+func TestCountersAreFull(t *testing.T) {
+	s := newPipe(t, Options{Service: manage.Service{Counters: countermemory.New(countermemory.Options{MaxEntries: 1})}})
+	begin := time.Now()
+	add := func(name string) error {
+		_, err := s.counters.AddCounters(t.Context(), &pb.AddCountersRequest{Add: []*pb.CounterDelta{{Key: &pb.CounterKey{Name: name}}}})
+		return err
+	}
+	for range 20 {
+		if err := add("a"); err != nil {
+			t.Fatal(err)
+		}
+		want(t, add("b"), countersFull, "raise --counter-capacity")
+	}
+	if lines := strings.Count(s.log.String(), "counters full"); lines == 0 || lines > 2+int(time.Since(begin).Seconds()) {
+		t.Errorf("the log has %d lines", lines)
+	}
+}
+
 func TestCountersAreGone(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Counters: goneCounters{countermemory.New(countermemory.Options{})}}})
 	begin := time.Now()

@@ -41,6 +41,7 @@ var (
 	versionConflict = kind{"VERSION_CONFLICT", codes.Aborted}
 	versionRequired = kind{"VERSION_REQUIRED", codes.FailedPrecondition}
 	outOfRange      = kind{"OUT_OF_RANGE", codes.OutOfRange}
+	countersFull    = kind{"COUNTERS_FULL", codes.FailedPrecondition}
 	tokenRequired   = kind{"TOKEN_REQUIRED", codes.Unauthenticated}
 	invalidToken    = kind{"INVALID_TOKEN", codes.Unauthenticated}
 	forbidden       = kind{"FORBIDDEN", codes.PermissionDenied}
@@ -55,7 +56,7 @@ var (
 
 // kinds are all of them, for the test that holds the documentation against them.
 var kinds = []*kind{
-	&badField, &badRules, &invalidRequest, &noRule, &noVersion, &holdUnknown, &holdExpired, &noService, &ruleExists, &versionConflict, &versionRequired, &outOfRange, &tokenRequired,
+	&badField, &badRules, &invalidRequest, &noRule, &noVersion, &holdUnknown, &holdExpired, &noService, &ruleExists, &versionConflict, &versionRequired, &outOfRange, &countersFull, &tokenRequired,
 	&invalidToken, &forbidden, &crowded, &storeGone, &rulesGone, &busy, &stopping, &notApplied, &internalError,
 }
 

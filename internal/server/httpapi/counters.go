@@ -42,15 +42,27 @@ func counting(serve handler) handler {
 			return nil, notEnabled.of("Counters are not enabled on this server.").coded("counters-off")
 		}
 		answer, err := serve(h, c)
-		if errors.Is(err, counter.ErrRange) {
+		switch {
+		case errors.Is(err, counter.ErrRange):
 			err = outOfRange.of(manage.CounterRange)
+		case errors.Is(err, counter.ErrFull):
+			h.warn(c, "counters full; new names are rejected", err)
+			err = countersFull.of(manage.CountersFull)
 		}
 		return answer, h.storeTrouble(c, err)
 	}
 }
 
-// storeTrouble returns the problem for an error of a store. Clients can cause such
-// errors at any rate, so they are logged at most once per second.
+// warn logs an error of a store. Clients can cause such errors at any rate, so they are logged
+// at most once per second.
+func (h *Handler) warn(c *call, message string, err error) {
+	now := h.options.Clock().Unix()
+	if before := h.warned.Load(); before != now && h.warned.CompareAndSwap(before, now) {
+		h.options.Logger.Warn(message, "route", c.name, "request_id", c.id, "error", err)
+	}
+}
+
+// storeTrouble returns the problem for an error of a store.
 func (h *Handler) storeTrouble(c *call, err error) error {
 	if _, known := errors.AsType[*Problem](err); err == nil || known {
 		return err
@@ -61,10 +73,7 @@ func (h *Handler) storeTrouble(c *call, err error) error {
 	if left := c.r.Context().Err(); left != nil {
 		return left
 	}
-	now := h.options.Clock().Unix()
-	if before := h.warned.Load(); before != now && h.warned.CompareAndSwap(before, now) {
-		h.options.Logger.Warn("store of counters or queues unavailable", "route", c.name, "request_id", c.id, "error", err)
-	}
+	h.warn(c, "store of counters or queues unavailable", err)
 	if c.r.Method == "GET" || c.r.Method == "HEAD" {
 		return storeGone.of(manage.CountersGone).after(outage)
 	}

@@ -176,6 +176,22 @@ func TestCountersAreAllOrNone(t *testing.T) {
 	})
 }
 
+// New names are refused by counters that are full, with a line in the log, and others go on.
+func TestCountersAreFull(t *testing.T) {
+	k := &kept{now: new(atomic.Int64)}
+	k.at(begin)
+	k.open(t, Options{}, countermemory.New(countermemory.Options{Clock: k.clock, MaxEntries: 2}), nil)
+	k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"b"}]}`).want(t, 200, nil)
+	for range 20 {
+		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"c"}]}`).wantProblem(t, countersFull, "raise --counter-capacity")
+		k.call("POST /v1/hot/hit", `{"list":{"name":"l","window_s":60,"threshold":2},"items":["i"]}`).wantProblem(t, countersFull)
+	}
+	k.says(t, "POST /v1/counters/add", `{"add":[{"name":"a"}]}`, `{"counters":[{"name":"a","value":2}]}`)
+	if lines := strings.Count(k.log.String(), "counters full; new names are rejected"); lines != 1 {
+		t.Errorf("within a second, the log has %d lines", lines)
+	}
+}
+
 func TestIDs(t *testing.T) {
 	eachStore(t, func(t *testing.T, k *kept) {
 		last := begin.UnixMicro() - 1

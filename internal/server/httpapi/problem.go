@@ -37,10 +37,11 @@ var (
 	versionConflict  = newKind("version-conflict", http.StatusPreconditionFailed, "Version conflict")
 	versionRequired  = newKind("version-required", http.StatusPreconditionRequired, "Version required")
 
-	outOfRange = newKind("out-of-range", http.StatusUnprocessableEntity, "Counter out of range")
-	noQueue    = newKind("no-queue", http.StatusNotFound, "Queue not found")
-	queueFull  = newKind("queue-full", http.StatusTooManyRequests, "Queue full")
-	leaseLost  = newKind("lease-lost", http.StatusConflict, "Lease lost")
+	outOfRange   = newKind("out-of-range", http.StatusUnprocessableEntity, "Counter out of range")
+	countersFull = newKind("counters-full", http.StatusInsufficientStorage, "Counters full")
+	noQueue      = newKind("no-queue", http.StatusNotFound, "Queue not found")
+	queueFull    = newKind("queue-full", http.StatusTooManyRequests, "Queue full")
+	leaseLost    = newKind("lease-lost", http.StatusConflict, "Lease lost")
 
 	holdUnknown = newKind("hold-unknown", http.StatusNotFound, "Hold not found")
 	holdExpired = newKind("hold-expired", http.StatusConflict, "Hold expired")

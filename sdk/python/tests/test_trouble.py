@@ -56,7 +56,7 @@ class Outage(unittest.TestCase):
         self.assertEqual([r.levelname for r in logs.records], ["WARNING", "INFO"])
 
     def test_counters_that_fail_are_errors_and_checks_are_made_as_before(self):
-        problems = {"503": "store-unavailable", "401": "token-required", "403": "forbidden"}
+        problems = {"503": "store-unavailable", "401": "token-required", "403": "forbidden", "507": "counters-full"}
         asked = []
 
         def answer(handler):
@@ -71,7 +71,7 @@ class Outage(unittest.TestCase):
                 reply(handler, GOOD)
 
         client = self.client(serve(self, answer), token="secret")
-        errors = {"503": weir.Unavailable, "401": weir.Unauthorized, "403": weir.Unauthorized, "200": weir.Unavailable}
+        errors = {"503": weir.Unavailable, "401": weir.Unauthorized, "403": weir.Unauthorized, "507": weir.CountersFull, "200": weir.Unavailable}
         for name, error in errors.items():
             for _ in range(5):
                 with self.assertRaises(error):

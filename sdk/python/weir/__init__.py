@@ -24,7 +24,7 @@ from ._api import (
 )
 from ._client import Client, Hold
 from ._counters import Counters
-from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError
+from ._errors import Closed, CountersFull, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError
 from ._fallback import LocalLimit, Verdict
 from ._headers import Denial, denial_of, headers_of
 from ._wsgi import WSGILimit
@@ -37,6 +37,7 @@ __all__ = [
     "CounterPoint",
     "CounterSetting",
     "Counters",
+    "CountersFull",
     "Denial",
     "Distribution",
     "Hold",

@@ -18,7 +18,7 @@ from ._api import Problem, Request, Settled
 from ._breaker import Breaker, NoBreaker
 from ._counters import Counters
 from ._decode import decode
-from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError, clip
+from ._errors import Closed, CountersFull, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError, clip
 from ._fallback import Fallback, LocalLimit, Verdict
 from ._transport import Pool
 
@@ -33,6 +33,7 @@ _MISTAKES: Dict[str, Type[WeirError]] = {
     "urn:weir:problem:hold-unknown": HoldUnknown,
     "urn:weir:problem:hold-expired": HoldExpired,
     "urn:weir:problem:out-of-range": OutOfRange,
+    "urn:weir:problem:counters-full": CountersFull,
     "urn:weir:problem:token-required": Unauthorized,
     "urn:weir:problem:invalid-token": Unauthorized,
     "urn:weir:problem:forbidden": Unauthorized,

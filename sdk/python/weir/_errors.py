@@ -21,6 +21,10 @@ class OutOfRange(WeirError):
     """A counter would leave its range. Nothing was counted."""
 
 
+class CountersFull(WeirError):
+    """The counters in memory are full, and the call has a new name. Nothing was counted."""
+
+
 class Unauthorized(WeirError):
     """Counters need a token, or one with another scope."""
 

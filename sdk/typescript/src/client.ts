@@ -19,6 +19,7 @@ const mistakes: Record<string, ErrorCode> = {
   'urn:weir:problem:hold-unknown': 'hold-unknown',
   'urn:weir:problem:hold-expired': 'hold-expired',
   'urn:weir:problem:out-of-range': 'out-of-range',
+  'urn:weir:problem:counters-full': 'counters-full',
   'urn:weir:problem:token-required': 'unauthorized',
   'urn:weir:problem:invalid-token': 'unauthorized',
   'urn:weir:problem:forbidden': 'unauthorized',

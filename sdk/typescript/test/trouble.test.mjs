@@ -43,6 +43,7 @@ test('counters that fail are errors, and checks are made as before', async (t) =
     503: { type: 'urn:weir:problem:store-unavailable', title: 'x', status: 503, detail: 'The store is unavailable.' },
     401: { type: 'urn:weir:problem:token-required', title: 'x', status: 401, detail: 'A token is required.' },
     403: { type: 'urn:weir:problem:forbidden', title: 'x', status: 403, detail: 'The scope is another.' },
+    507: { type: 'urn:weir:problem:counters-full', title: 'x', status: 507, detail: 'The counters are full.' },
     200: { counters: [{ name: 'a', value: '1' }] },
   }
   let asked
@@ -53,7 +54,7 @@ test('counters that fail are errors, and checks are made as before', async (t) =
     req.resume().on('end', () => res.end(JSON.stringify({ allowed: true, reason: 'limits', limit: 1, remaining: 1, reset_at: 1, reset_after_ms: 1, retry_after_ms: 0, delay_ms: 0, degraded: false, version: 1, results: [] })))
   })
   const client = new Client({ url: address, logger: quiet, timeoutMs: 30_000, token: 'secret' })
-  for (const [name, code] of Object.entries({ 503: 'unavailable', 401: 'unauthorized', 403: 'unauthorized', 200: 'unavailable' })) {
+  for (const [name, code] of Object.entries({ 503: 'unavailable', 401: 'unauthorized', 403: 'unauthorized', 507: 'counters-full', 200: 'unavailable' })) {
     for (let i = 0; i < 5; i++) await assert.rejects(client.counters.get(name), (error) => error instanceof WeirError && error.code === code)
   }
   assert.deepEqual(asked, ['GET', 'Bearer secret'])

@@ -30,6 +30,7 @@ export const titles: Record<string, string> = {
   'version-conflict': '版本冲突',
   'version-required': '缺少版本',
   'out-of-range': '计数超出范围',
+  'counters-full': '计数器已满',
   'no-queue': '没有这个队列',
   'queue-full': '队列已满',
   'lease-lost': '租约已失效',
