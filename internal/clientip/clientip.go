@@ -35,8 +35,12 @@ const (
 	Clear         Doubt = iota
 	Ignored             // a proxy's header is there, but no proxy is trusted
 	Contradiction       // the two headers name different clients
-	NoAddress           // the connection has no IP address
+	NoAddress           // the connection has no IP address, or none that can be read
 )
+
+// Unknown is the address of clients whose connection has none. They are limited as one client;
+// without an address they would not be limited at all.
+var Unknown = netip.IPv4Unspecified()
 
 // Resolver finds the addresses of clients. It is immutable.
 type Resolver struct {
@@ -57,13 +61,13 @@ func New(trusted []netip.Prefix, header Header) (*Resolver, error) {
 }
 
 // Client returns the address of who sent a request: without zone, and as IPv4 where
-// it is that. It is invalid if the connection has none. The remote address is as in
+// it is that. It is Unknown if the connection has none. The remote address is as in
 // http.Request.RemoteAddr. Nothing is allocated, but for an entry that is malformed.
 func (r *Resolver) Client(remoteAddr string, h http.Header) (netip.Addr, Doubt) {
 	peer, ok := parsePeer(remoteAddr)
 	switch {
 	case !ok:
-		return netip.Addr{}, NoAddress
+		return Unknown, NoAddress
 	case len(r.trusted) == 0:
 		if len(h["X-Forwarded-For"]) > 0 || len(h["Forwarded"]) > 0 {
 			return peer, Ignored
@@ -109,6 +113,10 @@ var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 func parsePeer(remoteAddr string) (netip.Addr, bool) {
 	if remoteAddr == "" || strings.HasPrefix(remoteAddr, "@") || strings.HasPrefix(remoteAddr, "/") {
 		return loopback, true
+	}
+	// Some listeners write brackets around IPv4, too.
+	if host, port, ok := strings.Cut(remoteAddr, "]"); ok && host != "" && host[0] == '[' && !strings.Contains(host, ":") {
+		remoteAddr = host[1:] + port
 	}
 	return parseNode(remoteAddr)
 }

@@ -42,6 +42,13 @@ func TestClient(t *testing.T) {
 		{"direct, with a zone", "[fe80::7%eth0]:1234", nil, "fe80::7"},
 		{"direct, mapped", "[::ffff:203.0.113.7]:1234", nil, "203.0.113.7"},
 		{"direct, without a port", "203.0.113.7", nil, "203.0.113.7"},
+		{"direct, IPv4 in brackets", "[203.0.113.7]:1234", nil, "203.0.113.7"},
+		{"no address", "pipe", nil, "0.0.0.0"},
+		{"no address of a proxy is believed", "pipe", []string{"X-Forwarded-For: 192.0.2.1"}, "0.0.0.0"},
+		{"a name", "localhost:1234", nil, "0.0.0.0"},
+		{"brackets only", "[]:1234", nil, "0.0.0.0"},
+		{"half a bracket", "[203.0.113.7:1234", nil, "0.0.0.0"},
+		{"a bad port", "203.0.113.7:123456", nil, "0.0.0.0"},
 		{"a Unix socket is this machine", "@", nil, "127.0.0.1"},
 		{"a Unix socket without a name", "", nil, "127.0.0.1"},
 		{"a Unix socket with a path", "/run/x.sock", nil, "127.0.0.1"},
@@ -178,7 +185,7 @@ func TestDoubt(t *testing.T) {
 		{nil, "pipe", nil, NoAddress},
 	} {
 		addr, got := resolver(t, Either, c.trusted...).Client(c.remote, headers(c.header...))
-		if got != c.want || addr.IsValid() != (c.want != NoAddress) {
+		if got != c.want || (addr == Unknown) != (c.want == NoAddress) {
 			t.Errorf("%q from %s: doubt %d about %v, want %d", c.header, c.remote, got, addr, c.want)
 		}
 	}

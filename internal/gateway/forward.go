@@ -104,7 +104,10 @@ func dropSessions(out http.Header) {
 // word about its client counts: two headers that name different clients count for
 // nothing.
 func (p *peers) who(in *http.Request) (peer netip.Addr, trusted, believed bool) {
-	peer, _ = p.clients.Client(in.RemoteAddr, nil)
+	peer, doubt := p.clients.Client(in.RemoteAddr, nil)
+	if doubt == clientip.NoAddress {
+		peer = netip.Addr{} // there is nothing to tell the upstream
+	}
 	if trusted = p.clients.Trusts(in.RemoteAddr); trusted {
 		_, doubt := p.clients.Client(in.RemoteAddr, in.Header)
 		believed = doubt != clientip.Contradiction

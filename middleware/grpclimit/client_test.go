@@ -108,6 +108,11 @@ func TestNoAddress(t *testing.T) {
 	if a := b.call(t.Context(), "x-forwarded-for", "127.0.0.1"); status.Code(a.err) != codes.ResourceExhausted {
 		t.Errorf("%v", a.err)
 	}
+	b = benchOn(t, "rules: [{id: a, key: ip, limit: 1/1h}]", Options{Logger: quiet()}, pipe, stands)
+	b.call(t.Context())
+	if a := b.call(t.Context()); status.Code(a.err) != codes.ResourceExhausted {
+		t.Errorf("calls without an address are not one client: %v", a.err)
+	}
 	if got := inbound.RemoteOf(t.Context()); got != "unknown" {
 		t.Errorf("a context without a peer is %s", got)
 	}

@@ -28,7 +28,7 @@ var mistakes = [codesOfMistakes]struct{ code, what, remedy string }{
 	headersDisagree: {"G003", "x-forwarded-for and forwarded name different clients",
 		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The call was counted for the address of the proxy."},
 	noAddress: {"G004", "connection without IP address",
-		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
+		"All such connections are limited as one client, 0.0.0.0. Use a listener whose connections have the address of the client."},
 	notChecked: {"G005", "call not checked",
 		"The call failed with InvalidArgument. The error has the cause, in the rules or in the functions of Options."},
 }

@@ -294,3 +294,26 @@ func isToken(name string) bool {
 }
 
 var _ rule.Values = new(values)
+
+// Whoever has no address that can be read is limited: all of them as one client.
+func TestNoAddress(t *testing.T) {
+	b := newBench(t, "rules: [{id: a, key: ip, limit: 1/1h}]", Options{Logger: quiet(), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	for _, c := range []struct {
+		remote string
+		want   int
+	}{
+		{"[192.0.2.1]:1234", 200}, {"192.0.2.1:99", 429}, {"[192.0.2.2]:1234", 200},
+		{"pipe", 200}, {"another", 429}, {"[]:80", 429}, {"192.0.2.3.4:80", 429}, {"\x00", 429},
+		{"", 200}, {"@", 429}, {"/run/x.sock", 429}, {"127.0.0.1:1", 429}, // Unix sockets are this machine
+	} {
+		r := from(c.remote, "GET", "/")
+		if w := b.send(r); w.Code != c.want {
+			t.Errorf("%q: %d, want %d", c.remote, w.Code, c.want)
+		}
+	}
+	r := from("pipe", "GET", "/")
+	r.Header.Set("X-Forwarded-For", "198.51.100.1")
+	if w := b.send(r); w.Code != 429 {
+		t.Errorf("what has no address is no trusted proxy: %d", w.Code)
+	}
+}

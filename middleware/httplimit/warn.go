@@ -34,7 +34,7 @@ var mistakes = [codes]struct{ code, what, remedy string }{
 	headersDisagree: {"M004", "X-Forwarded-For and Forwarded name different clients",
 		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The request was counted for the address of the proxy."},
 	noAddress: {"M005", "connection without IP address",
-		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
+		"All such connections are limited as one client, 0.0.0.0. Use a listener whose connections have the address of the client."},
 	notChecked: {"M006", "request not checked",
 		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
 	notSettled: {"M007", "cost not settled, because Allow and /v1/authz do not see the response",

@@ -53,6 +53,17 @@ func TestAuthzDialects(t *testing.T) {
 	}
 }
 
+// Clients whose connection has no address are limited, too: all of them as one client.
+func TestAuthzNoAddress(t *testing.T) {
+	s := newStand(t, Options{})
+	ask := func() *reply {
+		return s.call("GET /v1/authz", "", "X-Original-Method: POST", "X-Original-URI: /api/login", "From: pipe")
+	}
+	ask().want(t, 200, nil)
+	ask().want(t, 200, nil)
+	ask().want(t, 429, nil)
+}
+
 func TestAuthzDenyStatus(t *testing.T) {
 	s := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 	blocked := []string{proxy, "X-Forwarded-For: 203.0.113.66"}
