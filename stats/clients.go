@@ -50,7 +50,7 @@ type Client struct {
 	frame.Entry
 	First, Last time.Time   // start of the first and of the last step with a count
 	Values      []int64     // of each step
-	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client
+	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client; with ByDenied also of rules with other keys
 }
 
 // RuleCount is how often a rule made the selected decision for a client, or would have made
@@ -106,14 +106,18 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 		c.Clients = append(c.Clients, Client{Entry: e, Values: make([]int64, g.points)})
 	}
 	for _, s := range slots {
-		for id, ranking := range s.Frame.Top {
+		for name, ranking := range s.Frame.Top {
+			id, isOthers := strings.CutPrefix(name, others)
+			if isOthers && q.By != ByDenied {
+				continue
+			}
 			for _, half := range q.By.halves(ranking) {
 				for _, e := range half.Entries {
 					i, listed := at[e.Key]
 					if !listed {
 						continue
 					}
-					if id == q.Rule {
+					if name == q.Rule {
 						c.Clients[i].count(g, s.Start, e.Count)
 					}
 					if id != "" {

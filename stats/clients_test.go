@@ -127,7 +127,7 @@ func TestClientsOfRules(t *testing.T) {
 		query ClientsQuery
 		want  string
 	}{
-		{ClientsQuery{By: ByDenied}, "[ip:203.0.113.7 2 []][user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
+		{ClientsQuery{By: ByDenied}, "[ip:203.0.113.7 2 [{narrow 2 false}]][user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
 		{ClientsQuery{By: ByDenied, Rule: "narrow"}, "[user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
 		{ClientsQuery{By: ByDenied, Rule: "trial"}, "[user:alice 3 [{trial 3 true} {narrow 2 false}]][user:al\\|ex 1 [{trial 1 true}]]"},
 		{ClientsQuery{By: ByAllowed, Rule: "wide"}, "[ip:203.0.113.7 4 [{wide 4 false}]]"},
@@ -154,6 +154,59 @@ func TestClientsOfRules(t *testing.T) {
 	}
 	if _, err := d.Clients(t.Context(), ClientsQuery{From: noon, To: noon}); err == nil {
 		t.Error("no time is a range")
+	}
+}
+
+// Whichever rule denies a client, its ranking has the client, and the client names the rule:
+// also where the rule counts all clients together, or by a key that is not the client's.
+func TestDeniedByAnotherRule(t *testing.T) {
+	for name, c := range map[string]struct {
+		rules, clients, rule string // clients that are denied, and those in the ranking of the rule "all"
+	}{
+		"alone": {
+			"{id: all, key: global, limit: 1/1h}",
+			"[user:alice 2 [{all 2 false}]]", "[user:alice 2]",
+		},
+		"beside keys": {
+			"{id: wide, key: user, limit: 9/1h}, {id: all, key: global, limit: 1/1h}, {id: net, key: ip, limit: 9/1h}",
+			"[ip:203.0.113.7 2 [{all 2 false}]][user:alice 2 [{all 2 false}]]", "[user:alice 2]",
+		},
+		"two of them": {
+			"{id: all, key: global, limit: 1/1h}, {id: more, key: global, limit: 2/1h}",
+			"[user:alice 2 [{all 2 false}]]", "[user:alice 2]",
+		},
+		"by another key": {
+			"{id: wide, key: user, limit: 9/1h}, {id: all, key: ip, limit: 1/1h}, {id: trial, key: global, limit: 1/1h, mode: shadow}",
+			"[ip:203.0.113.7 2 [{all 2 false}]][user:alice 2 [{all 2 false} {trial 2 true}]]", "[ip:203.0.113.7 2]",
+		},
+		"by both": {
+			"{id: wide, key: user, limit: 1/1h}, {id: all, key: ip, limit: 1/1h}",
+			"[ip:203.0.113.7 2 [{all 2 false} {wide 2 false}]][user:alice 2 [{all 2 false} {wide 2 false}]]", "[ip:203.0.113.7 2]",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, "rules: ["+c.rules+"]")
+			d.check(t, rule.Request{User: "alice", IP: alice.IP}, 3)
+			flush(t, d.Recorder)
+			got, err := d.Clients(t.Context(), ClientsQuery{From: noon, To: noon.Add(time.Minute), By: ByDenied})
+			if err != nil {
+				t.Fatal(err)
+			}
+			clients, ranked := "", ""
+			for _, one := range got.Clients {
+				clients += fmt.Sprint([]any{one.Key, one.Count, one.Rules})
+			}
+			top, err := d.Top(t.Context(), TopQuery{Rule: "all", By: ByDenied, Window: LastHour})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, one := range top.Keys {
+				ranked += fmt.Sprint([]any{one.Key, one.Count})
+			}
+			if clients != c.clients || ranked != c.rule || top.Total != 2 || got.Total != 2 {
+				t.Errorf("%s of %d; all: %s of %d", clients, got.Total, ranked, top.Total)
+			}
+		})
 	}
 }
 

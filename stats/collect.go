@@ -156,14 +156,17 @@ func (c *collector) count(x *index, buf []byte) {
 		}
 		p := x.rules[number]
 		tier, n, f, limits := int(buf[2]), int64(1)<<buf[3], flags(buf[4]), int(buf[5])
-		key := int(binary.LittleEndian.Uint16(buf[6:]))
+		key, denier := int(binary.LittleEndian.Uint16(buf[6:])), binary.LittleEndian.Uint16(buf[8:])
 		buf = buf[sampleHead:]
 		for i := range limits {
 			c.use(p, tier, i, int(binary.LittleEndian.Uint16(buf[2*i:])), n)
 		}
 		buf = buf[2*limits:]
-		if p.keyed {
+		if key > 0 {
 			c.ranks.count(p.id, f, buf[:key], n)
+		}
+		if denier != noDenier {
+			c.ranks.of(others + x.rules[denier].id)[1].Add(buf[:key], n)
 		}
 		if key > 0 && f&otherKey == 0 {
 			c.frame.Clients.Add(hashOf(buf[:key]), f&requestDenied != 0)

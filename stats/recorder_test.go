@@ -257,7 +257,7 @@ func TestOptionsAreChecked(t *testing.T) {
 }
 
 // Who came most often is found, under a rule and over all, however many others came;
-// API keys are there as hashes only, and those of rules for everybody not at all.
+// API keys are there as hashes only.
 func TestTop(t *testing.T) {
 	d := newDesk(t, `
 rules:
@@ -284,7 +284,7 @@ rules:
 		{TopQuery{By: ByDenied}, []frame.Entry{{Key: "user:heavy", Count: 550}, {Key: "user:light", Count: 10}}},
 		{TopQuery{By: ByAllowed, Rule: "by-user", Window: LastHour, N: 2}, []frame.Entry{{Key: "user:heavy", Count: 50}, {Key: "user:light", Count: 50}}},
 		{TopQuery{By: ByTotal, Rule: "by-user", Window: LastDay, N: 1}, []frame.Entry{{Key: "user:heavy", Count: 600}}},
-		{TopQuery{Rule: "everything"}, nil},
+		{TopQuery{Rule: "everything", N: 3}, []frame.Entry{{Key: "user:heavy", Count: 600}, {Key: hashed, Count: 150}, {Key: "user:light", Count: 60}}},
 	} {
 		top, err := d.Top(t.Context(), c.query)
 		if err != nil {

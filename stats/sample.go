@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -64,12 +65,15 @@ func newStripes(many chan<- struct{}) []stripe {
 
 // A sample is
 //
-//	2 bytes rule | 1 byte tier | 1 byte power | 1 byte flags | 1 byte limits | 2 bytes length of key | limits | key
+//	2 bytes rule | 1 byte tier | 1 byte power | 1 byte flags | 1 byte limits | 2 bytes length of key | 2 bytes denier | limits | key
 //
 // where a limit is 2 bytes: the slot of its usage, or one of the two below. If a rule
-// counts all clients together, the key is another identity of the request.
+// counts all clients together, the key is the client of the request by clientOf. The denier
+// is another rule that denied the client, or noDenier.
 const (
-	sampleHead = 8
+	sampleHead = 10
+
+	noDenier = math.MaxUint16
 
 	limitDenied = frame.Slots
 	limitOther  = frame.Slots + 1
@@ -118,7 +122,28 @@ func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f fl
 			f |= sameKey
 		}
 	}
+	if !p.keyed && f&otherKey != 0 { // whose key it is
+		f |= sameKey
+	}
 	return f
+}
+
+// denier returns the rule that denied the request of a client, and whose own samples do not
+// tell so: they are about another key of the request.
+func (s *stripe) denier(v *engine.Verdict, key string, f flags) int {
+	if v.Allowed || f&sameKey != 0 {
+		return noDenier
+	}
+	for i := range v.Results {
+		r := &v.Results[i]
+		if r.Allowed || r.Shadow || r.Key == key {
+			continue
+		}
+		if p := s.index.find(r.Rule); p.keyed || f&otherKey != 0 {
+			return p.number
+		}
+	}
+	return noDenier
 }
 
 // whoOf is the client that the results of a rule are about. A request may be several
@@ -143,18 +168,14 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 	limits := p.limits[tier]
 	results = results[:min(len(results), len(limits), maxLimits)]
 	f := s.flagsOf(v, from, p, pass)
-	var room [64]byte
-	key := []byte(nil)
-	switch {
-	case p.keyed:
+	var room [128]byte
+	key, denier := []byte(nil), noDenier
+	if p.keyed {
 		who := whoOf(v.Results[from:to])
-		key = unsafe.Slice(unsafe.StringData(who), len(who))
-	case f&otherKey != 0:
-	case req.User != "":
-		user := req.User[:min(len(req.User), weir.MaxKeyLen)]
-		key = unsafe.Slice(unsafe.StringData(user), len(user))
-	case req.IP.IsValid():
-		key = req.IP.AppendTo(room[:0])
+		key, denier = unsafe.Slice(unsafe.StringData(who), len(who)), s.denier(v, who, f)
+	} else {
+		key = s.clientOf(room[:0], req, v)
+		key = key[:min(len(key), weir.MaxKeyLen)]
 	}
 	at, size := len(s.buf), sampleHead+2*len(results)+len(key)
 	if size > cap(s.buf)-at {
@@ -166,6 +187,7 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 	binary.LittleEndian.PutUint16(record, uint16(p.number))
 	record[2], record[3], record[4], record[5] = byte(tier), byte(power), byte(f), byte(len(results))
 	binary.LittleEndian.PutUint16(record[6:], uint16(len(key)))
+	binary.LittleEndian.PutUint16(record[8:], uint16(denier))
 	record = record[sampleHead:]
 	for i := range results {
 		binary.LittleEndian.PutUint16(record, uint16(limits[i].usage(&results[i], v.Allowed)))

@@ -69,7 +69,8 @@ func ParseWindow(name string) (Window, error) {
 
 // TopQuery selects a ranking of keys.
 type TopQuery struct {
-	// Rule selects the results of one rule. Default "": the outcomes of requests,
+	// Rule selects the results of one rule, by the keys of its clients; if it counts all
+	// clients together, by another key of the request. Default "": the outcomes of requests,
 	// whatever each rule said; then a request counts once for each key that rules found
 	// in it.
 	Rule string
@@ -166,12 +167,7 @@ func newRanks() *ranks {
 // became of the request, once for each key and request.
 func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 	r.changed = true
-	of := r.byRule[rule]
-	if of == nil {
-		of = &[2]*frame.Counter{frame.NewCounter(placesRule), frame.NewCounter(placesRule)}
-		r.byRule[rule] = of
-	}
-	of[f.half(ruleDenied)].Add(key, n)
+	r.of(rule)[f.half(ruleDenied)].Add(key, n)
 	switch all := r.all[f.half(requestDenied)]; {
 	case f&sameKey != 0:
 	case f&otherKey != 0:
@@ -179,6 +175,20 @@ func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 	default:
 		all.Add(key, n)
 	}
+}
+
+// others begins the name of the ranking of clients that a rule denied under other keys than its
+// own: a rule by address denies users, too. Ids of rules contain no parentheses.
+const others = "(others)"
+
+// of returns the ranking of a rule: allowed and denied.
+func (r *ranks) of(rule string) *[2]*frame.Counter {
+	of := r.byRule[rule]
+	if of == nil {
+		of = &[2]*frame.Counter{frame.NewCounter(placesRule), frame.NewCounter(placesRule)}
+		r.byRule[rule] = of
+	}
+	return of
 }
 
 // put writes what was counted into a frame.
