@@ -91,7 +91,7 @@ var (
 	// remark ends the help of a flag.
 	remark = regexp.MustCompile(` \((default [^)]*|repeatable|repeatable, required)\)$`)
 	// literal is a word of the help that is code.
-	literal = regexp.MustCompile(`\[host\].*url…\]|--[a-z-]+[a-z]|[a-z+]+://|[^ ]+=[^ ,;]+(,[^ ,;]+)*|[A-Za-z]+(-[A-Za-z]+)*-(\*|For)|rules\.yaml|quota_mode|hot_key`)
+	literal = regexp.MustCompile(`\[host\].*url…\]|--[a-z-]+[a-z]|[a-z+]+://|[^ ]+=[^ ,;]+(,[^ ,;]+)*|[A-Za-z]+(-[A-Za-z]+)*-(\*|For)|rules\.yaml|quota_mode|denied_requests|hot_key`)
 )
 
 func settingOf(f *pflag.Flag) setting {

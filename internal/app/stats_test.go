@@ -287,7 +287,7 @@ func TestAlertIsPosted(t *testing.T) {
 	if err := json.Unmarshal(m.body, &got); err != nil || len(got.Alerts) != 1 {
 		t.Fatalf("%v: the message is %s", err, m.body)
 	}
-	if one := got.Alerts[0]; one.Kind != alert.Denied || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || !strings.HasPrefix(one.URL, "https://weir.example.com/#/rules/view/api?from=") || !strings.HasSuffix(one.Summary, "most by the rule api (reported by "+one.Instance+").") {
+	if one := got.Alerts[0]; one.Kind != alert.Denied || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || !strings.HasPrefix(one.URL, "https://weir.example.com/#/rules/view/api?from=") || !strings.HasSuffix(one.Summary, "most denials are by the rule api (reported by "+one.Instance+").") {
 		t.Errorf("the message is %s", m.body)
 	}
 	if _, body := ask(t, nil, "GET", urlOf(a)+"/v1/alerts", ""); !strings.Contains(body, `"id":"denied"`) {

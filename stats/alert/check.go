@@ -17,6 +17,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -28,6 +29,10 @@ const (
 	// at least three such clients: an attack, or a limit that is too low. If no client
 	// is known, it is the share of denied requests.
 	Denied Kind = "denied"
+
+	// DeniedRequests is the share of denied requests in the window, without those of the
+	// client with the most denials: an attack by more than one client.
+	DeniedRequests Kind = "denied_requests"
 
 	// Drop is a drop of the traffic to a share of what it was just before: limits are
 	// too strict, or requests no longer reach weir.
@@ -98,6 +103,7 @@ func Kinds() []string { return kinds(Defaults()) }
 func Defaults() []Check {
 	return []Check{
 		{Kind: Denied, Threshold: 0.05},
+		{Kind: DeniedRequests, Threshold: 0.25},
 		{Kind: Drop, Threshold: 0.5},
 		{Kind: Slow, Threshold: 3},
 		{Kind: Errors, Threshold: 0.05},
@@ -118,7 +124,7 @@ func withDefaults(checks []Check) ([]Check, error) {
 	for _, c := range checks {
 		initial, ok := known[c.Kind]
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("alert: %q is not a kind of check, or is given twice; write each of denied, drop, slow, errors, degraded, hot_key and shadow at most once", c.Kind))
+			wrong = append(wrong, fmt.Errorf("alert: %q is not a kind of check, or is given twice; write each of %s at most once", c.Kind, strings.Join(Kinds(), ", ")))
 			continue
 		}
 		delete(known, c.Kind)

@@ -55,7 +55,7 @@ func TestSummaryStays(t *testing.T) {
 	p := newPlayer(t, []Check{{Kind: Denied}})
 	p.play(3*60, crowd(1000, 500, 100, 50), nil)
 	first := p.Firing()
-	if len(first) != 1 || !strings.Contains(first[0].Summary, " %) are denied by limits, most by the rule api.") || first[0].Value != first[0].Current {
+	if len(first) != 1 || !strings.Contains(first[0].Summary, " %) are denied by limits; most denials are by the rule api.") || first[0].Value != first[0].Current {
 		t.Fatalf("%+v", first)
 	}
 	p.play(3*60, crowd(1000, 990, 100, 99), nil)

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/stats/frame"
@@ -11,6 +12,33 @@ type Hot struct {
 	Key    string
 	Denied int64 // at least this many
 	All    int64 // denials of all keys
+	Rest   int64 // those that cannot all be of one client; see single
+}
+
+// single returns how many of all denials may be of a single client. A request counts for each of
+// its keys, and a client may have a key of one kind in some requests and of another kind in
+// others, such as an address and a user. So it is the most that the first key of a kind has,
+// with that of another kind in the requests without a key of this kind.
+func single(ranked []frame.Entry, all int64) (most int64) {
+	type kind struct{ first, sum int64 }
+	kinds := map[string]*kind{}
+	for _, e := range ranked {
+		name, _, _ := strings.Cut(e.Key, ":")
+		if kinds[name] == nil {
+			kinds[name] = &kind{first: e.Count}
+		}
+		kinds[name].sum += e.Count
+	}
+	for name, k := range kinds {
+		other := int64(0)
+		for another, o := range kinds {
+			if another != name {
+				other = max(other, o.first)
+			}
+		}
+		most = max(most, k.first+max(0, min(other, all-k.sum)))
+	}
+	return min(most, all)
 }
 
 // Sample is the input of an evaluator, usually one second.

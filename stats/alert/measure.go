@@ -30,6 +30,12 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	switch c.Kind {
 	case Denied:
 		return c.denied(&w)
+	case DeniedRequests:
+		if hot == nil || hot.All == 0 {
+			return nil
+		}
+		rest := w.Requests.Denied * hot.Rest / hot.All
+		return byRule(w.strictest(), c.share("", rest, total-w.Requests.Denied+rest, "%.1[1]f %% of requests are denied by limits, without those of the client with the most denials."))
 	case Degraded:
 		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1[1]f %% of requests are decided without the store.")
 	case Slow:
@@ -75,7 +81,7 @@ func (c *Check) denied(w *bucket) []finding {
 func byRule(id string, all []finding) []finding {
 	for i := range all {
 		if all[i].rule = id; id != "" {
-			all[i].text = strings.TrimSuffix(all[i].text, ".") + ", most by the rule " + id + "."
+			all[i].text = strings.TrimSuffix(all[i].text, ".") + "; most denials are by the rule " + id + "."
 		}
 	}
 	return all

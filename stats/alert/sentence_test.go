@@ -20,7 +20,7 @@ func TestSentences(t *testing.T) {
 		want string
 	}{
 		{Denied, traffic(80, func(f *frame.Frame) { f.Requests.Denied = 20 }), nil, "20.0 % of requests are denied by limits."},
-		{Denied, crowd(1000, 900, 5, 3), nil, "3 of 5 clients (60.0 %) are denied by limits, most by the rule api."},
+		{Denied, crowd(1000, 900, 5, 3), nil, "3 of 5 clients (60.0 %) are denied by limits; most denials are by the rule api."},
 		{Drop, traffic(0, nil), nil, "Traffic dropped to 0 % of its previous level."},
 		{Slow, traffic(100, func(f *frame.Frame) {
 			f.Decision = frame.Histogram{}

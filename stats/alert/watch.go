@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
 )
 
 // Source is the source of the data: a *stats.Recorder.
@@ -179,14 +180,14 @@ func (w *Watcher) share(ctx context.Context) {
 	w.apart = err != nil
 }
 
-// hot returns the key with the most denials in the last minute.
+// hot returns the key with the most denials in the last minute, and how many are of others.
 func (w *Watcher) hot(ctx context.Context) *Hot {
-	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: 1})
+	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: frame.MaxRankedAll})
 	if err != nil || len(top.Keys) == 0 {
 		return &Hot{}
 	}
 	first := top.Keys[0]
-	return &Hot{Key: first.Key, Denied: first.Count - first.Error, All: top.Total}
+	return &Hot{Key: first.Key, Denied: first.Count - first.Error, All: top.Total, Rest: top.Total - single(top.Keys, top.Total)}
 }
 
 // lead reports whether this instance sends alerts. If the archive is unavailable, it

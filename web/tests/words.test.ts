@@ -43,14 +43,14 @@ describe('alerts', () => {
     expect(alert(a)).toBe('流量降到此前的 40\u00a0%。')
     expect(alert({ ...a, kind: 'slow', value: 3 })).toBe('判定变慢：p99 是此前的 3 倍。')
     expect(alert({ ...a, kind: 'denied' })).toBe('40\u00a0% 的客户端被限额拒绝。')
-    expect(alert({ ...a, kind: 'denied', rule: 'api' })).toBe('40\u00a0% 的客户端被限额拒绝，主要由规则 api 拒绝。')
-    expect(alert({ ...a, kind: 'hot_key', subject: '{rule}[x]', rule: 'api' })).toBe('客户端 {rule}[x] 占全部拒绝的 40\u00a0%，主要由规则 api 拒绝。')
+    expect(alert({ ...a, kind: 'denied', rule: 'api' })).toBe('40\u00a0% 的客户端被限额拒绝；拒绝次数最多的规则是 api。')
+    expect(alert({ ...a, kind: 'hot_key', subject: '{rule}[x]', rule: 'api' })).toBe('客户端 {rule}[x] 占全部拒绝的 40\u00a0%；拒绝次数最多的规则是 api。')
     expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
     speech.language = 'en'
     expect(alert(a)).toBe(a.summary)
   })
   it.each([
-    ['3 of 4 clients (75.0 %) are denied by limits, most by the rule api.', '3 of 4 clients (75\u00a0%) are denied by limits, most by the rule api.'],
+    ['3 of 4 clients (75.0 %) are denied by limits; most denials are by the rule api.', '3 of 4 clients (75\u00a0%) are denied by limits; most denials are by the rule api.'],
     ['23.1 % of requests to upstreams failed.', '23.1\u00a0% of requests to upstreams failed.'],
     ['The client "user:5 %" has 51.0 % of all denials.', 'The client "user:5 %" has 51\u00a0% of all denials.'],
   ])('have their number as the page writes it: %s', (summary, want) => expect(alert({ kind: 'denied', summary, value: 0 })).toBe(want))

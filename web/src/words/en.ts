@@ -505,6 +505,7 @@ export const en = {
   'alerts.unsilence': 'End silence',
   'alerts.lasted': 'for {time}',
   'alerts.kind.denied': 'High share of denied clients',
+  'alerts.kind.denied_requests': 'High share of denied requests',
   'alerts.kind.drop': 'Traffic dropped',
   'alerts.kind.slow': 'Slow decisions',
   'alerts.kind.errors': 'Upstream errors',

@@ -3,12 +3,13 @@
 // alerts are by kind; the value is a share, or for slow a multiple. What is in brackets is
 // left out if the alert does not have it.
 export const alerts: Record<string, string> = {
-  denied: '{value} 的客户端被限额拒绝[，主要由规则 {rule} 拒绝]。',
+  denied: '{value} 的客户端被限额拒绝[；拒绝次数最多的规则是 {rule}]。',
+  denied_requests: '不算拒绝最多的客户端，{value} 的请求被限额拒绝[；拒绝次数最多的规则是 {rule}]。',
   drop: '流量降到此前的 {value}。',
   slow: '判定变慢：p99 是此前的 {value}。',
   errors: '{value} 的请求在上游失败。',
   degraded: '{value} 的请求在存储不可用期间降级处理。',
-  hot_key: '客户端 {subject} 占全部拒绝的 {value}[，主要由规则 {rule} 拒绝]。',
+  hot_key: '客户端 {subject} 占全部拒绝的 {value}[；拒绝次数最多的规则是 {rule}]。',
   shadow: '影子规则 {subject} 本会拒绝 {value} 的请求。',
   test: '这是一条测试告警，无需处理。',
 }

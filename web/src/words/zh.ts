@@ -506,6 +506,7 @@ export const zh: Record<Word, string> = {
   'alerts.unsilence': '结束静默',
   'alerts.lasted': '持续 {time}',
   'alerts.kind.denied': '被拒绝的客户端占比过高',
+  'alerts.kind.denied_requests': '被拒绝的请求占比过高',
   'alerts.kind.drop': '流量骤降',
   'alerts.kind.slow': '判定变慢',
   'alerts.kind.errors': '上游错误',

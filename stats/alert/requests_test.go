@@ -1,0 +1,123 @@
+package alert
+
+import (
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// What limits deny is news if it is the requests of more than one client, or of many clients.
+// A single attacker is none, also if it has an address here and a name there.
+func TestDeniedRequests(t *testing.T) {
+	const byUser = "rules: [{id: api, key: user, limit: 2/1s}]"
+	const byBoth = "rules: [{id: net, key: ip, limit: 2/1s}, {id: api, key: user, limit: 2/1s}]"
+	const apart = "rules: [{id: net, match: {path: /login}, key: ip, limit: 2/1s}, {id: api, match: {path: /api}, key: user, limit: 2/1s}]"
+	const together = "rules: [{id: all, key: global, limit: 20/1s}]"
+	type send func(who, n int, path string)
+	others := func(n int) func(int, send) { // each comes every ten seconds
+		return func(second int, send send) {
+			for i := range n / 10 {
+				send(1000+second%10*n/10+i, 1, "/api")
+			}
+		}
+	}
+	attackers := func(n, each, others int) func(int, send) {
+		return func(second int, send send) {
+			for i := range others / 10 {
+				send(1000+second%10*others/10+i, 1, "/api")
+			}
+			for i := range n {
+				send(i, each, "/api")
+			}
+		}
+	}
+	for _, c := range []struct {
+		name, rules string
+		second      func(second int, send send)
+		want        string
+	}{
+		{"nobody", byUser, others(500), ""},
+		{"a single attacker", byUser, attackers(1, 300, 500), ""},
+		{"a single attacker by user and address", byBoth, attackers(1, 300, 500), ""},
+		{"a single attacker, and few others", byUser, attackers(1, 300, 20), ""},
+		{"a single attacker with an address and a name", apart, func(second int, send send) {
+			others(500)(second, send)
+			send(1, 100, "/api")
+			send(1, 100, "/login")
+		}, ""},
+		{"a single attacker under a limit for all", together, attackers(1, 300, 100), ""},
+		{"two equal attackers", byUser, attackers(2, 35, 500), "denied_requests "},
+		{"two equal attackers by user and address", byBoth, attackers(2, 35, 500), "denied_requests "},
+		{"40 attackers among 1,040 clients", byUser, attackers(40, 18, 1000), "denied_requests "},
+		{"everybody", byUser, attackers(50, 4, 0), "denied denied_requests "},
+		{"tiny traffic", byUser, func(second int, send send) {
+			if second%15 == 0 {
+				send(1, 8, "/api")
+				send(2, 8, "/api")
+			}
+		}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r, err := stats.New(stats.Options{Archive: newMemory(t), Logger: slog.New(slog.DiscardHandler)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				micros := func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
+				gate, err := engine.New(engine.Options{Store: memory.New(memory.Options{Clock: micros}), Observers: []engine.Observer{r}, Clock: micros})
+				if err != nil {
+					t.Fatal(err)
+				}
+				set, problems := rule.Parse("test.yaml", []byte(c.rules))
+				if err := problems.Err(); err != nil {
+					t.Fatal(err)
+				}
+				table, err := rule.Compile(set, rule.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				gate.Install(table, 1)
+				w, err := New(Options{Source: r, Checks: []Check{{Kind: Denied}, {Kind: DeniedRequests}}, Logger: slog.New(slog.DiscardHandler)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer inBackground(t, r.Run)()
+				defer inBackground(t, w.Run)()
+				var v engine.Verdict
+				all, denied := 0, 0
+				for second := range 150 {
+					c.second(second, func(who, n int, path string) {
+						for range n {
+							req := rule.Request{User: fmt.Sprint("u", who), IP: netip.AddrFrom4([4]byte{192, 0, byte(who >> 8), byte(who)}), Path: path}
+							if err := gate.Check(t.Context(), &req, &v); err != nil {
+								t.Fatal(err)
+							}
+							if all++; !v.Allowed {
+								denied++
+							}
+						}
+					})
+					time.Sleep(time.Second)
+				}
+				got, text := "", ""
+				for _, a := range w.List().Active() {
+					got += string(a.Kind) + " "
+					text += a.Summary + " "
+				}
+				if got != c.want {
+					t.Errorf("%d of %d denied: %q, want %q: %s", denied, all, got, c.want, text)
+				}
+				t.Logf("%d of %d denied: %s", denied, all, text)
+			})
+		})
+	}
+}
