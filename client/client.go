@@ -260,7 +260,7 @@ type Request struct {
 	Cost int64 // 0 for the cost that each rule defines
 
 	// Costs are costs by the unit of a rule, instead of Cost. Rules with other units, or
-	// without, have the cost that they define.
+	// without, have the cost that they define. A unit that no rule has is an error.
 	Costs map[string]int64
 }
 

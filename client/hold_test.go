@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/weirhq/weir/internal/testcall"
 )
 
@@ -66,6 +69,23 @@ func TestHoldErrors(t *testing.T) {
 	}
 	if _, err := c.Hold("x").Cancel(t.Context()); err == nil || errors.Is(err, ErrUnavailable) {
 		t.Error(err)
+	}
+	// A unit that no rule has is a mistake of the caller, whatever the fallback.
+	misspelt := map[string]int64{"tokns": 1}
+	open, _, err := c.Reserve(t.Context(), &Request{User: "alice"}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, settled := open.SettleUnits(t.Context(), misspelt)
+	_, _, reserved := c.Reserve(t.Context(), &Request{User: "alice", Costs: misspelt}, 0)
+	_, checked := c.Check(t.Context(), &Request{User: "alice", Costs: misspelt})
+	for _, err := range []error{settled, reserved, checked} {
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `no rule has the unit "tokns"; there are tokens`) {
+			t.Error(err)
+		}
+	}
+	if s := testcall.Must(open.Cancel(t.Context()))(t); s.Pending || len(s.Parts) != 2 {
+		t.Errorf("%+v", s)
 	}
 	hold, _, err := c.Reserve(t.Context(), &Request{User: "alice"}, time.Millisecond)
 	if err != nil {

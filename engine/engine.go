@@ -225,8 +225,8 @@ func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Requ
 func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide decide) error {
 	v.clear()
 	v.Version, v.how, v.Priority = in.version, how, cmp.Or(req.Priority, rule.Normal)
-	if req.Priority > rule.Critical {
-		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
+	if err := in.validate(req); err != nil {
+		return err
 	}
 	switch {
 	case in.table.Exempt(req):
@@ -244,6 +244,20 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 		return decide(ctx, in, v)
 	}
 	return nil
+}
+
+// Validate reports why a request is invalid, whichever rules apply to it: it has an unknown
+// priority, or a cost in a unit that no rule has. The error is a [weir.InvalidError].
+func (e *Engine) Validate(req *rule.Request) error { return e.installed.Load().validate(req) }
+
+func (in *installed) validate(req *rule.Request) error {
+	if req.Priority > rule.Critical {
+		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
+	}
+	if len(req.Costs) == 0 {
+		return nil
+	}
+	return in.table.ValidateUnits("cost", req.Costs)
 }
 
 // gather lists the limits that apply. Visits, if there are any, take note of the client.

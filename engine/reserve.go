@@ -39,7 +39,7 @@ func (v *Verdict) always() bool { return v.how.isAlways() }
 // few holds, and plain rules are often for a key that many requests share. A handler may know
 // how many units were used of a rule that has some.
 func (h *charging) isFinal(r *Result) bool {
-	return h != nil && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.Unit == "")
+	return h != nil && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.CostUnit() == "")
 }
 
 // holds reports whether there is to be a hold on any of the results.
@@ -144,7 +144,7 @@ func (v *Verdict) chargedParts() []SettledPart {
 }
 
 func (r *Result) tag(more int) tag {
-	return tag{rule: r.Rule.ID, unit: r.Rule.Unit, shadow: r.Shadow, place: r.isPlace(), more: more}
+	return tag{rule: r.Rule.ID, unit: r.Rule.CostUnit(), shadow: r.Shadow, place: r.isPlace(), more: more}
 }
 
 // tagAll makes the tags of results. More are the groups behind them.

@@ -80,7 +80,7 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 
 var holds = sync.Pool{New: func() any {
 	h := new(Hold)
-	h.ending.used = h.used
+	h.ending.used = (*served)(h)
 	h.ending.byTag = h.ending.usedByTag
 	return h
 }}
@@ -174,15 +174,16 @@ func (h *Hold) briefly() (context.Context, context.CancelFunc) {
 
 // End settles with what the response shows, unless the handler has settled. It sets the
 // duration of the response. Rules that settle by the response do so; for others actual
-// returns what was used. If actual or its result is nil, what was reserved stays charged.
+// returns what was used. If actual or its result is nil, what was reserved stays charged. So it
+// does with an error, which tells why the result cannot be used; see [Engine.Settle].
 //
 // It gives the places back, unless Keep was called.
-func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
+func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) (err error) {
 	if h.finish() {
-		h.settle(resp, actual)
+		err = h.settle(resp, actual)
 	}
 	if h.places.count() == 0 {
-		return
+		return err
 	}
 	h.mu.Lock()
 	kept := h.kept
@@ -190,12 +191,16 @@ func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
 	if !kept {
 		h.leave()
 	}
+	return err
 }
 
-func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) {
+func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (err error) {
 	resp.Duration = time.Since(h.begin)
 	if actual != nil {
 		h.others = actual(resp)
+		if err = h.engine.validUsed(h.others, h.unsettled()); err != nil {
+			h.others = nil
+		}
 	}
 	// Now, because it may be settled only when the request is gone.
 	h.settling = h.fewEnding[:0]
@@ -215,17 +220,31 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) {
 	h.mu.Lock()
 	h.pending = done.State == weir.HoldPending
 	h.mu.Unlock()
+	return err
 }
 
-// used is what was used under a rule, by what End has found.
-func (h *Hold) used(rule, unit string, reserved int64) int64 {
+// unsettled are the parts that do not settle by the response.
+func (h *Hold) unsettled() (parts []SettledPart) {
+	for _, p := range h.Parts {
+		if !p.Rule.Settles() {
+			parts = append(parts, SettledPart{Rule: p.Rule.ID, Unit: p.Rule.CostUnit()})
+		}
+	}
+	return parts
+}
+
+// served is what was used of a hold, by what End has found.
+type served Hold
+
+// Of implements Used.
+func (h *served) Of(rule, unit string, reserved int64) int64 {
 	for _, p := range h.settling {
 		if p.rule == rule {
 			return p.used
 		}
 	}
 	if h.others != nil {
-		return h.others(rule, unit, reserved)
+		return h.others.Of(rule, unit, reserved)
 	}
 	return reserved
 }
@@ -250,8 +269,11 @@ func (h *Hold) finish() bool {
 // Units(7). It is not for rules under which nothing was reserved; see [Gate.Reserve]. A handler
 // that does not call it need not do anything.
 func (h *Hold) Settle(ctx context.Context, used Used) (Settled, error) {
+	if err := h.engine.validate(ctx, h.id, used); err != nil {
+		return Settled{}, err // End may do better
+	}
 	h.finish()
-	return h.engine.Settle(ctx, h.id, used)
+	return h.engine.settle(ctx, &settlement{id: h.id, used: used, kind: SettledHold}, nil)
 }
 
 type holdKey struct{}

@@ -8,21 +8,64 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Used returns the units that a rule's part of a hold has really used.
-type Used func(rule, unit string, reserved int64) int64
+// Used tells what a hold has really used: [Units] or [ByUnit].
+type Used interface {
+	// Of returns the units that a rule's part of the hold has used.
+	Of(rule, unit string, reserved int64) int64
+}
 
-// Units is the same number for every rule.
-func Units(n int64) Used { return func(string, string, int64) int64 { return n } }
+// Units is the same number for every rule. Only 0 can settle a rule that has weights of tokens.
+type Units int64
+
+// Of implements Used.
+func (n Units) Of(string, string, int64) int64 { return int64(n) }
 
 // ByUnit is a number for each unit. Rules with other units, or without, keep what was
-// reserved.
-func ByUnit(used map[string]int64) Used {
-	return func(_, unit string, reserved int64) int64 {
-		if n, found := used[unit]; found && unit != "" {
-			return n
-		}
-		return reserved
+// reserved. A unit that neither a rule in force nor a part of the hold has is invalid.
+type ByUnit map[string]int64
+
+// Of implements Used.
+func (by ByUnit) Of(_, unit string, reserved int64) int64 {
+	if n, found := by[unit]; found && unit != "" {
+		return n
 	}
+	return reserved
+}
+
+// validUsed reports why a hold that has these parts cannot be settled so.
+func (e *Engine) validUsed(used Used, parts []SettledPart) error {
+	in := e.installed.Load()
+	switch used := used.(type) {
+	case Units:
+		for _, p := range parts {
+			if c := in.table.Find(p.Rule); used > 0 && c != nil && c.Tokens.Weighted() {
+				return c.Uncounted("used")
+			}
+		}
+	case ByUnit:
+		var units []string
+		for _, p := range parts {
+			if p.Unit != "" {
+				units = append(units, p.Unit)
+			}
+		}
+		return in.table.ValidateUnits("used", used, units...)
+	}
+	return nil
+}
+
+// validate reports why a hold cannot be settled so. If that depends on what it consists of, it asks
+// the store, which extends the hold: its rules may have changed, and then have other units.
+func (e *Engine) validate(ctx context.Context, id weir.HoldID, used Used) error {
+	n, isNumber := used.(Units)
+	if table, _ := e.Rules(); e.validUsed(used, nil) == nil && !(isNumber && n > 0 && table.Weighted()) {
+		return nil
+	}
+	held, err := e.Extend(ctx, id, 0)
+	if err != nil || held.State != weir.HoldOpen {
+		return nil // which the settlement finds out, too
+	}
+	return e.validUsed(used, held.Parts)
 }
 
 // Settled is what has become of a hold.
@@ -54,7 +97,13 @@ type SettledPart struct {
 // If the store is unavailable, the state is weir.HoldPending, and the engine repeats the
 // call until the store answers, or [Engine.Close] is called. If too many calls are
 // pending, Settle returns an error.
+//
+// A number that cannot be used, because no rule has its unit or a rule has weights of tokens, is a
+// [weir.InvalidError]. The hold then stays open for weir.DefaultHoldTTL.
 func (e *Engine) Settle(ctx context.Context, id weir.HoldID, used Used) (Settled, error) {
+	if err := e.validate(ctx, id, used); err != nil {
+		return Settled{}, err
+	}
 	return e.settle(ctx, &settlement{id: id, used: used, kind: SettledHold}, nil)
 }
 
@@ -154,7 +203,7 @@ func (s *settlement) usedByTag(text string, cost int64) int64 {
 	if t.place {
 		return 0
 	}
-	return s.used(t.rule, t.unit, cost)
+	return s.used.Of(t.rule, t.unit, cost)
 }
 
 // settleStored settles a hold in a store, and those of the shadow rules.

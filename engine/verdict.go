@@ -197,6 +197,9 @@ func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tier
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
 		return err
 	}
+	if err := c.ValidateCost(req); err != nil && len(v.ends) > 0 {
+		return err
+	}
 	cost := c.Estimate(req)
 	for _, end := range v.ends {
 		identity := v.keys[start:end]

@@ -47,6 +47,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 	}
 	ready := make([]*match.Rule, len(t.rules))
 	for i, r := range t.rules {
+		t.addUnit(r.Rule)
 		if r.Mode != Off {
 			ready[i] = r.match
 			t.settles = t.settles || r.Settles()
@@ -85,7 +86,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if c.ids[r.ID] != nil {
 		return nil, errors.New("id: another rule has the same id, and the two would share their usage; rename one")
 	}
-	if err := ValidateUnit(r.Unit); err != nil {
+	if err := r.validateUnit(); err != nil {
 		return nil, fmt.Errorf("unit: %w", err)
 	}
 	out := &Entry{Rule: r, order: order, failed: c.Failed}

@@ -47,7 +47,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	}
 	r.Warn = rapid.SampledFrom([][]int{nil, {100}, {1, 80, 95}}).Draw(t, "warn")
 	if rapid.Bool().Draw(t, "tokens") {
-		r.Tokens = drawTokens(t)
+		if r.Tokens = drawTokens(t); r.Tokens.Weighted() && r.Unit == "tokens" {
+			r.Unit = "cents"
+		}
 	}
 	r.Algorithm = rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 	switch r.Algorithm {

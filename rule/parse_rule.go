@@ -25,6 +25,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	p.checkAny(r)
 	algorithm, readAlgorithm := word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm)
 	r.Algorithm = algorithm
+	r.Tokens = p.tokens(r.fields["tokens"])
 	p.options(r)
 	p.shares(r)
 	p.readQuotas(r)
@@ -35,7 +36,6 @@ func (p *parser) rule(e *document.Element) *pending {
 		p.checkLimits(r)
 	}
 	r.Count = p.countOf(r.fields["count"])
-	r.Tokens = p.tokens(r.fields["tokens"])
 	if r.OnFailure = r.usualFailure(); r.fields["on_failure"] != nil {
 		r.OnFailure, _ = word(p, r.fields["on_failure"], "on_failure", ParseFailure)
 	}
@@ -119,10 +119,10 @@ func (p *parser) options(r *pending) {
 	r.Priority, _ = word(p, f["priority"], "priority", ParsePriority)
 	r.OnExpiry, _ = word(p, f["on_expiry"], "on_expiry", ParseExpiry)
 	if unit, ok := p.text(f["unit"], "unit", maxText); ok {
-		if err := ValidateUnit(unit); err != nil {
+		r.Unit = unit
+		if err := r.validateUnit(); err != nil {
 			p.errorf("E029", f["unit"].Place, "unit", "%v", err)
 		}
-		r.Unit = unit
 	}
 }
 

@@ -50,7 +50,7 @@ type Request struct {
 	Cost int64
 
 	// Costs are costs by the unit of a rule, at least 1 each. A rule whose unit is not among
-	// them has the cost that it would have without Costs.
+	// them has the cost that it would have without Costs. A unit that no rule has is invalid.
 	Costs map[string]int64
 
 	// Prompt describes a request to a language model, for rules that count tokens. Such rules

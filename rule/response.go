@@ -96,8 +96,8 @@ func (c *Entry) Estimate(req *Request) int64 {
 	if c.Tokens != nil && req.Prompt != nil {
 		return c.Tokens.estimate(req.Prompt)
 	}
-	if req.Costs != nil && c.Unit != "" {
-		if cost, found := req.Costs[c.Unit]; found {
+	if req.Costs != nil {
+		if cost, found := req.Costs[c.CostUnit()]; found && c.CostUnit() != "" {
 			return cost
 		}
 	}

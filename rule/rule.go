@@ -94,7 +94,7 @@ type Rule struct {
 	Count Count
 
 	// Unit is what the rule counts, such as tokens, for requests whose cost depends on it;
-	// see Request.Costs. Default none.
+	// see Request.Costs. Default none, or tokens if Tokens has no weights; see CostUnit.
 	Unit string
 
 	// HoldTTL is after how long a request no longer counts for Concurrency if its process has

@@ -37,6 +37,9 @@ type Table struct {
 	concurrent bool // some rule limits how many requests are in flight
 	client     clientParts
 
+	units    []string // of its rules, ascending
+	weighted bool     // some rule has weights of tokens
+
 	readsBody   bool // some expression reads the body of requests
 	conditional bool // some rule has a condition that the index does not know
 }

@@ -100,6 +100,11 @@ func (t *Tokens) weights(model string) Weights {
 	return w
 }
 
+// Weighted reports whether a number of tokens does not tell what they cost. It is false for nil.
+func (t *Tokens) Weighted() bool {
+	return t != nil && (t.Weights != Weights{} || len(t.Models) > 0)
+}
+
 // estimate is the most that a request is expected to cost.
 func (t *Tokens) estimate(p *Prompt) int64 {
 	output := t.DefaultOutput

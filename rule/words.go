@@ -98,22 +98,6 @@ func (e *Expiry) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// MaxUnit is the maximum length of a unit in bytes.
-const MaxUnit = 40
-
-// ValidateUnit reports why a text cannot be the unit of a rule.
-func ValidateUnit(unit string) error {
-	switch {
-	case len(unit) > MaxUnit:
-		return fmt.Errorf("%d bytes exceed the maximum of %d; shorten it", len(unit), MaxUnit)
-	case strings.Trim(unit, unitLetters) != "":
-		return fmt.Errorf("%q has characters other than lower-case letters, digits, dashes and underscores; write for example tokens", unit)
-	}
-	return nil
-}
-
-const unitLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
-
 // ParseSource parses a part of a key: "ip", "user", "api_key", "global", "tier", "host",
 // "method", "route", an address with prefixes as in "ip/24", "ip6/48" or "ip/24/48", or a
 // kind and a name as in "header:X-Tenant". It canonicalizes the names of headers.

@@ -50,6 +50,10 @@ func fault(field, format string, args ...any) *FieldError {
 	return &FieldError{field, field + ": " + fmt.Sprintf(format, args...)}
 }
 
+// IsMisstated reports whether a field of a request is invalid, and not that the rules cannot be
+// applied to it.
+func IsMisstated(err *weir.InvalidError) bool { return err.Field != "ops" }
+
 // Priority parses the priority of a request; "" is none.
 func Priority(name string) (p rule.Priority, bad *FieldError) {
 	if err := p.UnmarshalText([]byte(name)); err != nil {

@@ -54,7 +54,7 @@ type Options struct {
 	Cost func(ctx context.Context, method string) int64
 
 	// Costs returns costs by the unit of a rule, at least 1 each. Rules with other
-	// units, or without, cost what they would without Costs. Default none.
+	// units, or without, cost what they would without Costs. A unit that no rule has is an error. Default none.
 	Costs func(ctx context.Context, method string) map[string]int64
 
 	// Actual returns what a call has really used, such as engine.Units(7) or

@@ -61,7 +61,9 @@ func (s *served) end(ctx context.Context, ended bool, err error) {
 	if s.by.options.Actual != nil {
 		actual = func(resp *rule.Response) engine.Used { return s.by.options.Actual(ctx, s.method, resp) }
 	}
-	s.End(resp, actual)
+	if err := s.End(resp, actual); err != nil {
+		s.by.tell(notUsed, "method", s.method, "error", err.Error())
+	}
 }
 
 // httpStatuses are those that google.rpc.Code names for the codes of gRPC.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -195,5 +197,24 @@ rules:
 				t.Errorf("used %d; want %d", got, test.used)
 			}
 		})
+	}
+}
+
+// A unit that no rule has is an error of the program: a call with such a cost fails, and such a
+// result of Actual is not used. Both are logged.
+func TestUnknownUnit(t *testing.T) {
+	var log strings.Builder
+	costs := map[string]int64{"byts": 50}
+	b := newSettling(t, "rules: [{id: bytes, key: ip, algorithm: sliding_log, limit: 1000/1h, unit: bytes}]", Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Costs:  func(context.Context, string) map[string]int64 { return costs },
+		Actual: func(context.Context, string, *rule.Response) engine.Used { return engine.ByUnit{"byts": 7} },
+	})
+	if a := b.call(t.Context()); status.Code(a.err) != codes.InvalidArgument || !strings.Contains(log.String(), "there are bytes") {
+		t.Errorf("%v: %s", a.err, &log)
+	}
+	costs = map[string]int64{"bytes": 50}
+	if a := b.call(t.Context()); a.err != nil || b.used(t, "bytes", "bytes", "bytes")[0] != 50 || !strings.Contains(log.String(), "G006") {
+		t.Errorf("%v: %s", a.err, &log)
 	}
 }

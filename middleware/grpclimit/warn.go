@@ -16,6 +16,7 @@ const (
 	headersDisagree
 	noAddress
 	notChecked
+	notUsed
 	codesOfMistakes // how many there are
 )
 
@@ -31,6 +32,8 @@ var mistakes = [codesOfMistakes]struct{ code, what, remedy string }{
 		"All such connections are limited as one client, 0.0.0.0. Use a listener whose connections have the address of the client."},
 	notChecked: {"G005", "call not checked",
 		"The call failed with InvalidArgument. The error has the cause, in the rules or in the functions of Options."},
+	notUsed: {"G006", "result of Actual not used",
+		"Return units that rules have. The error has the cause. The call was charged as estimated."},
 }
 
 // tell logs a mistake, the first time.

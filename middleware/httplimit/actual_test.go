@@ -2,8 +2,10 @@ package httplimit
 
 import (
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/engine"
@@ -52,6 +54,11 @@ func TestActual(t *testing.T) {
 		"the handler knows it": {func(w http.ResponseWriter, r *http.Request) {
 			engine.HoldOf(r.Context()).Settle(r.Context(), engine.Units(7))
 		}, byStatus, [3]int64{7, 7, 7}},
+		"the handler errs": {func(w http.ResponseWriter, r *http.Request) {
+			if _, err := engine.HoldOf(r.Context()).Settle(r.Context(), engine.ByUnit{"byts": 7}); err == nil {
+				t.Error("no error")
+			}
+		}, byStatus, [3]int64{10, 200, 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := 0
@@ -89,5 +96,32 @@ func TestActual(t *testing.T) {
 				t.Errorf("%d calls", calls)
 			}
 		})
+	}
+}
+
+// A unit that no rule has is an error of the program: a request with such a cost is not served, and
+// such a result of Actual is not used. Both are logged.
+func TestUnknownUnit(t *testing.T) {
+	var log strings.Builder
+	costs := map[string]int64{"byts": 50}
+	s := newSettling(t, byProgram, Options{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Costs:  func(*http.Request) map[string]int64 { return costs },
+		Actual: func(*http.Request, *rule.Response) engine.Used { return engine.ByUnit{"byts": 7} },
+	})
+	handler := s.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	serve := func() int {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}
+	if status := serve(); status != 400 || !strings.Contains(log.String(), `M006`) || !strings.Contains(log.String(), "there are bytes") {
+		t.Errorf("%d: %s", status, &log)
+	}
+	costs = map[string]int64{"bytes": 50}
+	if status := serve(); status != 200 || !strings.Contains(log.String(), `M009`) || s.used("bytes", "ip:127.0.0.1") != 50 {
+		t.Errorf("%d, %d used: %s", status, s.used("bytes", "ip:127.0.0.1"), &log)
 	}
 }

@@ -66,7 +66,7 @@ type Options struct {
 	Cost func(*http.Request) int64
 
 	// Costs returns costs by the unit of a rule, at least 1 each. Rules with other
-	// units, or without, cost what they would without Costs. Default none.
+	// units, or without, cost what they would without Costs. A unit that no rule has is an error. Default none.
 	Costs func(*http.Request) map[string]int64
 
 	// Actual returns what a request has really used, such as engine.Units(7) or

@@ -96,7 +96,9 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	if m.options.Actual != nil {
 		actual = func(resp *rule.Response) engine.Used { return m.options.Actual(r, resp) }
 	}
-	s.End(resp, actual)
+	if err := s.End(resp, actual); err != nil {
+		m.tell(notUsed, "path", s.pass.request.Path, "error", err.Error())
+	}
 	s.pass.release()
 }
 

@@ -20,6 +20,7 @@ const (
 	notChecked
 	notSettled
 	notReleased
+	notUsed
 	codes // how many there are
 )
 
@@ -41,6 +42,8 @@ var mistakes = [codes]struct{ code, what, remedy string }{
 		"Use Wrap or the gateway, or write rules without count, tokens and actual cost, and omit Actual. The request was charged as estimated."},
 	notReleased: {"M008", "place not given back, because Allow and /v1/authz do not see the end of the request",
 		"Use Wrap or the gateway, or write rules without concurrency. The place is free again after hold_ttl."},
+	notUsed: {"M009", "result of Actual not used",
+		"Return units that rules have. The error has the cause. The request was charged as estimated."},
 }
 
 // tell logs a mistake, the first time.

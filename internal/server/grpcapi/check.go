@@ -91,6 +91,9 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 		if bad := q.read(one); bad != nil {
 			return nil, badField.of("Request %d: %s", i+1, bad.Detail).in(fmt.Sprintf("requests[%d].%s", i, bad.Field))
 		}
+		if invalid, ok := errors.AsType[*weir.InvalidError](l.s.options.Engine.Validate(&q.said.Request)); ok {
+			return nil, badField.of("Request %d: %s", i+1, manage.Sentence(invalid)).in(fmt.Sprintf("requests[%d].%s", i, invalid.Field))
+		}
 	}
 	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
 	for _, one := range req.GetRequests() {
@@ -106,7 +109,11 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 // notChecked returns the error of a request that the engine could not check.
 func notChecked(err error) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
+		kind := &invalidRequest
+		if manage.IsMisstated(invalid) {
+			kind = &badField
+		}
+		return kind.of("%s", manage.Sentence(err)).in(invalid.Field)
 	}
 	return hurried(err)
 }

@@ -37,7 +37,7 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 	if bad == nil {
 		bad = manage.CheckUnits("used_by_unit", req.GetUsedByUnit(), 0)
 	}
-	used := engine.Units(req.GetUsed())
+	var used engine.Used = engine.Units(req.GetUsed())
 	switch {
 	case bad != nil:
 		return nil, badField.of("%s", bad.Detail).in(bad.Field)
@@ -48,7 +48,13 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 	case req.Used == nil:
 		used = engine.ByUnit(req.GetUsedByUnit())
 	}
-	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Settle(ctx, id, used) })
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) {
+		s, err := l.s.options.Engine.Settle(ctx, id, used)
+		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok && req.Used == nil {
+			err = &weir.InvalidError{Field: "used_by_unit", Reason: invalid.Reason}
+		}
+		return s, err
+	})
 }
 
 // Cancel implements pb.LimiterServer.
@@ -84,6 +90,9 @@ func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error))
 		return nil, badField.of("%s", bad.Detail).in(bad.Field)
 	}
 	s, err := do(id)
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return nil, badField.of("%s", manage.Sentence(err)).in(invalid.Field)
+	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 		return nil, hurried(err)

@@ -148,6 +148,23 @@ func TestHoldsInvalid(t *testing.T) {
 	}
 	_, err := s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: id, Used: proto.Int64(1)})
 	want(t, err, holdUnknown, "no such hold")
+
+	// A unit that no rule has. CheckMany charges nothing of the others then.
+	const names = `no rule has the unit "tokns"; there are tokens.`
+	r, misspelt := s.reservation(t), map[string]int64{"tokns": 1}
+	before := testcall.Must(s.limiter.Peek(t.Context(), costing(1)))(t)
+	for field, err := range map[string]error{
+		"used_by_unit":     testcall.Err(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, UsedByUnit: misspelt})),
+		"cost":             testcall.Err(s.limiter.Check(t.Context(), &pb.CheckRequest{User: "alice", Costs: misspelt})),
+		"requests[1].cost": testcall.Err(s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{costing(1), {Costs: misspelt}}})),
+	} {
+		if p := want(t, err, badField, names); len(p.fields) != 1 || p.fields[0] != field {
+			t.Errorf("the fields are %q, want %s", p.fields, field)
+		}
+	}
+	if after := testcall.Must(s.limiter.Peek(t.Context(), costing(1)))(t); !proto.Equal(before, after) {
+		t.Errorf("%v, before %v", after, before)
+	}
 }
 
 // A reservation for which there is no place says so.

@@ -100,7 +100,11 @@ func (h *Handler) ask(ctx context.Context, q *question, ttl *int64) (err error) 
 // unjudged is why there is no verdict.
 func unjudged(err error) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
+		kind := invalidRequest
+		if manage.IsMisstated(invalid) {
+			kind = badField
+		}
+		return kind.of("%s", manage.Sentence(err)).in(invalid.Field)
 	}
 	return err
 }

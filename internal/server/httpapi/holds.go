@@ -107,7 +107,7 @@ func (h *Handler) reserve(c *call) (any, error) {
 
 // settle answers POST /v1/settle.
 func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
-	used := engine.Units(want.Used.Units)
+	var used engine.Used = engine.Units(want.Used.Units)
 	if want.Used.ByUnit != nil {
 		used = engine.ByUnit(want.Used.ByUnit)
 	}

@@ -41,7 +41,7 @@ func holdsTried() []tried {
 	nothing := func(*stand, string) {}
 	expired := func(s *stand, _ string) { s.now.Add(time.Minute.Microseconds()) }
 	all := []tried{
-		{what: "POST /v1/reserve", body: `{"user":"alice","path":"/api/x","cost":{"tokens":5},"ttl_ms":1}`, status: 200},
+		{what: "POST /v1/reserve", body: `{"user":"alice","path":"/api/x","cost":{"tokens":5},"ttl_ms":1}`, status: 200, rules: tokenRules},
 		{what: "POST /v1/reserve", body: `{"user":"alice"}`, status: 200, rules: "rules: [{id: at-once, key: user, limit: 5/1m, concurrency: 1, hold_ttl: 30s, tiers: {pro: {concurrency: 5}}}]"},
 		{what: "POST /v1/reserve", body: `{"user":"alice","path":"/api/x","peek":true}`, status: 400},
 		{what: "POST /v1/reserve", body: "{}", status: 403, headers: []string{"Host: evil.example.com"}},
@@ -53,7 +53,7 @@ func holdsTried() []tried {
 		}},
 		{what: "POST /v1/extend", body: `{"hold":"00000000000000000000000000000000"}`, status: 503, gone: true},
 	}
-	for call, body := range map[string]string{"settle": `{"hold":"HOLD","used":{"tokens":3}}`, "cancel": `{"hold":"HOLD"}`, "extend": `{"hold":"HOLD","ttl_ms":1000}`} {
+	for call, body := range map[string]string{"settle": `{"hold":"HOLD","used":3}`, "cancel": `{"hold":"HOLD"}`, "extend": `{"hold":"HOLD","ttl_ms":1000}`} {
 		what := "POST /v1/" + call
 		all = append(all,
 			tried{what: what, body: body, status: 200, reserved: nothing},
@@ -181,6 +181,36 @@ func TestHoldsInvalid(t *testing.T) {
 		}
 	}
 	s.call("POST /v1/settle", `{`+id+`,"used":1}`).wantProblem(t, holdUnknown, "no such hold")
+}
+
+// A unit that no rule has is refused wherever there is a cost by unit, and so is a number of tokens
+// under a rule that has a price for each.
+func TestUnknownUnit(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, `
+rules:
+  - {id: model, key: user, algorithm: fixed_window, limit: 10000/1h, tokens: {}}
+  - {id: money, match: {path: /paid}, key: user, algorithm: fixed_window, limit: 10000/1h, tokens: {weights: {output: 4}}}
+`)}})
+	var a CheckAnswer
+	s.call("POST /v1/reserve", `{"user":"alice","cost":{"tokens":3000}}`).want(t, 200, &a)
+	if a.Results[0].Cost != 3000 || a.Remaining != 7000 {
+		t.Fatalf("%+v", a)
+	}
+	const names = `no rule has the unit \"tokns\"; there are tokens.`
+	for call, body := range map[string]string{
+		"check": `{"user":"alice","cost":{"tokns":3}`, "reserve": `{"user":"alice","cost":{"tokns":3}`,
+		"settle": `{"hold":"` + a.Hold + `","used":{"tokns":3}`,
+	} {
+		r := s.call("POST /v1/"+call, body+"}")
+		if r.wantProblem(t, badField, "no rule has the unit"); !strings.Contains(string(r.body), names) {
+			t.Errorf("%s: %s", call, r.body)
+		}
+	}
+	for _, more := range []string{`"peek":true`, `"charge":"always"`} {
+		s.call("POST /v1/check", `{"user":"bob","cost":{"tokns":3},`+more+`}`).wantProblem(t, badField, "no rule has the unit")
+	}
+	s.call("POST /v1/check", `{"user":"alice","path":"/paid","cost":3}`).wantProblem(t, badField, "cost: the rule money has weights")
+	s.call("POST /v1/settle", `{"hold":"`+a.Hold+`","used":{"tokens":5}}`).wantBody(t, 200, `{"state":"settled","parts":[{"rule":"model","unit":"tokens","reserved":3000,"used":5}]}`)
 }
 
 // A page in a browser can neither reserve nor settle.

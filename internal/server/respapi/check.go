@@ -235,9 +235,11 @@ func (w *work) ttl() (time.Duration, bool) {
 
 // judged answers with the verdict, unless there is none.
 func (w *work) judged(err error) {
-	_, invalid := errors.AsType[*weir.InvalidError](err)
+	invalid, ok := errors.AsType[*weir.InvalidError](err)
 	switch {
-	case invalid:
+	case ok && manage.IsMisstated(invalid):
+		w.fail("BAD_FIELD", manage.Sentence(err))
+	case ok:
 		w.fail("INVALID_REQUEST", manage.Sentence(err))
 	case err != nil:
 		w.busy()

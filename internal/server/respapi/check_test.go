@@ -216,6 +216,9 @@ func TestCheckFields(t *testing.T) {
 		"WEIR.CHECK priority mediocre":                      `BAD_FIELD priority: "mediocre" is unknown; choose one of critical, high, normal, low.`,
 		"WEIR.CHECK charge never":                           `BAD_FIELD charge: "never" is unknown; send always, or leave it out.`,
 		"WEIR.CHECK user \xff":                              "BAD_FIELD user: it is not UTF-8; encode it, for example in hexadecimal.",
+		"WEIR.CHECK cost.tokns 2":                           `BAD_FIELD cost: no rule has the unit "tokns"; there are tokens.`,
+		"WEIR.PEEK cost.tokns 2":                            `BAD_FIELD cost: no rule has the unit "tokns"; there are tokens.`,
+		"WEIR.RESERVE cost.tokns 2":                         `BAD_FIELD cost: no rule has the unit "tokns"; there are tokens.`,
 		"WEIR.RESERVE ttl_ms -1":                            "BAD_FIELD ttl_ms: -1 is out of range; send 1 to 86400000, or leave it out for 60000.",
 		"WEIR.SETTLE used 1":                                "BAD_FIELD hold: required; send the hold that the reservation returned.",
 		"WEIR.SETTLE hold x used 1":                         "BAD_FIELD hold: it is not the id of a hold; send the one that the reservation returned.",
@@ -256,6 +259,9 @@ func TestHolds(t *testing.T) {
 	s.move(4 * time.Second)
 	if got := c.do("WEIR.EXTEND hold " + id + " ttl_ms 10000"); field(got, "state") != "open" || field(got, "expires_at") != "2026-01-01T00:00:14Z" {
 		t.Errorf("extended: %v", got)
+	}
+	if got := c.do("WEIR.SETTLE hold " + id + " used.tokns 100"); got != fault(`BAD_FIELD used: no rule has the unit "tokns"; there are tokens.`) {
+		t.Errorf("misspelt: %v", got)
 	}
 	got := plain(c.do("WEIR.SETTLE hold " + id + " used.tokens 100"))
 	want := map[string]any{"state": "settled", "parts": []any{map[string]any{"rule": "tokens", "unit": "tokens", "reserved": 600.0, "used": 100.0}}}

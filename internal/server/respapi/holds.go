@@ -17,7 +17,7 @@ func (w *work) settle() {
 	}
 	q := &w.asked
 	bad := manage.CheckUnits("used", q.byUnit, 0)
-	used := engine.ByUnit(q.byUnit)
+	var used engine.Used = engine.ByUnit(q.byUnit)
 	if q.used != nil {
 		bad, used = manage.CheckUsed(*q.used), engine.Units(*q.used)
 	}

@@ -23,7 +23,7 @@ class Request:
     cookies: Mapping[str, str] = field(default_factory=dict)
     query: Mapping[str, str] = field(default_factory=dict)
     attributes: Mapping[str, str] = field(default_factory=dict)
-    cost: Union[int, Mapping[str, int]] = 0  # One number for every rule, where 0 uses the cost of each rule; or numbers by unit, for the rules that have this unit. Other rules then have their own cost.
+    cost: Union[int, Mapping[str, int]] = 0  # One number for every rule, where 0 uses the cost of each rule; or numbers by unit, for the rules that have this unit. Other rules then have their own cost. A unit that no rule has is an error.
 
 
 @dataclass

@@ -20,7 +20,7 @@ export interface CheckRequest {
   cookies?: Record<string, string> | undefined
   query?: Record<string, string> | undefined
   attributes?: Record<string, string> | undefined
-  /** One number for every rule, where 0 uses the cost of each rule; or numbers by unit, for the rules that have this unit. Other rules then have their own cost. */
+  /** One number for every rule, where 0 uses the cost of each rule; or numbers by unit, for the rules that have this unit. Other rules then have their own cost. A unit that no rule has is an error. */
   cost?: number | Record<string, number> | undefined
 }
 
