@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -88,6 +89,34 @@ func (g *Gate) reserve(ctx context.Context, req *rule.Request, way charging, v *
 		return g.Allow(ctx, req, v, d)
 	}
 	return g.await(ctx, v, d, g.engine.reserve(ctx, req, way, v, g.charge))
+}
+
+// Deny looks whether a request is denied whatever its body is, before that is read: it is blocked, or a
+// limit that does not need the body denies it. It sets req.Unread. If it returns true, the request has
+// been decided and counted as Check does it, and d describes why it is denied. Otherwise nothing is
+// charged. It does not wait for a place, and does not deny what could.
+func (g *Gate) Deny(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
+	req.Unread = true
+	e, in := g.engine, g.engine.installed.Load()
+	e.begin(v)
+	if err := e.judge(ctx, in, req, v, nil, nil, e.look); err != nil || v.Allowed {
+		return false, err
+	}
+	if v.waitUpTo > 0 && !slices.ContainsFunc(v.at(enforced), func(r Result) bool { return !r.Allowed && !r.waits() }) {
+		return false, nil
+	}
+	if v.Reason != Blocked {
+		if err := e.judge(ctx, in, req, v, nil, e.tiers, e.charge); err != nil {
+			return false, err
+		}
+		if v.Allowed { // by now
+			g.refund(ctx, v)
+			return false, nil
+		}
+	}
+	e.observe(req, v)
+	*d = Describe(v)
+	return true, nil
 }
 
 // await goes on with a verdict, unless there is an error.

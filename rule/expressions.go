@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -133,6 +134,14 @@ func (c *Entry) readsRequest() bool {
 		}
 	}
 	return false
+}
+
+// needsBody reports whether the body of a request decides whether the rule applies, or its cost. That of
+// a prompt has attributes.
+func (c *Entry) needsBody() bool {
+	return c.Tokens != nil || c.readsRequest() || slices.ContainsFunc([]Expression{c.when, c.estimate}, func(e Expression) bool {
+		return e != nil && e.Reads("request.attributes")
+	})
 }
 
 // Evaluates reports whether the rule has expressions.

@@ -46,6 +46,10 @@ type Request struct {
 	// it is not JSON. It is called only if an expression reads it. Nil means none.
 	JSON func() ([]byte, error)
 
+	// Unread is whether the body has not been read, so that Prompt, JSON and attributes from it are
+	// not known. Rules that need them do not apply.
+	Unread bool
+
 	// Cost is the cost of the request; 0 for the cost that each rule defines.
 	Cost int64
 

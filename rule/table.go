@@ -98,12 +98,12 @@ func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 func (t *Table) Match(hits []Hit, req *Request) []Hit {
 	before := len(hits)
 	hits = t.index.Find(hits, req.conditions())
-	if !t.conditional {
+	if !t.conditional && !req.Unread {
 		return hits
 	}
 	found := hits[:before]
 	for _, c := range hits[before:] {
-		if c.applies(req) {
+		if !(req.Unread && c.needsBody()) && c.applies(req) {
 			found = append(found, c)
 		}
 	}

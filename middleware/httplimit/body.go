@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/rule"
@@ -24,7 +25,11 @@ var errLong = errors.New("httplimit: the body is too long for expressions")
 // requestBody is the body of a request that an expression may read. It is read only then,
 // and the handler still gets all of it.
 type requestBody struct {
-	request *http.Request
+	by      *Middleware
+	w       http.ResponseWriter
+	r       *http.Request
+	request *rule.Request
+	denial  *engine.Denial // if the request is denied before its body is read
 	done    bool
 	text    []byte
 	err     error
@@ -33,7 +38,7 @@ type requestBody struct {
 
 // offerBody lets expressions read the body of a request. It is nil if none does, or the body
 // has been read already.
-func (m *Middleware) offerBody(r *http.Request, q *rule.Request, p *prompt) *requestBody {
+func (m *Middleware) offerBody(w http.ResponseWriter, r *http.Request, q *rule.Request, p *prompt) *requestBody {
 	q.Size = r.ContentLength
 	if table, _ := m.engine.Rules(); !table.ReadsBody() {
 		return nil
@@ -48,13 +53,40 @@ func (m *Middleware) offerBody(r *http.Request, q *rule.Request, p *prompt) *req
 		q.JSON, p.kept = func() ([]byte, error) { return text, nil }, true
 		return nil
 	}
-	b := &requestBody{request: r}
+	b := &requestBody{by: m, w: w, r: r, request: q}
 	q.JSON = b.read
 	return b
 }
 
+// source is where the body of a request comes from.
+func (m *Middleware) source(w http.ResponseWriter, r *http.Request, q *rule.Request) httpbody.Source {
+	return httpbody.Source{Writer: w, Request: r, Client: q.IP, Pace: httpbody.Pace{Timeout: m.options.BodyTimeout, Rate: m.options.BodyRate}}
+}
+
+// look looks whether a request is denied before more of its body is read: to read it needs room, and
+// time. It costs a question to the store, so that a short body is read without.
+type look struct {
+	by      *Middleware
+	r       *http.Request
+	request *rule.Request
+	verdict *engine.Verdict
+	denial  *engine.Denial
+}
+
+// Look is errDenied if the request is denied.
+func (l *look) Look() error {
+	denied, err := l.by.gate.Deny(l.r.Context(), l.request, l.verdict, l.denial)
+	if l.request.Unread = false; denied {
+		return errDenied
+	}
+	return err
+}
+
+// errDenied is that a request is denied whatever its body is.
+var errDenied = errors.New("httplimit: the request is denied before its body is read")
+
 func (b *requestBody) read() ([]byte, error) {
-	r := b.request
+	r := b.r
 	switch {
 	case b.done:
 	case r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0:
@@ -69,11 +101,14 @@ func (b *requestBody) read() ([]byte, error) {
 
 // readAhead reads as much as an expression can use, and puts it before the rest.
 func (b *requestBody) readAhead() {
-	r := b.request
-	if b.release, b.err = prompts.Hold(r, maxJSON+1); b.err != nil {
-		return
+	known, v, d, r := *b.request, new(engine.Verdict), new(engine.Denial), b.r
+	known.JSON = nil
+	from := b.by.source(b.w, r, b.request)
+	from.Long = &look{b.by, r, &known, v, d}
+	read, release, err := prompts.ReadAhead(from, maxJSON+1)
+	if b.release = release; err == errDenied {
+		b.denial = d
 	}
-	read, err := httpbody.ReadUpTo(r.Body, nil, maxJSON+1)
 	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, b}
 	switch {
 	case len(read) > maxJSON:
@@ -84,6 +119,9 @@ func (b *requestBody) readAhead() {
 		b.text = read
 	}
 }
+
+// denied reports whether the request was denied before its body was read.
+func (b *requestBody) denied() bool { return b != nil && b.denial != nil }
 
 // free gives back the room of what was read.
 func (b *requestBody) free() {

@@ -162,9 +162,16 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	if err != nil {
 		return r, nil, rule.Normal, false // it has been answered
 	}
-	body := m.offerBody(r, &p.request, prompt)
+	body := m.offerBody(w, r, &p.request, prompt)
 	v := &p.verdict
-	if ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial); !ok {
+	ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial)
+	if body.denied() {
+		if ok { // by an expression that could not read the body
+			_ = m.engine.Refund(r.Context(), v)
+		}
+		ok, err, p.denial.Denial = false, nil, *body.denial
+	}
+	if !ok {
 		prompt.writeHeaders(w.Header(), v, m.options.Headers)
 		m.stop(w, r, p, prompt, err)
 		prompt.close()

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -92,6 +93,13 @@ type Options struct {
 	// that would wait for a place are denied. Default 1000.
 	MaxDelayed int
 
+	// BodyTimeout and BodyRate are how fast the body of a request must come if a rule reads it: all
+	// of it within BodyTimeout, and after 10 s, BodyRate bytes a second on average since then. A
+	// slower one is answered with 408. They do not matter if no rule reads the body. Default 5
+	// minutes, and 1024.
+	BodyTimeout time.Duration
+	BodyRate    int64
+
 	// Adaptive limits the requests in flight in the handlers of Wrap by how many they can
 	// answer. {Min: 5, Max: 1000} suits most. Default none.
 	Adaptive Adaptive
@@ -150,6 +158,11 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if err := bounds.Check(); err != nil {
 		return nil, fmt.Errorf("httplimit: Adaptive: %w", err)
 	}
+	if o.BodyTimeout < 0 || o.BodyRate < 0 {
+		return nil, errors.New("httplimit: BodyTimeout and BodyRate must be above 0, or 0 for the default")
+	}
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, httpbody.Usual.Timeout)
+	o.BodyRate = cmp.Or(o.BodyRate, httpbody.Usual.Rate)
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	for _, name := range []*string{&o.UserHeader, &o.TierHeader, &o.PriorityHeader} {
 		*name = http.CanonicalHeaderKey(*name)

@@ -49,11 +49,20 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	p, uses := &pass.prompt, false
 	p.release = func() {}
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
+		from := m.source(w, r, q)
+		from.Memory = p.take(r, by)
+		pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial}
+		from.Long = &pass.look
 		var err error
-		if p.body, p.release, err = prompts.Read(w, r, maxPrompt, p.take(r, by)); err != nil {
+		if p.body, p.release, err = prompts.Read(from, maxPrompt); err != nil {
 			p.close()
 			p.Request, _ = llm.Parse(q.Path, nil, llm.API(counts.Tokens.API))
-			p.unread(w, err)
+			if err == errDenied {
+				p.writeHeaders(w.Header(), &pass.verdict, m.options.Headers)
+				m.stop(w, r, pass, p, nil)
+			} else {
+				p.unread(w, err)
+			}
 			return nil, err
 		}
 	}
@@ -85,6 +94,8 @@ func (p *prompt) unread(w http.ResponseWriter, err error) {
 	} else if errors.Is(err, httpbody.ErrBusy) {
 		status, message = http.StatusServiceUnavailable, "Too many long requests are being read; try again later."
 		w.Header().Set("Retry-After", "1")
+	} else if errors.Is(err, httpbody.ErrSlow) {
+		status, message = http.StatusRequestTimeout, "The body of the request came too slowly."
 	}
 	p.problem(w, status, message, 0)
 }

@@ -20,6 +20,7 @@ type pass struct {
 	denial  Denial
 	values  values
 	prompt  prompt
+	look    look
 	hits    [4]rule.Hit // room for a search
 
 	attributes map[string]string // of the request, with those of its prompt
@@ -35,7 +36,7 @@ func (p *pass) release() {
 		p.denial = Denial{}
 	}
 	if p.prompt.release != nil {
-		p.prompt, p.hits = prompt{}, [len(p.hits)]rule.Hit{}
+		p.prompt, p.look, p.hits = prompt{}, look{}, [len(p.hits)]rule.Hit{}
 		clear(p.attributes)
 	}
 	passes.Put(p)

@@ -28,7 +28,7 @@ const (
 func (s *Service) JSON() http.Handler { return http.HandlerFunc(s.serveJSON) }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
-	body, release, err := s.bodies.Read(w, r, MaxBody, nil)
+	body, release, err := s.bodies.Read(httpbody.Source{Writer: w, Request: r}, MaxBody)
 	defer release()
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
@@ -38,6 +38,9 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, httpbody.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "Other calls use all the memory for large bodies; try again.", http.StatusServiceUnavailable)
+		return
+	case errors.Is(err, httpbody.ErrSlow):
+		http.Error(w, "The body came too slowly.", http.StatusRequestTimeout)
 		return
 	case bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) > maxObjects:
 		http.Error(w, fmt.Sprintf("The body has more than %d objects and lists; send fewer descriptors and entries.", maxObjects), http.StatusBadRequest)

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"context"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -13,9 +14,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/spelling"
@@ -30,34 +33,54 @@ const (
 )
 
 // bodies read those of a handler's calls.
-type bodies struct{ open, managed, decoded *httpbody.Reader }
-
-func newBodies() bodies {
-	return bodies{httpbody.New(openBodies), httpbody.New(managedBodies), httpbody.New(decodedBodies)}
+type bodies struct {
+	open, managed *httpbody.Reader
+	decoded       *budget.Room
 }
 
-// body reads a body of at most so many bytes. The room that it takes is given back at the
-// end of the call.
+func newBodies() bodies {
+	return bodies{httpbody.New(openBodies), httpbody.New(managedBodies), budget.New(decodedBodies)}
+}
+
+// maxWait is how long a call waits for room for what it decodes.
+const maxWait = 2 * time.Second
+
+// body reads a body of at most so many bytes. The room that it takes is given back before the answer is
+// written.
 func (c *call) body(most int64) ([]byte, error) {
+	body, err := c.read(most, nil)
+	if n := int64(len(body)); err == nil && n > httpbody.Free && most < rule.MaxDocument { // rules make room for documents by themselves
+		ctx, cancel := context.WithTimeout(c.r.Context(), maxWait)
+		defer cancel()
+		if c.bodies.decoded.Take(ctx, n) != nil {
+			return nil, c.unread(httpbody.ErrBusy, most)
+		}
+		c.releases = append(c.releases, func() { c.bodies.decoded.Give(n) })
+	}
+	return body, err
+}
+
+// read reads a body, into the memory if it is short.
+func (c *call) read(most int64, memory []byte) ([]byte, error) {
 	reader := c.bodies.open
 	if c.logged {
 		reader = c.bodies.managed
 	}
-	body, release, err := reader.Read(c.ResponseWriter, c.r, most, nil)
-	c.releases = append(c.releases, release)
-	if err == nil && len(body) > httpbody.Free && most < rule.MaxDocument { // rules make room for documents by themselves
-		err = c.hold(c.bodies.decoded, int64(len(body)))
+	body, release, err := reader.Read(httpbody.Source{Writer: c.ResponseWriter, Request: c.r, Client: c.client, Memory: memory}, most)
+	if len(body) > httpbody.Free {
+		c.releases = append(c.releases, release)
+	} else {
+		release()
 	}
 	return body, c.unread(err, most)
 }
 
-// hold takes room for a body until the end of the call.
-func (c *call) hold(from *httpbody.Reader, most int64) error {
-	release, err := from.Hold(c.r, most)
-	if err == nil {
-		c.releases = append(c.releases, release)
+// release gives back the room of the body, which is not read any more.
+func (c *call) release() {
+	for _, release := range c.releases {
+		release()
 	}
-	return err
+	c.releases = nil
 }
 
 // unread is why a body of at most so many bytes was not read.
@@ -70,6 +93,8 @@ func (c *call) unread(err error, most int64) error {
 		return tooLarge.of("The body has more than %d bytes; send a smaller one.", most).coded("", "max", most)
 	case errors.Is(err, httpbody.ErrBusy):
 		return busy.of("Other calls use all the memory for large bodies; try again.").after("1").coded("memory-busy")
+	case errors.Is(err, httpbody.ErrSlow):
+		return badBody.of("The body came too slowly; send it again.")
 	}
 	return badBody.of("The body ended before it was complete; send it again.")
 }

@@ -117,6 +117,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		answer, err = h.home(c)
 	}
+	c.release() // a client may take its time to read the answer
 	if err != nil {
 		c.fail(err)
 	} else if answer != nil {
@@ -151,9 +152,7 @@ func (h *Handler) end(c *call, start time.Time) {
 			cause = http.ErrAbortHandler // half an answer must not look like a whole one
 		}
 	}
-	for _, release := range c.releases {
-		release()
-	}
+	c.release()
 	if !start.IsZero() {
 		h.report(c, time.Since(start))
 	}

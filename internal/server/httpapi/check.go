@@ -3,13 +3,11 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"sync"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 )
@@ -137,23 +135,12 @@ func (q *question) fill() error {
 
 // read fills the buffer from the body.
 func (q *question) read(c *call) error {
-	if c.r.ContentLength > MaxCheckBody {
-		return c.unread(new(http.MaxBytesError), MaxCheckBody)
-	}
 	if cap(q.body) == 0 {
 		q.body = make([]byte, 0, 1024)
 	}
-	var err error
-	if q.body, err = httpbody.ReadUpTo(c.r.Body, q.body[:0], httpbody.Free+1); err == nil {
-		if err = c.hold(c.bodies.open, MaxCheckBody); err == nil {
-			q.body, err = httpbody.ReadUpTo(c.r.Body, q.body, MaxCheckBody+1)
-		}
+	body, err := c.read(MaxCheckBody, q.body)
+	if err == nil {
+		q.body = body
 	}
-	switch {
-	case len(q.body) > MaxCheckBody:
-		return c.unread(new(http.MaxBytesError), MaxCheckBody)
-	case err == io.EOF:
-		return nil
-	}
-	return c.unread(err, MaxCheckBody)
+	return err
 }
