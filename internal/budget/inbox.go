@@ -8,8 +8,8 @@ import (
 
 // Inbox is memory for what clients send: it is shared by what is being received, and by what has
 // been received and is in use. An item takes room for what has come, not for what was announced. When
-// there is no more room, an item that does not get on is given up, so that no client can make others
-// wait by being slow.
+// there is no more room, others wait a little, as long as anything gets on; what does not is given up. So no
+// client can make others wait by being slow, and items that have come in part do not wait for each other.
 //
 // The last quarter of the room is only for clients that have less than an eighth of it. So one client
 // can have most of the room while nobody else wants any, and never all of it.
@@ -19,6 +19,7 @@ type Inbox struct {
 	mu          sync.Mutex
 	free        int64
 	inUse       int64 // of items that have been received
+	announced   int64 // by items that are being received, beyond what has come
 	first, last *Item // all that have room; of those being received, the slowest first
 	freed       chan struct{}
 }
@@ -36,8 +37,9 @@ type Sender interface {
 // Item is something that is received. The zero value has no room.
 type Item struct {
 	from         Sender
-	n            int64
+	n, announced int64
 	moved        time.Time // when it got on last
+	waits        bool      // for room
 	state        state
 	before, next *Item
 }
@@ -56,7 +58,7 @@ const (
 	share    = 8 // what a client may have then
 
 	// idle is how long an item may take to get on before it is given up for others at once, and
-	// patience how long an item waits for room that is in use.
+	// patience how long an item waits for room.
 	idle     = time.Second
 	patience = 2 * time.Second
 )
@@ -64,39 +66,53 @@ const (
 // NewInbox returns an inbox of this size.
 func NewInbox(size int64) *Inbox { return &Inbox{size: size, free: size} }
 
-// Grow takes so much more room for an item, which has got on. It returns false if there is none, or
-// if the item was given up; then the item has no room any more.
-func (b *Inbox) Grow(i *Item, from Sender, n int64) bool {
+// Grow takes n more room for an item, which has got on. It returns false if there is none, or if the item
+// was given up; then the item has no room any more. What was announced matters only the first time: what
+// others have begun to send should have room first.
+func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n = min(n, b.size)
 	if i.state == outside {
-		i.state, i.from = receiving, from
+		i.state, i.from, i.announced = receiving, from, max(n, announced)
+		b.announced += i.announced
 		b.pushLocked(i)
 	}
 	for end := (time.Time{}); i.state == receiving; {
-		if b.fitsLocked(i, n) {
-			b.free -= n
-			i.n += n
-			b.moveLocked(i)
+		fits := b.fitsLocked(i, n)
+		if fits && (i.n > 0 || b.free >= b.announced) {
+			b.takeLocked(i, n)
 			return true
 		}
 		now := time.Now()
 		if end.IsZero() {
 			end = now.Add(patience)
 		}
-		victim := b.victimLocked(i, n)
-		if victim != nil && (b.inUse == 0 || now.Sub(victim.moved) >= idle || !now.Before(end)) {
-			b.abortLocked(victim)
-			continue
-		}
-		if b.inUse == 0 || !now.Before(end) {
+		s := b.surveyLocked(i, n, now)
+		late := !now.Before(end)
+		switch {
+		case fits && (late || b.free >= s.announced):
+			b.takeLocked(i, n)
+			return true
+		case !fits && s.victim != nil && (s.entitled || !s.hope || now.Sub(s.victim.moved) >= idle || late && i.n > 0):
+			b.dropLocked(s.victim, aborted)
+			s.victim.from.Abort()
+		case !s.hope || late:
 			b.dropLocked(i, aborted)
-			break
+		default:
+			b.waitLocked(i, min(end.Sub(now), idle/2))
 		}
-		b.waitLocked(i, min(end.Sub(now), idle/2))
 	}
 	return false
+}
+
+// takeLocked takes room.
+func (b *Inbox) takeLocked(i *Item, n int64) {
+	came := min(n, i.announced)
+	b.free -= n
+	b.announced -= came
+	i.n, i.announced = i.n+n, i.announced-came
+	b.moveLocked(i)
 }
 
 // Progress takes note that an item got on.
@@ -113,8 +129,9 @@ func (b *Inbox) Received(i *Item) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i.state == receiving {
-		i.state = inUse
+		b.announced -= i.announced
 		b.inUse += i.n
+		i.state, i.announced = inUse, 0
 	}
 	return i.state != aborted
 }
@@ -137,18 +154,16 @@ func (b *Inbox) Free() int64 {
 
 // fitsLocked reports whether there is room for n more of an item.
 func (b *Inbox) fitsLocked(i *Item, n int64) bool {
-	return n <= b.free && (b.free-n >= b.size/shortage || b.hasLocked(i.from.Client())+n <= b.size/share)
+	return n <= b.free && (b.free-n >= b.size/shortage || b.byClientLocked()[network(i.from.Client())]+n <= b.size/share)
 }
 
-// hasLocked is how much room a client has.
-func (b *Inbox) hasLocked(client netip.Addr) (n int64) {
-	client = network(client)
+// byClientLocked is how much room each client has.
+func (b *Inbox) byClientLocked() map[netip.Addr]int64 {
+	has := map[netip.Addr]int64{}
 	for i := b.first; i != nil; i = i.next {
-		if network(i.from.Client()) == client {
-			n += i.n
-		}
+		has[network(i.from.Client())] += i.n
 	}
-	return n
+	return has
 }
 
 // network is the address of a client, or its network, of which it can have any address.
@@ -160,51 +175,60 @@ func network(a netip.Addr) netip.Addr {
 	return a.Unmap()
 }
 
-// victimLocked is which item is given up so that another can have n more: the slowest of the same
-// client if that has its share, else the slowest of those that have more, else the slowest. It is nil
-// if there is no other.
-func (b *Inbox) victimLocked(i *Item, n int64) *Item {
-	has := map[netip.Addr]int64{}
-	for o := b.first; o != nil; o = o.next {
-		has[network(o.from.Client())] += o.n
-	}
-	own := network(i.from.Client())
+// survey is what others do while an item has no room.
+type survey struct {
+	// victim is which of them is given up first: the slowest of the same client if that has its share,
+	// else the slowest of a client that has more, to which the item is entitled, else the slowest. It is
+	// nil if there is none.
+	victim   *Item
+	entitled bool
+
+	hope      bool  // something gets on, so that there will be room
+	announced int64 // by those that get on, and by the item
+}
+
+func (b *Inbox) surveyLocked(i *Item, n int64, now time.Time) survey {
+	has, own := b.byClientLocked(), network(i.from.Client())
 	greedy := has[own]+n > b.size/share
-	var slowest *Item
+	s := survey{hope: b.inUse > 0, announced: i.announced}
 	for o := b.first; o != nil; o = o.next {
+		if o == i || o.state != receiving || o.n == 0 {
+			continue
+		}
 		client := network(o.from.Client())
+		above := has[client] > b.size/share
+		if !o.waits && now.Sub(o.moved) < idle {
+			s.hope = true
+			if greedy || !above {
+				s.announced += o.announced
+			}
+		}
 		switch {
-		case o == i || o.state != receiving || o.n == 0 || greedy && client != own:
-		case greedy || has[client] > b.size/share:
-			return o
-		case slowest == nil:
-			slowest = o
+		case greedy && client != own, s.entitled:
+		case !greedy && above:
+			s.victim, s.entitled = o, true
+		case s.victim == nil:
+			s.victim = o
 		}
 	}
-	return slowest
+	return s
 }
 
-// abortLocked gives an item up.
-func (b *Inbox) abortLocked(i *Item) {
-	b.dropLocked(i, aborted)
-	i.from.Abort()
-}
-
-// waitLocked waits until something is not in use any more, but not for long. The item gets on as fast
-// as it can.
+// waitLocked waits until there is more room, but not for long. The item gets on as fast as it can.
 func (b *Inbox) waitLocked(i *Item, most time.Duration) {
 	if b.freed == nil {
 		b.freed = make(chan struct{})
 	}
 	freed, timer := b.freed, time.NewTimer(most)
 	defer timer.Stop()
+	i.waits = true
 	b.mu.Unlock()
 	select {
 	case <-freed:
 	case <-timer.C:
 	}
 	b.mu.Lock()
-	if i.state == receiving {
+	if i.waits = false; i.state == receiving {
 		b.moveLocked(i)
 	}
 }
@@ -215,8 +239,9 @@ func (b *Inbox) dropLocked(i *Item, s state) {
 		b.inUse -= i.n
 	}
 	b.free += i.n
+	b.announced -= i.announced
 	b.removeLocked(i)
-	i.n, i.state = 0, s
+	i.n, i.announced, i.state = 0, 0, s
 	if b.freed != nil {
 		close(b.freed)
 		b.freed = nil

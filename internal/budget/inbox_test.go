@@ -26,7 +26,7 @@ func (b *Inbox) from(client string) sent {
 	return sent{&sender{client: netip.MustParseAddr(client)}, new(Item), b}
 }
 
-func (s sent) grow(n int64) bool { return s.in.Grow(s.Item, s.sender, n) }
+func (s sent) grow(n int64) bool { return s.in.Grow(s.Item, s.sender, n, 0) }
 
 // One client may have nearly all the room as long as nobody else wants any. Then what it sends is given
 // up, the slowest first, and what others send is not.
@@ -72,25 +72,47 @@ func TestInboxShares(t *testing.T) {
 	})
 }
 
-// Half of what is sent does not wait for the other half: the slowest is given up at once. For what is
-// being used others wait, but not for ever.
+// What does not get on is given up after a second. Items that have come in part do not wait for each other,
+// and those that have not begun wait for those that have, and for those in use, but not for ever.
 func TestInboxWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
+		took := func() time.Duration {
+			defer func() { begun = time.Now() }()
+			return time.Since(begun)
+		}
 		b := NewInbox(80)
 		slow, fast := b.from("192.0.2.1"), b.from("192.0.2.1")
-		if !slow.grow(40) || !fast.grow(20) || !fast.grow(40) || !slow.aborted || time.Since(begun) != 0 {
-			t.Fatalf("two of a client wait for each other: %v", time.Since(begun))
+		if !slow.grow(40) || !fast.grow(20) || !fast.grow(20) || !slow.aborted || took() != idle {
+			t.Fatal("a slow one is not given up, or not in time")
 		}
-		b.Received(fast.Item)
+		other := b.from("192.0.2.1")
+		if !other.grow(20) {
+			t.Fatal("there was room")
+		}
+		waits := make(chan bool)
+		go func() { waits <- fast.grow(20) }()
+		synctest.Wait()
+		if other.grow(20); !fast.aborted || <-waits || took() != 0 {
+			t.Error("two wait for each other")
+		}
+		b.Received(other.Item)
 		late := b.from("192.0.2.1")
-		if late.grow(40) || time.Since(begun) != patience {
-			t.Errorf("a third one got room after %v", time.Since(begun))
+		if late.grow(40) || took() != patience {
+			t.Error("there is room for a third one, or it does not wait")
 		}
-		time.AfterFunc(time.Second, func() { b.Release(fast.Item) })
-		later := b.from("192.0.2.1")
-		if begun = time.Now(); !later.grow(40) || time.Since(begun) != time.Second {
-			t.Errorf("no room after %v", time.Since(begun))
+		time.AfterFunc(time.Second/4, func() { b.Release(other.Item) })
+		if late = b.from("192.0.2.1"); !late.grow(30) || took() != time.Second/4 {
+			t.Error("there is no room for a fourth one, or it does not wait")
+		}
+		b.Release(late.Item)
+		early := b.from("192.0.2.1")
+		if !b.Grow(early.Item, early.sender, 10, 70) {
+			t.Fatal("there was room")
+		}
+		time.AfterFunc(time.Second/4, func() { b.Release(early.Item) })
+		if late = b.from("192.0.2.1"); !b.Grow(late.Item, late.sender, 10, 20) || took() != time.Second/4 {
+			t.Error("one that has not begun does not wait for one that has")
 		}
 	})
 }

@@ -113,7 +113,7 @@ func (b *Reader) ReadAhead(s Source, most int64) (body []byte, release func(), e
 	if remote, err := netip.ParseAddrPort(s.Request.RemoteAddr); err == nil && !r.client.IsValid() {
 		r.client = remote.Addr()
 	}
-	body, err = r.receive(s.Request.Body, body, most)
+	body, err = r.receive(s.Request.Body, body, s.Request.ContentLength, most)
 	if !r.room.Received(&r.item) {
 		err = ErrBusy
 	}
@@ -134,14 +134,14 @@ type receipt struct {
 
 // receive reads on until there are so many bytes. Memory grows with what comes, not with what was said
 // to come.
-func (r *receipt) receive(from io.Reader, body []byte, most int64) (_ []byte, err error) {
+func (r *receipt) receive(from io.Reader, body []byte, length, most int64) (_ []byte, err error) {
 	room := int64(0)
 	for n := int64(len(body)); n < most && err == nil; n = int64(len(body)) {
 		if n < room {
 			r.room.Progress(&r.item)
 		} else {
 			size := min(max(step, 2*n), most)
-			if !r.room.Grow(&r.item, r, size-room) {
+			if !r.room.Grow(&r.item, r, size-room, length) {
 				return body, ErrBusy
 			}
 			if room = size; int64(cap(body)) < size {

@@ -52,7 +52,7 @@ type Options struct {
 	// call counts as 2 KiB at least.
 	Large, Decoded int64
 
-	// Wait is how long a call waits for room. Default 2 s.
+	// Wait is how long a call waits for room for what is decoded. Default 2 s.
 	Wait time.Duration
 
 	// Reads is whether the message of a call is read at all. If not, the method is called
@@ -68,8 +68,8 @@ const (
 // Guard keeps the calls of some services within bounds.
 type Guard struct {
 	options        Options
-	receiving      queue
-	large, decoded *budget.Room
+	windows, large *budget.Inbox // of what arrives: a Window of each call, and what is beyond
+	decoded        *budget.Room
 }
 
 // New returns a guard.
@@ -78,7 +78,7 @@ func New(o Options) *Guard {
 		o.Reads = func(context.Context) bool { return true }
 	}
 	o.Wait = cmp.Or(o.Wait, 2*time.Second)
-	return &Guard{options: o, large: budget.New(o.Large), decoded: budget.New(o.Decoded)}
+	return &Guard{options: o, windows: budget.NewInbox(maxReceiving * Window), large: budget.NewInbox(o.Large), decoded: budget.New(o.Decoded)}
 }
 
 // Registrar registers services with another one so that their calls go by the guard.

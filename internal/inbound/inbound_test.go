@@ -128,26 +128,3 @@ func TestParts(t *testing.T) {
 		}
 	}
 }
-
-// The queue gives up the one that came first.
-func TestQueue(t *testing.T) {
-	var q queue
-	calls := make([]call, maxReceiving+2)
-	for i := range calls {
-		slowest := q.add(&calls[i])
-		if i < maxReceiving && slowest != nil || i >= maxReceiving && slowest != &calls[i-maxReceiving] {
-			t.Fatalf("call %d drives out another one", i)
-		}
-	}
-	q.remove(&calls[0]) // which has been given up
-	q.remove(&calls[5])
-	if q.n != maxReceiving-1 || q.first != &calls[2] || q.last != &calls[maxReceiving+1] {
-		t.Errorf("%d are left", q.n)
-	}
-	for i := range calls {
-		q.remove(&calls[i])
-	}
-	if q.n != 0 || q.first != nil || q.last != nil {
-		t.Errorf("%d are left", q.n)
-	}
-}

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"net"
+	"net/netip"
 	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/mem"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -32,8 +35,24 @@ type call struct {
 	several bool  // messages may come
 	taken   int64 // of what may be decoded
 
-	before, after *call // in the queue
-	waits         bool  // there
+	window, long budget.Item // of what arrives
+}
+
+// Client implements budget.Sender.
+func (c *call) Client() netip.Addr {
+	if p, ok := peer.FromContext(c.ctx); ok {
+		if tcp, ok := p.Addr.(*net.TCPAddr); ok {
+			return tcp.AddrPort().Addr()
+		}
+	}
+	return netip.Addr{}
+}
+
+// Abort implements budget.Sender: it ends a call whose message does not come to its end.
+func (c *call) Abort() {
+	if end, ok := c.ctx.Value(endKey{}).(context.CancelFunc); ok {
+		end()
+	}
 }
 
 // end gives back the room of what was decoded.
@@ -75,10 +94,10 @@ func (c *call) read(into any) error {
 // receive waits for a message, and that it is the only one, if it has to be.
 func (c *call) receive(from source, p *plan) (data mem.BufferSlice, err error) {
 	if !c.several {
-		if slowest := c.guard.receiving.add(c); slowest != nil {
-			slowest.giveUp()
+		defer c.guard.windows.Release(&c.window)
+		if !c.guard.windows.Grow(&c.window, c, Window, 0) {
+			return nil, errBusy
 		}
-		defer c.guard.receiving.remove(c)
 	}
 	var head [5]byte
 	if err := from.ReadMessageHeader(head[:]); err != nil {
@@ -94,15 +113,21 @@ func (c *call) receive(from source, p *plan) (data mem.BufferSlice, err error) {
 	case length > int64(p.Bytes):
 		return nil, status.Errorf(codes.ResourceExhausted, "weir: the message has %d bytes, and for this call at most %d are read; send less", length, p.Bytes)
 	}
-	if length > Window {
-		if err := c.take(c.guard.large, length); err != nil {
-			return nil, err
+	defer c.guard.large.Release(&c.long)
+	for left := length; left > 0; left -= min(left, Window) {
+		if len(data) > 0 && !c.guard.large.Grow(&c.long, c, Window, left) {
+			err = errBusy
 		}
-		defer c.guard.large.Give(length)
-		c.guard.receiving.remove(c) // it may take its time
-	}
-	if data, err = from.Read(int(length)); err != nil {
-		return nil, broken(err)
+		var more mem.BufferSlice
+		if err == nil {
+			more, err = from.Read(int(min(left, Window)))
+		}
+		if err != nil {
+			data.Free()
+			return nil, broken(err)
+		}
+		data = append(data, more...)
+		c.guard.windows.Progress(&c.window)
 	}
 	if !c.several {
 		if err := atEnd(from); err != nil {
@@ -137,10 +162,32 @@ func (c *call) take(r *budget.Room, n int64) error {
 	ctx, cancel := context.WithTimeout(c.ctx, c.guard.options.Wait)
 	defer cancel()
 	if err := r.Take(ctx, n); err != nil {
-		return status.Error(codes.Unavailable, "weir: other calls need too much memory just now; try again")
+		return errBusy
 	}
 	return nil
 }
+
+var errBusy = status.Error(codes.Unavailable, "weir: other calls need too much memory just now; try again")
+
+// endable is a context that can be ended from where the message is received.
+type endable struct {
+	context.Context
+	end context.CancelFunc
+}
+
+type endKey struct{}
+
+// Value implements context.Context.
+func (e *endable) Value(key any) any {
+	if key == (endKey{}) {
+		return e.end
+	}
+	return e.Context.Value(key)
+}
+
+// Endable is for a grpc.InTapHandle. The context that it returns there lets the guard give
+// up a call, by a function that ends the context.
+func Endable(ctx context.Context, end context.CancelFunc) context.Context { return &endable{ctx, end} }
 
 // atEnd is an error if there is more than one message.
 func atEnd(from source) error {
