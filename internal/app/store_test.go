@@ -64,6 +64,25 @@ func TestOutageIsLogged(t *testing.T) {
 	}
 }
 
+// A check that Redis does not answer in time is in the log, before there is an outage; many are one line.
+func TestLateChecksAreLogged(t *testing.T) {
+	server := testredis.Start(t)
+	o, log := prepared(t, Options{Store: "redis://" + server.Addr}, "rules: [{id: api, key: user, limit: 100/1h}]")
+	url := urlOf(started(t, o))
+	server.Pause()
+	defer server.Resume()
+	const late = "checks were decided without the store"
+	ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
+	waitFor(t, "the late check in the log", func() bool { return strings.Contains(log.String(), late) })
+	waitFor(t, "an outage", func() bool {
+		ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
+		return strings.Contains(log.String(), "the store is unavailable")
+	})
+	if n := strings.Count(log.String(), late); n != 1 {
+		t.Errorf("it is logged %d times:\n%s", n, log)
+	}
+}
+
 // Warnings of the rules are logged when they come into force, and not again.
 func TestWarningsAreLogged(t *testing.T) {
 	o, log := prepared(t, Options{}, "rules: [{id: uploads, match: {path: /uploads}, key: user, limit: 5/1h, concurrency: 2}, {id: signin, match: {path: /signin}, key: ip, limit: 5/1h}]")
