@@ -145,7 +145,7 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzRestore$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./store/memory
 
 generate: ## regenerate code, golden files, and what the docs quote
-	@scripts/packages.sh protoc:protobuf-compiler
+	@scripts/packages.sh protoc:protobuf-compiler,libprotobuf-dev
 	scripts/proto.sh
 	go generate ./store/redis
 	go test ./internal/lint -update

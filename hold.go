@@ -172,7 +172,9 @@ type HoldStore interface {
 // Its methods do what Take, Peek and Reserve do for the ops whose servers answer: all of these are charged,
 // or none, whatever becomes of the other ops. If a server did not answer, failed has an error for each op,
 // which is nil if the op was decided; otherwise it is nil. Only the decisions of ops that were decided are
-// valid, and a hold is only on those. If no op was decided, there is an error, as of the other methods.
+// valid, and a hold is only on those. ReservePartial has one more error, for the hold: it is not nil if
+// others may not find the hold, so that only this store can settle it. If no op was decided, there is an
+// error, as of the other methods.
 type PartialStore interface {
 	HoldStore
 
@@ -205,6 +207,10 @@ type Settlement struct {
 	// none: such a hold is unknown.
 	Ops  []Op
 	Tags []string
+
+	// Rest settles nothing but Ops: those that a [PartialStore] did not decide when it reserved the
+	// others. Default false.
+	Rest bool
 }
 
 // Settled is the answer to a Settlement.

@@ -69,6 +69,7 @@ type Result struct {
 	Shadow  bool // the rule is a shadow or soft rule and denies nothing
 	Soft    bool // the rule is soft: tell the client if it is not Allowed
 	Asked   bool // false if the store was unavailable; then the numbers are not valid
+	Local   bool // the store was unavailable for this limit, and the instance decided by itself
 	Penalty bool // a penalty of the rule runs, so the limit denies
 	Warning int  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 
@@ -102,7 +103,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 	for i, r := range a.GetResults() {
 		v.Results[i] = Result{
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
-			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Penalty: r.GetPenalty(),
+			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Local: r.GetLocal(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
 			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
 			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),

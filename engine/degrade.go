@@ -55,14 +55,16 @@ func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *install
 	denied, closed := false, false
 	for i := range results {
 		r := &results[i]
-		denied = denied || !r.Allowed && r.Asked
+		denied = denied || !r.Allowed && r.Asked && !v.always()
 		closed = closed || !r.Allowed && !r.Asked
 	}
-	if !denied && !closed || v.always() { // else nothing is charged, not even locally
-		if err := e.askLocal(ctx, in, v, results, local); err != nil {
-			e.giveBack(ctx, deadline, v)
-			return err
+	if denied || closed { // so nothing is charged, not even locally
+		for i := range results {
+			results[i].Local = results[i].Local && results[i].Asked
 		}
+	} else if err := e.askLocal(ctx, in, v, results, local); err != nil {
+		e.giveBack(ctx, deadline, v)
+		return err
 	}
 	rest, cancel := until(ctx, deadline)
 	defer cancel()

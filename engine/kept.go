@@ -209,8 +209,8 @@ const lateHold = 1 << 7
 // hold after all, if it was its answer that was lost. Else what may still arrive of it is
 // cancelled, and the parts are charged, each by a call that can be repeated.
 //
-// Some servers of the store may have parts of the hold. If the others have some, too, because their answers
-// were lost, these expire.
+// If some servers of the store have parts of the hold, the open parts are settled where they are, whether or
+// not they have arrived there.
 func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]SettledPart, error) {
 	var done Settled
 	if h.stored || len(h.open) > 0 && !h.unknown {
@@ -227,13 +227,14 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 	for _, p := range h.open {
 		call.Ops, call.Tags = append(call.Ops, p.op), append(call.Tags, p.tag.String())
 	}
-	if !h.stored {
+	if call.Rest = h.stored; !h.stored {
 		// If it had arrived, and has expired since, what was reserved stays charged.
 		if cancelled, err := e.holds.Settle(ctx, call); err != nil || cancelled.State == weir.HoldExpired {
 			return nil, err
 		}
+		call.ID = sibling(h.id, lateHold)
 	}
-	call.ID, call.Used = sibling(h.id, lateHold), s.usedByTag
+	call.Used = s.usedByTag
 	charged, err := e.holds.Settle(ctx, call)
 	if err != nil {
 		return nil, err

@@ -282,8 +282,12 @@ func (v *Verdict) prioritize(req *rule.Request) {
 // to Leave.
 func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
 
-// record takes over what a store has decided. The error is that of a result that it could not decide.
+// record takes over what a store has decided. The error is that of a result that it could not decide, or
+// of the hold.
 func (v *Verdict) record(results []Result) (err error) {
+	if len(v.failed) > len(results) {
+		err = v.failed[len(results)]
+	}
 	for i := range results {
 		if v.failed != nil && v.failed[i] != nil {
 			err = v.failed[i]

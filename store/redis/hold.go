@@ -214,11 +214,27 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 		}
 	}
 	if s.link.cluster {
-		_, _ = s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d))))
+		key, arg := s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d)))
+		if _, err := s.small(ctx, writeDirectory, key, arg); err != nil {
+			s.writeLater(key, arg)
+			if failed == nil {
+				failed = make([]error, len(ops))
+			}
+			failed = append(failed, err)
+		}
 	}
 	d.expires = dst[decided].ResetAt.Add(-dst[decided].ResetAfter).Add(r.TTL)
 	s.known.add(r.ID, d)
 	return dst, failed, nil
+}
+
+// writeLater tries again to write a directory, for no caller waits any more.
+func (s *Store) writeLater(key, arg string) {
+	s.aside(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), s.link.patient)
+		defer cancel()
+		_, _ = writeDirectory.run(ctx, s.link.client, []string{key}, arg)
+	})
 }
 
 // reserveSlots charges all slots.

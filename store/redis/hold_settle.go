@@ -17,6 +17,9 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		verb = extend
 	}
 	d := s.known.find(settlement.ID)
+	if settlement.Rest {
+		d = &directory{ops: settlement.Ops, tags: settlement.Tags, late: true}
+	}
 	if d == nil || verb == extend && s.link.cluster { // there are several calls
 		var cancel context.CancelFunc
 		ctx, cancel = s.within(ctx)
@@ -33,7 +36,7 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	}
 	settled, err := s.settleAll(ctx, verb, &settlement, d)
 	switch {
-	case err != nil:
+	case err != nil || settlement.Rest:
 	case settled.State == weir.HoldOpen:
 		s.known.extend(settlement.ID, settled.Expires)
 	default:

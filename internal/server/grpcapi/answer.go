@@ -95,7 +95,7 @@ func (s *Server) describe(from *engine.Result, to *result) {
 	r.Policy = s.policies.Of(from, s.options.Engine)
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())
-	r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining = from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining
+	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining
 	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)
 	if from.RetryAfter != weir.Never {
 		r.RetryAfter = set(&to.waits.retry, from.RetryAfter)

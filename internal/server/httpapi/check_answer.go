@@ -53,7 +53,7 @@ func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait 
 	a := LimitAnswer{
 		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Soft: r.Soft, Asked: r.Asked,
-		Cost: r.Cost, Excess: r.Excess, Leave: r.Leave, Limit: r.Limit, Remaining: r.Remaining,
+		Local: r.Local, Cost: r.Cost, Excess: r.Excess, Leave: r.Leave, Limit: r.Limit, Remaining: r.Remaining,
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay), Penalty: r.Penalty, Warning: r.Warning(),
 	}
 	if r.Asked {

@@ -64,6 +64,9 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 		dst = append(dst, `,"soft":true`...)
 	}
 	dst = strconv.AppendBool(append(dst, `,"asked":`...), a.Asked)
+	if a.Local {
+		dst = append(dst, `,"local":true`...)
+	}
 	dst = strconv.AppendInt(append(dst, `,"cost":`...), a.Cost, 10)
 	if a.Excess != 0 {
 		dst = strconv.AppendInt(append(dst, `,"excess":`...), a.Excess, 10)

@@ -65,6 +65,7 @@ type LimitAnswer struct {
 	Shadow    bool   `json:"shadow,omitempty"` // it has no say
 	Soft      bool   `json:"soft,omitempty"`   // and the client is to be told
 	Asked     bool   `json:"asked"`            // false if the store is unavailable: then the numbers mean nothing
+	Local     bool   `json:"local,omitempty"`  // the store is unavailable, and the instance decided by itself
 
 	Cost         int64  `json:"cost"`
 	Excess       int64  `json:"excess,omitempty"` // of the cost, what was not charged, because the client is too deep in debt

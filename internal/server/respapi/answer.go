@@ -80,7 +80,7 @@ func (w *work) writeVerdict() {
 // writeResult answers with what one limit says.
 func (w *work) writeResult(r *engine.Result) {
 	o := r.Override
-	w.dict(13 + count(r.Shadow, r.Soft, r.Excess > 0, r.Leave > 0, r.Penalty, r.Warning() > 0, o != nil))
+	w.dict(13 + count(r.Local, r.Shadow, r.Soft, r.Excess > 0, r.Leave > 0, r.Penalty, r.Warning() > 0, o != nil))
 	w.textAt("rule", r.Rule.ID)
 	w.textAt("key", r.Key)
 	w.textAt("algorithm", r.Quota.Algorithm().String())
@@ -93,6 +93,9 @@ func (w *work) writeResult(r *engine.Result) {
 		w.boolAt("soft", true)
 	}
 	w.boolAt("asked", r.Asked)
+	if r.Local {
+		w.boolAt("local", true)
+	}
 	w.integerAt("cost", r.Cost)
 	if r.Excess > 0 {
 		w.integerAt("excess", r.Excess)

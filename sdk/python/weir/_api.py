@@ -51,6 +51,7 @@ class Result:
     shadow: bool = False  # the rule is in shadow or soft mode and denies nothing
     soft: bool = False  # the rule is in soft mode: it denies nothing, but the client is to be told
     asked: bool = False  # false if the store was unavailable; the numbers are then meaningless
+    local: bool = False  # the store was unavailable for this limit, and the instance decided by itself; absent otherwise
     cost: int = 0
     excess: int = 0  # with charge always, units of the cost that were not charged, because the client is too deep in debt; absent if none
     leave: int = 0  # units that are left for requests with a higher priority, and are not among the remaining ones; absent if none
@@ -73,6 +74,7 @@ class Result:
         "shadow": ("shadow", "boolean", False),
         "soft": ("soft", "boolean", False),
         "asked": ("asked", "boolean", True),
+        "local": ("local", "boolean", False),
         "cost": ("cost", "number", True),
         "excess": ("excess", "number", False),
         "leave": ("leave", "number", False),

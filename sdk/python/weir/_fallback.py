@@ -87,7 +87,7 @@ class _Window:
             if charge and allowed:
                 self._counts[key] = used + 1
             left = self._end - now
-        r = Result(rule="local", key=key, algorithm="fixed_window", policy=self._policy, allowed=allowed, asked=True, cost=1)
+        r = Result(rule="local", key=key, algorithm="fixed_window", policy=self._policy, allowed=allowed, asked=True, local=True, cost=1)
         r.limit, r.remaining = local.limit, max(0, local.limit - used - (allowed and charge))
         r.reset_at, r.reset_after, r.retry_after = math.ceil(time.time() + left), left, 0.0 if allowed else left
         verdict.allowed, verdict.reason, verdict.rule, verdict.results = allowed, "limits", r.rule, [r]

@@ -50,6 +50,8 @@ export interface Result {
   soft: boolean
   /** false if the store was unavailable; the numbers are then meaningless */
   asked: boolean
+  /** the store was unavailable for this limit, and the instance decided by itself; absent otherwise */
+  local: boolean
   cost: number
   /** with charge always, units of the cost that were not charged, because the client is too deep in debt; absent if none */
   excess: number
@@ -78,6 +80,7 @@ export const resultFields: Fields = {
   shadow: { name: 'shadow', of: 'boolean', required: false },
   soft: { name: 'soft', of: 'boolean', required: false },
   asked: { name: 'asked', of: 'boolean', required: true },
+  local: { name: 'local', of: 'boolean', required: false },
   cost: { name: 'cost', of: 'number', required: true },
   excess: { name: 'excess', of: 'number', required: false },
   leave: { name: 'leave', of: 'number', required: false },

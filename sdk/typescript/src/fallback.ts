@@ -71,7 +71,7 @@ class Local {
       resetAt: Math.ceil((Date.now() + left) / 1000), resetAfterMs: left, retryAfterMs: allowed ? 0 : left, delayMs: 0,
     }
     Object.assign(verdict, numbers, { reason: 'limits' })
-    verdict.results = [{ ...numbers, key, algorithm: 'fixed_window', policy: this.#policy, shadow: false, soft: false, asked: true, cost: 1, excess: 0, leave: 0, penalty: false, warning: 0 }]
+    verdict.results = [{ ...numbers, key, algorithm: 'fixed_window', policy: this.#policy, shadow: false, soft: false, asked: true, local: true, cost: 1, excess: 0, leave: 0, penalty: false, warning: 0 }]
     if (!allowed) {
       Object.assign(verdict, { status: 429, message: `The limit local is used up; try again in ${Math.ceil(left / 1000)} s.` })
     }

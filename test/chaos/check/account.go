@@ -39,8 +39,9 @@ type Call struct {
 	Error          string `json:",omitempty"`
 	Status         int
 
-	Allowed, Degraded bool  // of a reservation
-	Used              int64 // as it was sent
+	Allowed, Degraded bool          // of a reservation
+	By                map[string]By `json:",omitempty"` // of a reservation: who decided, by rule
+	Used              int64         // as it was sent
 
 	State string           `json:",omitempty"` // that was answered
 	Got   map[string]int64 `json:",omitempty"` // what was used, as it was answered; by rule
@@ -111,8 +112,8 @@ func (c *Checker) expectedOf(a *Account, h *Hold, rule *plan.Rule, r *Reading) a
 		return amount{}
 	case c.lostHold(a, h, r):
 		return any.or(h.Cost)
-	case h.Reserve.Degraded && rule.OnFailure == "local":
-		return any // the instance counts by itself
+	case h.Reserve.By[rule.ID] == Instance:
+		return any // it counts by itself
 	}
 	sure := len(h.Ends) == 0
 	for _, e := range h.Ends {

@@ -45,11 +45,13 @@ func ended(at time.Duration, used int64, state string, got int64) func(*Hold) {
 }
 
 func settled(used int64) func(*Hold) { return ended(2*s, used, "settled", used) }
-func withoutStore(h *Hold)           { h.Reserve.Degraded = true }
-func deniedHold(h *Hold)             { h.Reserve.Allowed, h.ID = false, "" }
-func noAnswer(h *Hold)               { h.Reserve.Status, h.Reserve.Allowed, h.ID = 0, false, "" }
-func lateEnd(h *Hold)                { h.Ends[0].To = h.Ends[0].From + 151*ms }
-func endFailed(h *Hold)              { h.Ends[0].Status, h.Ends[0].State = 503, "" }
+func withoutStore(h *Hold) {
+	h.Reserve.Degraded, h.Reserve.By = true, map[string]By{"localkeep": Instance}
+}
+func deniedHold(h *Hold) { h.Reserve.Allowed, h.ID = false, "" }
+func noAnswer(h *Hold)   { h.Reserve.Status, h.Reserve.Allowed, h.ID = 0, false, "" }
+func lateEnd(h *Hold)    { h.Ends[0].To = h.Ends[0].From + 151*ms }
+func endFailed(h *Hold)  { h.Ends[0].Status, h.Ends[0].State = 503, "" }
 
 func TestAccounts(t *testing.T) {
 	lose := func(slot int, from, to time.Duration) func(*Timeline) {

@@ -19,9 +19,18 @@ type Answer struct {
 	Degraded bool
 	Reason   string
 	Waits    bool                     // it was told to come back later
-	Asked    bool                     // every limit was asked
+	By       map[string]By            `json:",omitempty"` // who decided, by rule
 	Delays   map[string]time.Duration `json:",omitempty"` // by rule
 }
+
+// By is who decided a rule.
+type By string
+
+const (
+	Nobody   By = "nobody"
+	Store    By = "store"
+	Instance By = "instance" // by itself
+)
 
 // Violation is a promise that was broken.
 type Violation struct {
@@ -71,25 +80,36 @@ func (c *Checker) soundLocked(a *Answer) {
 	if len(under) == 0 {
 		return
 	}
-	has := func(policy string) bool {
-		for _, r := range under {
-			if r.OnFailure == policy {
-				return true
-			}
-		}
-		return false
-	}
+	without, asked := map[string]bool{}, false // on_failure of rules that the store did not decide; any other
 	promise, what := Sound, ""
+	for _, r := range under {
+		by := a.By[r.ID]
+		if by != Store {
+			without[r.OnFailure] = true
+		}
+		asked = asked || by == Store || by == Instance
+		switch {
+		case by == "":
+			what = r.ID + " is not in the answer"
+		case by == Instance && r.OnFailure == "closed":
+			promise, what = Policy, "an instance counted for a rule that says closed"
+		case a.Allowed && by == Nobody && r.OnFailure == "local":
+			promise, what = Policy, "it was allowed without a count, and the rule says local"
+		}
+	}
 	switch {
-	case a.Degraded && has("closed") && a.Allowed:
+	case what != "":
+	case a.Degraded && without["closed"] && a.Allowed:
 		promise, what = Policy, "it was allowed without the store, and a rule says closed"
-	case a.Degraded && !has("closed") && !has("local") && !a.Allowed:
+	case a.Degraded && !a.Allowed && !asked && !without["closed"]:
 		promise, what = Policy, "it was denied without the store, and every rule says open"
-	case a.Degraded && !a.Allowed && has("closed") && a.Reason != "unavailable":
+	case a.Degraded && !a.Allowed && !asked && a.Reason != "unavailable":
 		what = fmt.Sprintf("it was denied without the store, and the reason is %q", a.Reason)
+	case a.Degraded && len(without) == 0:
+		what = "it is degraded, and the store decided every rule"
 	case !a.Degraded && a.Reason != "limits":
 		what = fmt.Sprintf("the store was asked, and the reason is %q", a.Reason)
-	case !a.Degraded && !a.Asked:
+	case !a.Degraded && len(without) > 0:
 		what = "it is not degraded, and a limit was not asked"
 	case !a.Degraded && !a.Allowed && !a.Waits:
 		what = "it was denied, and not told when to come back"

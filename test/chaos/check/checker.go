@@ -193,12 +193,12 @@ func (c *Checker) countLocked(a *Answer) {
 	}
 	for i := range c.rules {
 		r := &c.rules[i]
-		if !slices.Contains(r.Paths, a.Path) || a.Degraded && r.OnFailure != "local" {
+		if !slices.Contains(r.Paths, a.Path) || a.By[r.ID] == Nobody {
 			continue
 		}
 		for k := range r.Limits {
 			where := place{rule: i, limit: k, key: r.KeyOf(&a.Request)}
-			if a.Degraded {
+			if a.By[r.ID] == Instance {
 				where.instance, where.life = 1+a.Instance, a.Life
 			}
 			m := c.meters[where]

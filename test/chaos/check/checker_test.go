@@ -28,7 +28,7 @@ func rules() plan.Rules {
 
 // answer is a sound one: allowed by the store, 5 ms after it was asked.
 func answer(path string, sent time.Duration, change ...func(*Answer)) Answer {
-	a := Answer{Span: Span{sent, sent + 5*ms}, Status: 200, Allowed: true, Reason: "limits", Asked: true,
+	a := Answer{Span: Span{sent, sent + 5*ms}, Status: 200, Allowed: true, Reason: "limits", By: map[string]By{path[1:]: Store},
 		Request: plan.Request{Path: path, User: "u", IP: "10.0.0.1", Cost: 1}}
 	for _, c := range change {
 		c(&a)
@@ -36,7 +36,18 @@ func answer(path string, sent time.Duration, change ...func(*Answer)) Answer {
 	return a
 }
 
-func degraded(a *Answer)   { a.Degraded, a.Asked, a.Reason = true, false, "unavailable" }
+func degraded(a *Answer) {
+	a.Degraded, a.Reason = true, "unavailable"
+	for rule := range a.By {
+		a.By[rule] = Nobody
+		if rule == "local" {
+			a.By[rule] = Instance
+		}
+	}
+}
+func alone(a *Answer)      { a.By[a.Path[1:]] = Instance }
+func unsaid(a *Answer)     { a.By = nil }
+func exact(a *Answer)      { a.By[a.Path[1:]] = Store }
 func denied(a *Answer)     { a.Allowed, a.Waits = false, true }
 func costs3(a *Answer)     { a.Cost = 3 }
 func wordless(a *Answer)   { a.Waits = false }
@@ -112,6 +123,12 @@ func TestChecker(t *testing.T) {
 		{"open, and denied", sick(0, s), four("/open", 0, degraded, denied), Policy},
 		{"closed", sick(0, s), four("/closed", 0, degraded, denied), ""},
 		{"closed, and allowed", sick(0, s), one(answer("/closed", 0, degraded)), Policy},
+		{"closed, and counted alone", sick(0, s), one(answer("/closed", 0, degraded, alone)), Policy},
+		{"open, and counted alone", sick(0, s), one(answer("/open", 0, degraded, alone)), ""},
+		{"open, and counted alone too often", sick(0, s), four("/open", 0, degraded, alone)[:2], Bound},
+		{"local, and not counted", sick(0, s), one(answer("/local", 0, degraded, func(a *Answer) { a.By["local"] = Nobody })), Policy},
+		{"a rule is not in the answer", nil, one(answer("/open", 0, unsaid)), Sound},
+		{"degraded without need", sick(0, s), one(answer("/open", 0, degraded, exact)), Sound},
 		{"local has its share", sick(0, s), one(answer("/local", 0, degraded)), ""},
 		{"local takes more", sick(0, s), four("/local", 0, degraded)[:2], Bound},
 		{"local at two instances", sick(0, s), []Answer{answer("/local", 0, degraded), answer("/local", 0, degraded, instance1)}, ""},

@@ -127,7 +127,7 @@ func (h *holders) hold(ctx context.Context, r *rand.Rand, a *plan.Account, p *pl
 	to := h.any(r)
 	var s said
 	known.Reserve = h.call(to, "/v1/reserve", map[string]any{"path": a.Path, "user": a.User, "ip": a.IP, "cost": p.Cost, "ttl_ms": p.TTL.Milliseconds()}, &s)
-	known.Reserve.Allowed, known.Reserve.Degraded, known.ID = s.Allowed, s.Degraded, s.Hold
+	known.Reserve.Allowed, known.Reserve.Degraded, known.Reserve.By, known.ID = s.Allowed, s.Degraded, s.by(), s.Hold
 	if known.ID == "" || known.Reserve.Status != http.StatusOK {
 		return known
 	}

@@ -83,6 +83,7 @@ type said struct {
 	Results      []struct {
 		Rule      string `json:"rule"`
 		Asked     bool   `json:"asked"`
+		Local     bool   `json:"local"`
 		DelayMS   int64  `json:"delay_ms"`
 		Limit     int64  `json:"limit"`
 		Remaining int64  `json:"remaining"`
@@ -95,6 +96,22 @@ type said struct {
 		Used   int64  `json:"used"`
 		Excess int64  `json:"excess"`
 	} `json:"parts"`
+}
+
+// by is who decided each rule.
+func (s *said) by() map[string]check.By {
+	by := map[string]check.By{}
+	for _, r := range s.Results {
+		switch {
+		case r.Local:
+			by[r.Rule] = check.Instance
+		case r.Asked:
+			by[r.Rule] = check.Store
+		default:
+			by[r.Rule] = check.Nobody
+		}
+	}
+	return by
 }
 
 func (l *load) ask(q plan.Request, to *instance) check.Answer {
@@ -119,9 +136,8 @@ func (l *load) ask(q plan.Request, to *instance) check.Answer {
 	}
 	a.Allowed, a.Degraded, a.Reason = s.Allowed, s.Degraded, s.Reason
 	a.Waits = s.RetryAfterMS != nil && *s.RetryAfterMS > 0
-	a.Asked = len(s.Results) > 0
+	a.By = s.by()
 	for _, r := range s.Results {
-		a.Asked = a.Asked && r.Asked
 		if r.DelayMS > 0 {
 			if a.Delays == nil {
 				a.Delays = map[string]time.Duration{}

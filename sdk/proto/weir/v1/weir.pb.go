@@ -1064,6 +1064,7 @@ type LimitResult struct {
 	Warning       int32                  `protobuf:"varint,17,opt,name=warning,proto3" json:"warning,omitempty"`  // the highest threshold of the rule (warn) that the usage has reached, in percent; 0 if none
 	Leave         int64                  `protobuf:"varint,18,opt,name=leave,proto3" json:"leave,omitempty"`      // units that are left for requests with a higher priority; remaining does not include them
 	Excess        int64                  `protobuf:"varint,19,opt,name=excess,proto3" json:"excess,omitempty"`    // with charge always, units of the cost that were not charged, because the client is too deep in debt
+	Local         bool                   `protobuf:"varint,20,opt,name=local,proto3" json:"local,omitempty"`      // the store was unavailable for this limit, and the instance decided by itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1229,6 +1230,13 @@ func (x *LimitResult) GetExcess() int64 {
 		return x.Excess
 	}
 	return 0
+}
+
+func (x *LimitResult) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
 }
 
 // LimitOverride is a temporary override, which only the HTTP API can change.
@@ -3589,7 +3597,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xcc\x04\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xe2\x04\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3612,7 +3620,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x04soft\x18\x10 \x01(\bR\x04soft\x12\x18\n" +
 	"\awarning\x18\x11 \x01(\x05R\awarning\x12\x14\n" +
 	"\x05leave\x18\x12 \x01(\x03R\x05leave\x12\x16\n" +
-	"\x06excess\x18\x13 \x01(\x03R\x06excess\"T\n" +
+	"\x06excess\x18\x13 \x01(\x03R\x06excess\x12\x14\n" +
+	"\x05local\x18\x14 \x01(\bR\x05local\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
