@@ -31,7 +31,7 @@ type Denial struct {
 	// sooner than their places expire.
 	RetryAfter time.Duration
 
-	status int // the rule's own, 0 if it has none
+	status int // of HTTP, if the cause alone does not tell
 }
 
 // Cause is the kind of a denial.
@@ -45,7 +45,7 @@ const (
 )
 
 // HTTPStatus returns the status for an HTTP client: that of the rule, if it defines
-// one.
+// one, or that of a [rule.RequestError].
 func (d *Denial) HTTPStatus() int {
 	if d.status != 0 {
 		return d.status
@@ -83,6 +83,13 @@ func Describe(v *Verdict) Denial {
 func DescribeError(v *Verdict, err error) Denial {
 	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // the sender can correct it
 		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request has too many values for " + values.What + "; send one."}
+	}
+	if wrong, ok := errors.AsType[*rule.RequestError](err); ok {
+		d := Denial{Verdict: v, Cause: InvalidRequest, Detail: wrong.Reason, status: wrong.Status}
+		if wrong.Status == http.StatusServiceUnavailable {
+			d.Cause, d.RetryAfter = ReducedCapacity, time.Second
+		}
+		return d
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
 		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request is invalid, so its limits cannot be checked."}

@@ -386,7 +386,7 @@ func TestCosts(t *testing.T) {
 		{rule.Rule{Cost: 3}, rule.Request{Costs: map[string]int64{"": 5}}, 3},
 		{rule.Rule{Cost: 3}, rule.Request{Cost: 4, Costs: map[string]int64{"tokens": 5}}, 4},
 	} {
-		if got := (&rule.Entry{Rule: &c.rule}).Estimate(&c.req); got != c.want {
+		if got, err := (&rule.Entry{Rule: &c.rule}).Estimate(&c.req); err != nil || got != c.want {
 			t.Errorf("%+v under %+v costs %d, want %d", c.req, cmp.Or(c.rule.Unit, "none"), got, c.want)
 		}
 	}

@@ -194,13 +194,16 @@ func (v *Verdict) next() *Result {
 func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tiers) error {
 	start := len(v.keys)
 	var err error
-	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
+	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil || len(v.ends) == 0 {
 		return err
 	}
-	if err := c.ValidateCost(req); err != nil && len(v.ends) > 0 {
+	cost, err := c.Estimate(req)
+	if err != nil {
 		return err
 	}
-	cost := c.Estimate(req)
+	if err := c.ValidateCost(req); err != nil {
+		return err
+	}
 	for _, end := range v.ends {
 		identity := v.keys[start:end]
 		if visits != nil && len(c.Tiers) > 0 {

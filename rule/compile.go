@@ -138,7 +138,7 @@ func (t *Table) newIndex(c *compiler, ready []*match.Rule) *match.Index[Hit] {
 	}
 	return match.NewIndex(&c.matches, hits, ready,
 		func(h Hit) (int, match.Route) { return h.order, h.route },
-		func(h Hit, route match.Route) Hit { return Hit{h.Entry, route} })
+		func(h Hit, route match.Route) Hit { return Hit{Entry: h.Entry, route: route} })
 }
 
 // indexed are the conditions that the index answers.

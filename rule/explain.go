@@ -39,8 +39,12 @@ func (t *Table) Explain(req *Request) []Explanation {
 
 func (c *Entry) explain(all []Explanation, req *Request) []Explanation {
 	e := Explanation{Rule: c, Why: c.match.Unmet(req.conditions())}
-	if len(e.Why) == 0 && !c.applies(req) {
-		e.Why = append(e.Why, "the expression of when is false")
+	if len(e.Why) == 0 {
+		if applies, err := c.applies(req); !applies {
+			e.Why = append(e.Why, "the expression of when is false")
+		} else if err != nil {
+			e.Why = append(e.Why, "the expression of when cannot read the request")
+		}
 	}
 	e.Matches = len(e.Why) == 0
 	identities, ends, err := Hit{Entry: c}.Identities(nil, nil, req)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
 )
 
@@ -21,10 +22,13 @@ const (
 // Expression is a compiled expression. It is safe for concurrent use. Errors contain
 // nothing of a request.
 type Expression interface {
-	// Holds reports whether a condition holds for a request.
+	// Holds reports whether a condition holds for a request. The error is a [RequestError] if
+	// the body of the request cannot be read.
 	Holds(req *Request) (bool, error)
 
-	// Units returns the cost of a request in units. The response is nil for an estimate.
+	// Units returns the cost of a request in units. The response is nil before there is one. The
+	// error is a [RequestError] if the request has values that make no cost, and another error if
+	// it has not all that the expression reads.
 	Units(req *Request, resp *Response) (int64, error)
 
 	// Reads reports whether the expression reads a variable, such as "request.json".
@@ -52,6 +56,18 @@ type ExpressionError struct {
 }
 
 func (e *ExpressionError) Error() string { return e.Reason }
+
+// RequestError reports a request that must be denied, because a rule cannot read it: with a default
+// in its place, a client could choose what it pays. It contains nothing of the request.
+type RequestError struct {
+	Status int    // for HTTP: 400, 413, 415, or 503 if the client can try again
+	Reason string // a sentence for the client
+}
+
+func (e *RequestError) Error() string { return "rule: " + e.Reason }
+
+// Unwrap returns a *weir.InvalidError.
+func (e *RequestError) Unwrap() error { return &weir.InvalidError{Field: "request", Reason: e.Reason} }
 
 // language compiles expressions; nil if no package for them is in the program.
 var language func(Purpose, string) (Expression, error)
@@ -148,6 +164,7 @@ func (c *Entry) needsBody() bool {
 func (c *Entry) Evaluates() bool { return c.when != nil || c.estimate != nil || c.actual != nil }
 
 // Failures returns how often an expression of the rule could not be evaluated. Then the
+// request is denied with a [RequestError], or, if it lacks something that the expression reads, the
 // rule applies, and a cost is what it would be without the expression.
 func (c *Entry) Failures() int64 { return c.failures.Load() }
 
@@ -161,14 +178,24 @@ func (c *Entry) fail(purpose Purpose, err error) error {
 }
 
 // applies reports whether a request meets the condition of the rule. In doubt it does:
-// a client cannot avoid a rule by a request that its expression cannot read.
-func (c *Entry) applies(req *Request) bool {
+// a client cannot avoid a rule by a request that its expression cannot read. The error is a
+// [RequestError], or nil.
+func (c *Entry) applies(req *Request) (bool, error) {
 	if c.when == nil {
-		return true
+		return true, nil
 	}
 	holds, err := c.when.Holds(req)
 	if err != nil {
 		_ = c.fail(ForMatch, err)
+		return true, denies(err)
 	}
-	return holds || err != nil
+	return holds, nil
+}
+
+// denies returns an error if the request must be denied because of it, else nil.
+func denies(err error) error {
+	if _, denied := errors.AsType[*RequestError](err); denied {
+		return err
+	}
+	return nil
 }

@@ -42,8 +42,12 @@ func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 // none. A request with several values of a part, such as two cookies of the same name,
 // counts as several clients. Servers disagree about which value they use. If weir counted
 // only one value, a client could avoid its limit with a new value in each request. If there
-// are more than MaxIdentities, the error is a [ValuesError].
+// are more than MaxIdentities, the error is a [ValuesError]. It is a [RequestError] if the
+// condition of the rule cannot read the request.
 func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
+	if c.err != nil {
+		return dst, ends, c.err
+	}
 	var room [usualParts]place
 	at := c.places(&room)
 	begin, first := len(dst), len(ends)

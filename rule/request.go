@@ -42,8 +42,9 @@ type Request struct {
 	// Size is the length of the body in bytes; -1 if it is not known before it is read.
 	Size int64
 
-	// JSON returns the body of the request, or what it stands for, for expressions; none if
-	// it is not JSON. It is called only if an expression reads it. Nil means none.
+	// JSON returns the body of the request, or what it stands for, for expressions; it is empty
+	// if there is none. It is called only if an expression reads it. A request whose body is not
+	// JSON, or for which JSON fails, is denied; a [RequestError] says how. Nil means none.
 	JSON func() ([]byte, error)
 
 	// Unread is whether the body has not been read, so that Prompt, JSON and attributes from it are

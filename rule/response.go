@@ -91,27 +91,35 @@ func (c *Entry) Settles() bool {
 
 // Estimate returns the cost of a request before there is a response: the cost that the
 // request has for the unit of the rule, or else for all rules, or else the one that the
-// rule defines.
-func (c *Entry) Estimate(req *Request) int64 {
+// rule defines. The error is a [RequestError].
+func (c *Entry) Estimate(req *Request) (int64, error) {
+	if c.actual != nil && c.actual.Reads("request.json") { // what cannot be read now cannot be settled
+		if _, err := c.actual.Units(req, nil); denies(err) != nil {
+			_ = c.fail(ForActual, err)
+			return 0, err
+		}
+	}
 	if c.Tokens != nil && req.Prompt != nil {
-		return c.Tokens.estimate(req.Prompt)
+		return c.Tokens.estimate(req.Prompt), nil
 	}
 	if req.Costs != nil {
 		if cost, found := req.Costs[c.CostUnit()]; found && c.CostUnit() != "" {
-			return cost
+			return cost, nil
 		}
 	}
 	if req.Cost != 0 {
-		return req.Cost
+		return req.Cost, nil
 	}
 	if c.estimate != nil {
 		units, err := c.estimate.Units(req, nil)
 		if err == nil {
-			return max(1, units)
+			return max(1, units), nil
 		}
-		_ = c.fail(ForEstimate, err)
+		if _ = c.fail(ForEstimate, err); denies(err) != nil {
+			return 0, err
+		}
 	}
-	return max(1, c.Cost)
+	return max(1, c.Cost), nil
 }
 
 // Actual returns the real cost of a request for which units were reserved. It is what was

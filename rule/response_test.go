@@ -26,7 +26,7 @@ func TestCountStatus(t *testing.T) {
 	if !r.Settles() {
 		t.Error("the rule does not settle")
 	}
-	if got := r.Estimate(&rule.Request{}); got != 3 {
+	if got, err := r.Estimate(&rule.Request{}); err != nil || got != 3 {
 		t.Errorf("the estimate is %d", got)
 	}
 	for status, want := range map[int]int64{200: 0, 400: 0, 401: 7, 402: 0, 499: 0, 500: 7, 599: 7, 600: 0, 999: 0} {
@@ -47,7 +47,7 @@ func TestSettlesByNothing(t *testing.T) {
 	if r.Settles() {
 		t.Error("the rule settles")
 	}
-	if got := r.Estimate(&rule.Request{Cost: 5}); got != 5 {
+	if got, err := r.Estimate(&rule.Request{Cost: 5}); err != nil || got != 5 {
 		t.Errorf("the estimate is %d", got)
 	}
 	if got, err := r.Actual(&rule.Request{}, nil, 5); got != 5 || err != nil {

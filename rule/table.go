@@ -70,6 +70,7 @@ type Entry struct {
 type Hit struct {
 	*Entry
 	route match.Route
+	err   error // a RequestError of the rule's condition
 }
 
 // quota is nil where there is no limit.
@@ -103,7 +104,11 @@ func (t *Table) Match(hits []Hit, req *Request) []Hit {
 	}
 	found := hits[:before]
 	for _, c := range hits[before:] {
-		if !(req.Unread && c.needsBody()) && c.applies(req) {
+		if req.Unread && c.needsBody() {
+			continue
+		}
+		var applies bool
+		if applies, c.err = c.applies(req); applies {
 			found = append(found, c)
 		}
 	}
@@ -111,16 +116,20 @@ func (t *Table) Match(hits []Hit, req *Request) []Hit {
 }
 
 // CountsTokens returns the first rule that counts the tokens of a request, going by its method,
-// host and path, or nil. The attribute "model" is known only when the body has been read, so
-// attributes do not matter here. The search uses the room, if there is any.
+// host and path, or nil. A rule that can deny the request comes before one that cannot. The attribute
+// "model" is known only when the body has been read, so attributes do not matter here. The search
+// uses the room, if there is any.
 func (t *Table) CountsTokens(room []Hit, req *Request) *Entry {
 	if t.tokens == nil {
 		return nil
 	}
-	if hits := t.tokens.Find(room[:0], req.conditions()); len(hits) > 0 {
-		return hits[0].Entry
+	var first *Entry
+	for _, hit := range t.tokens.Find(room[:0], req.conditions()) {
+		if first == nil || hit.Mode.Denies() && !first.Mode.Denies() {
+			first = hit.Entry
+		}
 	}
-	return nil
+	return first
 }
 
 // Settles reports whether the cost of any rule is known only when there is a response.

@@ -42,7 +42,7 @@ func TestTokensModels(t *testing.T) {
 	r := settling(t, `{id: a, key: ip, limit: 1000000/1m, tokens: {weights: {input: 9}, models: {gpt-4o: {input: 1}, gpt-4o*: {input: 2}, gpt*: {input: 3}, o3*: {}}}}`)
 	for model, want := range map[string]int64{"gpt-4o": 10, "gpt-4o-mini": 20, "gpt-5": 30, "claude": 90, "": 90, "o3": 10} {
 		req := &rule.Request{Prompt: &rule.Prompt{Model: model, Input: 10}}
-		if got := r.Estimate(req); got != want {
+		if got, err := r.Estimate(req); err != nil || got != want {
 			t.Errorf("%s: %d, want %d", model, got, want)
 		}
 	}
@@ -65,7 +65,7 @@ func TestTokensSettle(t *testing.T) {
 		{rule.Request{Cost: 99}, 99}, // a caller that knows only the cost
 		{rule.Request{}, 1},
 	} {
-		if got := r.Estimate(&c.req); got != c.want {
+		if got, err := r.Estimate(&c.req); err != nil || got != c.want {
 			t.Errorf("%+v: %d, want %d", c.req, got, c.want)
 		}
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"io"
 	"maps"
+	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/engine"
@@ -20,7 +22,46 @@ const (
 )
 
 // errLong is that a body is too long for expressions.
-var errLong = errors.New("httplimit: the body is too long for expressions")
+var errLong = unread(&http.MaxBytesError{Limit: maxJSON})
+
+// unread is what a client is told whose body could not be read.
+func unread(err error) *rule.RequestError {
+	if told, is := errors.AsType[*rule.RequestError](err); is {
+		return told
+	}
+	if long, is := errors.AsType[*http.MaxBytesError](err); is {
+		return &rule.RequestError{Status: http.StatusRequestEntityTooLarge,
+			Reason: "The body of the request is longer than " + strconv.FormatInt(long.Limit>>20, 10) + " MiB."}
+	}
+	if errors.Is(err, httpbody.ErrBusy) {
+		return &rule.RequestError{Status: http.StatusServiceUnavailable, Reason: "Too many long requests are being read; try again later."}
+	}
+	if errors.Is(err, httpbody.ErrSlow) {
+		return &rule.RequestError{Status: http.StatusRequestTimeout, Reason: "The body of the request came too slowly."}
+	}
+	return &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request could not be read."}
+}
+
+// isPlain returns an error if a body is not what its bytes seem to say.
+func isPlain(h http.Header) error {
+	for _, coding := range h["Content-Encoding"] {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return &rule.RequestError{Status: http.StatusUnsupportedMediaType,
+				Reason: "The body of the request is compressed; send it without Content-Encoding."}
+		}
+	}
+	for _, kind := range h["Content-Type"] {
+		if !strings.Contains(strings.ToLower(kind), "charset") {
+			continue
+		}
+		_, parameters, err := mime.ParseMediaType(kind)
+		if charset := parameters["charset"]; err != nil || !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
+			return &rule.RequestError{Status: http.StatusUnsupportedMediaType,
+				Reason: "The body of the request has another charset than UTF-8 in its Content-Type; send it in UTF-8."}
+		}
+	}
+	return nil
+}
 
 // requestBody is the body of a request that an expression may read. It is read only then,
 // and the handler still gets all of it.
@@ -85,18 +126,27 @@ func (l *look) Look() error {
 // errDenied is that a request is denied whatever its body is.
 var errDenied = errors.New("httplimit: the request is denied before its body is read")
 
+func hasBody(r *http.Request) bool {
+	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0
+}
+
 func (b *requestBody) read() ([]byte, error) {
 	r := b.r
 	switch {
 	case b.done:
-	case r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0:
+	case !hasBody(r):
 	case r.ContentLength > maxJSON:
 		b.err = errLong
 	default:
-		b.readAhead()
+		if b.err = isPlain(r.Header); b.err == nil {
+			b.readAhead()
+		}
 	}
 	b.done = true
-	return b.text, b.err
+	if b.err != nil {
+		return nil, b.err
+	}
+	return b.text, nil
 }
 
 // readAhead reads as much as an expression can use, and puts it before the rest.
@@ -114,7 +164,7 @@ func (b *requestBody) readAhead() {
 	case len(read) > maxJSON:
 		b.err = errLong
 	case err != io.EOF:
-		b.err = err
+		b.err = unread(err)
 	default:
 		b.text = read
 	}

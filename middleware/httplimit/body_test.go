@@ -21,7 +21,7 @@ const priced = `rules:
     key: global
     algorithm: sliding_log
     limit: 1000/1h
-    cost: {estimate: request.json.max, default: 100, actual: response.json.used + request.json.max / 10}
+    cost: {estimate: request.json.max, default: 100, actual: response.json.?used.orValue(0) + request.json.?max.orValue(0) / 10}
 `
 
 // exchange serves an engine that answers with a body, and returns what it has read.
@@ -64,10 +64,9 @@ func TestExpressionsReadBodies(t *testing.T) {
 		"settled":                   {"/chat", `{"max": 50}`, "application/json", `{"used": 30}`, 35},
 		"another model":             {"/chat", `{"max": 50, "model": "small"}`, "application/json", `{"used": 30}`, 0},
 		"another path":              {"/other", `{"max": 50}`, "application/json", `{"used": 30}`, 0},
-		"no JSON":                   {"/chat", `max=50`, "application/json", `{"used": 30}`, 100},
-		"no body":                   {"/chat", ``, "application/json", `{"used": 30}`, 100},
+		"no body":                   {"/chat", ``, "application/json", `{"used": 30}`, 30},
+		"no usage":                  {"/chat", `{"max": 50}`, "application/json", `{}`, 5},
 		"the longest":               {"/chat", `{"max": 50}` + long[11:], "application/json", `{"used": 30}` + long[12:], 35},
-		"a request that is long":    {"/chat", `{"max": 50}` + long, "application/json", `{"used": 30}`, 100},
 		"a response that is long":   {"/chat", `{"max": 50}`, "application/json", `{"used": 30}` + long, 50},
 		"a response that is a text": {"/chat", `{"max": 50}`, "text/plain", `{"used": 30}`, 50},
 	} {

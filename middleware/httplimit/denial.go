@@ -32,7 +32,7 @@ var problems = [...]struct{ kind, title string }{
 	engine.QuotaExceeded:   {quotaExceeded, quotaTitle},
 	engine.ReducedCapacity: {reducedCapacity, "Temporary Reduced Capacity"},
 	engine.ClientBlocked:   {"about:blank", "Forbidden"},
-	engine.InvalidRequest:  {"about:blank", "Bad Request"},
+	engine.InvalidRequest:  {"about:blank", ""}, // that of the status
 }
 
 // Describe returns the Denial for a verdict that denies.
@@ -45,6 +45,9 @@ func Describe(v *engine.Verdict) *Denial {
 // translate says in HTTP what the denial says.
 func (d *Denial) translate() {
 	d.Status, d.Type, d.Title = d.HTTPStatus(), problems[d.Cause].kind, problems[d.Cause].title
+	if d.Title == "" {
+		d.Title = http.StatusText(d.Status)
+	}
 }
 
 // deny answers a request that may not go on.

@@ -209,7 +209,8 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, promp
 		w.WriteHeader(statusClientGone)
 		return
 	}
-	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
+	_, client := errors.AsType[*rule.RequestError](err) // it is no mistake of the program
+	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid && !client {
 		m.tell(notChecked, "path", r.URL.Path, "error", err.Error())
 	}
 	m.deny(w, r, p, prompt)

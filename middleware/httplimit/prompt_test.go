@@ -413,7 +413,7 @@ func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // The room of a prompt that expressions can read is taken until the response has ended, for
 // as long as it is in memory; that of others is free when it has been sent on. One that is too
-// long for expressions is not read.
+// long for expressions is denied.
 func TestPromptRoom(t *testing.T) {
 	const reads = `
   - {id: json, match: {path: /v1/**}, key: ip, limit: 1000000/1d, cost: {estimate: size(request.json.messages), default: 77}}`
@@ -426,7 +426,6 @@ func TestPromptRoom(t *testing.T) {
 	}{
 		"not kept": {"", 5000, true, 0},
 		"kept":     {reads, 5000, false, 1},
-		"too long": {reads, maxJSON, true, 77},
 	} {
 		s := newSettling(t, strings.Replace(tokenRules(""), "1000/1d", "10000000/1d", 1)+c.more, Options{})
 		free, cost := false, int64(0)
@@ -442,5 +441,10 @@ func TestPromptRoom(t *testing.T) {
 		if free != c.free || cost != c.cost || !isFree() {
 			t.Errorf("%s: free %v, cost %d, free in the end %v", name, free, cost, isFree())
 		}
+	}
+	s, w := newSettling(t, tokenRules("")+reads, Options{}), httptest.NewRecorder()
+	s.Wrap(answering(200)).ServeHTTP(w, chat("/v1/chat/completions", `{"messages":["`+strings.Repeat("a ", maxJSON/2)+`"]}`))
+	if w.Code != 413 || !isFree() {
+		t.Errorf("too long: %d %s, free: %v", w.Code, w.Body, isFree())
 	}
 }

@@ -10,6 +10,7 @@ package expression
 import (
 	"errors"
 	"math"
+	"net/http"
 	"strings"
 	"sync"
 
@@ -180,6 +181,9 @@ func (p program) Holds(req *rule.Request) (bool, error) {
 func (p program) Units(req *rule.Request, resp *rule.Response) (int64, error) {
 	value, err := p.evaluate(req, resp)
 	if err != nil {
+		if f, failed := err.(*failure); failed && !f.missing {
+			return 0, noCost(f.says)
+		}
 		return 0, err
 	}
 	var units float64
@@ -192,43 +196,67 @@ func (p program) Units(req *rule.Request, resp *rule.Response) (int64, error) {
 	case types.Uint:
 		units = float64(value)
 	case types.Double:
-		units = math.Ceil(float64(value))
+		units = float64(value)
+	case types.Null:
+		return 0, &failure{"the result is null", true}
+	case *types.Unknown: // there is no response yet
+		return 0, nil
 	default:
-		return 0, errors.New("the result is not a number")
+		return 0, noCost("the result is not a number")
 	}
-	if !(units >= 0 && units <= weir.MaxUnits) { // nor is NaN
-		return 0, errors.New("the result is negative, or too large to be a cost")
+	if !(units >= 0 && math.Ceil(units) <= weir.MaxUnits) { // nor is NaN
+		return 0, noCost("the result is negative, or too large")
 	}
-	return int64(units), nil
+	return int64(math.Ceil(units)), nil
+}
+
+// noCost is that what a client sends makes no cost.
+func noCost(why string) error {
+	return &rule.RequestError{Status: http.StatusBadRequest, Reason: "The cost of the request cannot be computed: " + why + "."}
 }
 
 func (p program) evaluate(req *rule.Request, resp *rule.Response) (ref.Val, error) {
-	value, _, err := p.Eval(&input{req: req, resp: resp})
-	if err != nil {
-		return nil, discreet(err)
+	in := input{req: req, resp: resp}
+	value, _, err := p.Eval(&in)
+	switch {
+	case in.body.wrong != nil:
+		return nil, in.body.wrong
+	case in.answer.wrong != nil:
+		return nil, &failure{"the response is not JSON that can be read", false}
+	case err != nil:
+		return nil, discreet(err.Error(), in.absent)
 	}
 	return value, nil
 }
 
+// failure is why an expression has no value.
+type failure struct {
+	says    string
+	missing bool // the request lacks something that the expression reads
+}
+
+func (f *failure) Error() string { return f.says }
+
 // discreet says what went wrong, and nothing of what the client sent.
-func discreet(err error) error {
-	text := err.Error()
-	for _, known := range []struct{ in, says string }{
-		{"cost limit exceeded", "the evaluation takes too many steps"},
-		{"no such key", "a field or an index that it reads does not exist"},
-		{"no such attribute", "a field that it reads does not exist"},
-		{"no such overload", "an operation does not fit the types of its values; convert them, as in double(x) or int(x)"},
-		{"index out of bounds", "an index that it reads does not exist"},
-		{"divi", "it divides by zero"},
-		{"modulus by zero", "it divides by zero"},
-		{"overflow", "a number is too large"},
-		{errSize.Error(), errSize.Error()},
-		{errBody.Error(), "the body cannot be read, or is too long"},
-		{errValues.Error(), "the JSON has too many values"},
+func discreet(text string, absent bool) error {
+	for _, known := range []struct {
+		begins string
+		failure
+	}{
+		{"no such key", failure{"a field or an index that it reads does not exist", true}},
+		{"no such attribute", failure{"a field that it reads does not exist", true}},
+		{"index ", failure{"an index that it reads does not exist", true}},
+		{errSize.Error(), failure{errSize.Error(), true}},
+		{"operation cancelled: actual cost limit exceeded", failure{"the evaluation takes too many steps", false}},
+		{"no such overload", failure{"an operation does not fit the types of its values; convert them, as in double(x) or int(x)", false}},
+		{"divi", failure{"it divides by zero", false}},
+		{"modulus by zero", failure{"it divides by zero", false}},
+		{"integer overflow", failure{"a number is too large", false}},
+		{"unsigned integer overflow", failure{"a number is too large", false}},
 	} {
-		if strings.Contains(text, known.in) {
-			return errors.New(known.says)
+		if strings.HasPrefix(text, known.begins) {
+			return &known.failure
 		}
 	}
-	return errors.New("a value cannot be converted")
+	return &failure{"a value cannot be converted", absent}
 }

@@ -24,8 +24,8 @@ func (v values) Query(name string, from int) (string, int) {
 	return rule.Listed(v["query:"+name], from)
 }
 
-const body = `{"model": "large", "max_tokens": 100, "n": 2.0, "big": 1e3, "temperature": 0.5, "stream": true, "user": null,
-	"messages": [{"role": "user", "content": "a\u0062\"c"}, {"role": "system", "content": ""}], "max_tokens": 200, "": 1}`
+const body = `{"model": "large", "max_tokens": 200, "n": 2.0, "big": 1e3, "temperature": 0.5, "stream": true, "user": null,
+	"messages": [{"role": "user", "content": "a\u0062\"c"}, {"role": "system", "content": ""}], "": 1}`
 
 func request() *rule.Request {
 	return &rule.Request{
@@ -57,12 +57,21 @@ func entry(t testing.TB, fields string) *rule.Entry {
 // applies is whether a rule with the condition matches the request.
 func applies(t testing.TB, when string, req *rule.Request) (matches bool, failures int64) {
 	t.Helper()
+	hits := matching(t, when, req)
+	if len(hits) == 0 {
+		return false, 0
+	}
+	return true, hits[0].Failures()
+}
+
+func matching(t testing.TB, when string, req *rule.Request) []rule.Hit {
+	t.Helper()
 	set := &rule.Set{Rules: []rule.Rule{{ID: "a", Key: []rule.Source{{Kind: rule.Global}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 1, Period: time.Second}}}, Match: rule.Match{When: when}}}}
 	table, err := rule.Compile(set, rule.Options{})
 	if err != nil {
 		t.Fatalf("%s: %v", when, err)
 	}
-	return len(table.Match(nil, req)) == 1, table.Rules()[0].Failures()
+	return table.Match(nil, req)
 }
 
 func TestConditions(t *testing.T) {
@@ -116,24 +125,47 @@ func TestConditionsThatFail(t *testing.T) {
 			t.Errorf("%s is %v with %d failures", when, got, failures)
 		}
 	}
-	req := request()
-	req.JSON = func() ([]byte, error) { return nil, errors.New("cut off") }
-	if got, failures := applies(t, "has(request.json.none)", req); !got || failures != 1 {
-		t.Errorf("a body that cannot be read: %v with %d failures", got, failures)
+}
+
+// A request whose body cannot be read is denied, whatever else the condition says.
+func TestUnreadable(t *testing.T) {
+	busy := &rule.RequestError{Status: 503, Reason: "busy"}
+	for _, c := range []struct {
+		body string
+		err  error
+		want int
+	}{
+		{"", errors.New("cut off"), 400}, {"", busy, 503}, {"x=1", nil, 400}, {"{", nil, 400}, {"[1] 2", nil, 400}, {"\xff", nil, 400}, {"\ufeff{}", nil, 400},
+		{"{\"plan\":\"\xff\"}", nil, 400}, {`{"plan":"a","plan":"b"}`, nil, 400}, {`{"plan":"a","Plan":"b"}`, nil, 400}, {`{"\u017f":1,"PLAN":"a"}`, nil, 400},
+		{`{"x":{"\u212A":1}}`, nil, 400}, {"[" + strings.Repeat("1,", 20_000) + "1]", nil, 413},
+	} {
+		for _, when := range []string{`has(request.json.plan)`, `request.json.?plan.orValue("") == "a"`, `request.json["plan"] == "a" || request.json.x["k"] == 1 || true`, `"plan" in request.json`} {
+			if strings.Contains(c.body, "212A") && !strings.Contains(when, "request.json.x") {
+				continue
+			}
+			req := request()
+			req.JSON = func() ([]byte, error) { return []byte(c.body), c.err }
+			hits := matching(t, when, req)
+			if len(hits) != 1 || hits[0].Failures() != 1 {
+				t.Errorf("%.50s %s: %d hits", c.body, when, len(hits))
+				continue
+			}
+			_, _, err := hits[0].Identities(nil, nil, req)
+			if denied, ok := errors.AsType[*rule.RequestError](err); !ok || denied.Status != c.want {
+				t.Errorf("%.50s %s: %v", c.body, when, err)
+			}
+		}
 	}
 }
 
-// A body that is no JSON has no fields.
+// A request without a body has no fields.
 func TestNoJSON(t *testing.T) {
-	for _, text := range []string{"", "x=1", "{", "[1] 2", "\xff"} {
-		req := request()
-		req.JSON = func() ([]byte, error) { return []byte(text), nil }
+	req := request()
+	req.JSON = func() ([]byte, error) { return nil, nil }
+	for _, req := range []*rule.Request{req, {}} {
 		if got, failures := applies(t, "has(request.json.model)", req); got || failures != 0 {
-			t.Errorf("%q: %v with %d failures", text, got, failures)
+			t.Errorf("%v with %d failures", got, failures)
 		}
-	}
-	if got, failures := applies(t, "has(request.json.model)", &rule.Request{}); got || failures != 0 {
-		t.Errorf("no body: %v with %d failures", got, failures)
 	}
 }
 
@@ -157,23 +189,28 @@ func TestCosts(t *testing.T) {
 			continue
 		}
 		e := entry(t, "    "+fields)
-		estimate := e.Estimate(request())
+		estimate, wrong := e.Estimate(request())
 		actual, err := e.Actual(request(), &response, estimate)
-		if estimate != want[0] || actual != want[1] || err != nil || e.Failures() != 0 {
+		if wrong != nil || estimate != want[0] || actual != want[1] || err != nil || e.Failures() != 0 {
 			t.Errorf("%s is %d, then %d, %v, %d failures; want %d", fields, estimate, actual, err, e.Failures(), want)
 		}
 	}
 }
 
-// A cost that cannot be computed is the default, and then what was reserved.
+// An estimate is the default only if the request lacks something, and an actual cost that cannot be computed
+// is what was reserved.
 func TestCostsThatFail(t *testing.T) {
-	for _, expression := range []string{
-		"request.json.none", "request.json.model", "-1", "request.size - 5000", "0.0 / 0.0", "1.0 / 0.0", "1e300", "9223372036854775807",
-		"request.size / 0", "int(request.json.model)", "18446744073709551615u", "-0.5 - 0.6",
+	for expression, denied := range map[string]bool{
+		"request.json.none": false, "request.json.user": false, "request.json.messages[5].n": false, `int(request.headers["x-none"])`: false,
+		"request.json.messages.map(m, m.none)[0]": false, "request.json.messages.map(m, 1)[7]": false,
+		"request.json.model": true, "-1": true, "request.size - 5000": true, "0.0 / 0.0": true, "1.0 / 0.0": true, "1e300": true, "9223372036854775807": true,
+		"request.size / 0": true, "int(request.json.model)": true, "18446744073709551615u": true, "-0.5 - 0.6": true, "-0.5": true, `int(request.headers["x-plan"])`: true,
+		"request.json.user * 2": true, "request.json.stream": true, "1125899906842624.5": true,
 	} {
 		e := entry(t, fmt.Sprintf("    cost: {estimate: %q, default: 30, actual: %q}", expression, expression))
-		if got := e.Estimate(request()); got != 30 {
-			t.Errorf("the estimate %s is %d", expression, got)
+		got, err := e.Estimate(request())
+		if wrong, is := errors.AsType[*rule.RequestError](err); is != denied || is && wrong.Status != 400 || !is && got != 30 {
+			t.Errorf("the estimate %s is %d, %v", expression, got, err)
 		}
 		if got, err := e.Actual(request(), &response, 44); got != 44 || err == nil {
 			t.Errorf("the actual cost %s is %d, %v", expression, got, err)
@@ -185,8 +222,25 @@ func TestCostsThatFail(t *testing.T) {
 		}
 	}
 	e := entry(t, "    cost: {estimate: request.json.none}")
-	if got := e.Estimate(&rule.Request{Cost: 9}); got != 9 || e.Failures() != 0 {
-		t.Errorf("a request with its own cost costs %d, %d failures", got, e.Failures())
+	if got, err := e.Estimate(&rule.Request{Cost: 9}); got != 9 || err != nil || e.Failures() != 0 {
+		t.Errorf("a request with its own cost costs %d, %v, %d failures", got, err, e.Failures())
+	}
+}
+
+// What an actual cost needs of the request is known before, and what it needs of the response is not guessed.
+func TestActualOfUnreadable(t *testing.T) {
+	e := entry(t, `    cost: {estimate: 50, actual: 'response.json.?used.orValue(0) + request.json.?n.orValue(1)'}`)
+	for body, denied := range map[string]bool{`{"n":3}`: false, `{}`: false, ``: false, `{"n":3,"n":4}`: true, `{`: true} {
+		req := &rule.Request{JSON: func() ([]byte, error) { return []byte(body), nil }}
+		got, err := e.Estimate(req)
+		if (err != nil) != denied || !denied && got != 50 {
+			t.Errorf("%s: %d, %v", body, got, err)
+		}
+	}
+	for answer, want := range map[string]int64{`{"used":7}`: 8, `{}`: 1, ``: 44, `{`: 44, `{"used":1,"used":7}`: 44} {
+		if got, err := e.Actual(&rule.Request{}, &rule.Response{Status: 200, JSON: []byte(answer)}, 44); got != want || (err != nil) != (want == 44) {
+			t.Errorf("%q: %d, %v", answer, got, err)
+		}
 	}
 }
 
@@ -202,7 +256,7 @@ func TestFailed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		table.Rules()[0].Estimate(&rule.Request{})
+		_, _ = table.Rules()[0].Estimate(&rule.Request{})
 	}
 	if want := "a: cost: estimate: a field or an index that it reads does not exist"; len(reports) != 1 || reports[0] != want {
 		t.Errorf("reported %q", reports)

@@ -2,6 +2,7 @@ package expression
 
 import (
 	"errors"
+	"net/http"
 	"net/textproto"
 	"strings"
 
@@ -19,7 +20,9 @@ type input struct {
 	req  *rule.Request
 	resp *rule.Response
 
-	requestJSON, responseJSON ref.Val // nil until they are read
+	requestJSON, responseJSON ref.Val  // nil until they are read
+	body, answer              document // of them
+	absent                    bool     // a text was looked up that is not there
 }
 
 var _ interpreter.Activation = (*input)(nil)
@@ -31,12 +34,11 @@ func (in *input) ResolveName(name string) (any, bool) {
 	if value := in.request(name); value != nil {
 		return value, true
 	}
-	if in.resp != nil {
-		if value := in.response(name); value != nil {
-			return value, true
-		}
+	if in.resp == nil { // not yet, or the expression does not compile
+		return types.NewUnknown(0, types.NewAttributeTrail(name)), true
 	}
-	return nil, false
+	value := in.response(name)
+	return value, value != nil
 }
 
 func (in *input) request(name string) any {
@@ -63,11 +65,11 @@ func (in *input) request(name string) any {
 		}
 		return types.Int(req.Size)
 	case "request.attributes":
-		return textsOf(func(name string) string { return req.Attributes[name] })
+		return in.textsOf(func(name string) string { return req.Attributes[name] })
 	case "request.headers":
-		return textsOf(in.header)
+		return in.textsOf(in.header)
 	case "request.query":
-		return textsOf(func(name string) string {
+		return in.textsOf(func(name string) string {
 			if req.Values == nil {
 				return ""
 			}
@@ -75,7 +77,7 @@ func (in *input) request(name string) any {
 		})
 	case "request.json":
 		if in.requestJSON == nil {
-			in.requestJSON = in.body()
+			in.requestJSON = in.readBody()
 		}
 		return in.requestJSON
 	}
@@ -92,7 +94,7 @@ func (in *input) response(name string) any {
 	case "response.duration":
 		return types.Duration{Duration: resp.Duration}
 	case "response.headers":
-		return textsOf(func(name string) string {
+		return in.textsOf(func(name string) string {
 			if resp.Header == nil {
 				return ""
 			}
@@ -100,7 +102,7 @@ func (in *input) response(name string) any {
 		})
 	case "response.json":
 		if in.responseJSON == nil {
-			in.responseJSON = parseJSON(resp.JSON)
+			in.responseJSON = in.answer.parse(resp.JSON)
 		}
 		return in.responseJSON
 	}
@@ -110,18 +112,25 @@ func (in *input) response(name string) any {
 // errSize is that a body is sent without its length.
 var errSize = errors.New("the length of the body is not known")
 
-// errBody is that a body is there and cannot be read.
-var errBody = errors.New("the body cannot be read")
+var errBody = &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request could not be read."}
 
-func (in *input) body() ref.Val {
-	if in.req.JSON == nil {
-		return parseJSON(nil)
+// readBody parses the body of the request. What is no body has no fields.
+func (in *input) readBody() ref.Val {
+	text := []byte("{}")
+	if in.req.JSON != nil {
+		body, err := in.req.JSON()
+		if err != nil {
+			wrong, told := errors.AsType[*rule.RequestError](err)
+			if !told {
+				wrong = errBody
+			}
+			return in.body.fail(wrong)
+		}
+		if len(body) > 0 {
+			text = body
+		}
 	}
-	text, err := in.req.JSON()
-	if err != nil {
-		return types.WrapErr(errBody)
-	}
-	return parseJSON(text)
+	return in.body.parse(text)
 }
 
 // secretHeaders cannot be read, so that no rule contains a secret: rules are shown, and
@@ -159,16 +168,19 @@ func joined(values func(string, int) (string, int), name string) string {
 // of it: see checkReads.
 type named struct {
 	traits.Mapper
+	in    *input
 	value func(name string) string
 }
 
 var noTexts = types.NewStringStringMap(types.DefaultTypeAdapter, nil)
 
-func textsOf(value func(name string) string) named { return named{noTexts, value} }
+func (in *input) textsOf(value func(name string) string) named { return named{noTexts, in, value} }
 
 func (m named) Find(name ref.Val) (ref.Val, bool) {
 	if name, ok := name.(types.String); ok {
-		return types.String(m.value(string(name))), true
+		value := m.value(string(name))
+		m.in.absent = m.in.absent || value == ""
+		return types.String(value), true
 	}
 	return types.MaybeNoSuchOverloadErr(name), false
 }

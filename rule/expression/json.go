@@ -3,37 +3,64 @@ package expression
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"math"
+	"net/http"
 	"strconv"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // maxValues is how many values of a JSON text an expression may read: with each list or
 // object that it reads, all members of that one.
 const maxValues = 10_000
 
-var errValues = errors.New("the JSON has too many values")
+// document is a JSON text that an expression reads.
+type document struct {
+	left  int                // how many values may still be read
+	wrong *rule.RequestError // why it cannot be read
+}
+
+// Why a body cannot be read. Programs differ in what they make of such a body, so that a client could
+// have another request served than the one it pays for.
+var (
+	errUTF8   = &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request is not UTF-8; send JSON in UTF-8."}
+	errJSON   = &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request is not valid JSON."}
+	errTwice  = &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request has a field twice; send it once."}
+	errFold   = &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request has a field whose name differs only in capitals from the one that a rule reads; send that."}
+	errValues = &rule.RequestError{Status: http.StatusRequestEntityTooLarge, Reason: "The body of the request has too many values."}
+)
+
+// fail returns an error, which ends the evaluation even if the expression does without the value.
+func (d *document) fail(wrong *rule.RequestError) ref.Val {
+	d.wrong = wrong
+	return types.WrapErr(wrong)
+}
 
 // value is a value of a JSON text. It is parsed when it is read, one level at a time, so
 // that a long text costs little memory.
 type value struct {
 	text   []byte // valid JSON, without spaces around it
-	left   *int   // how many values may still be read
+	of     *document
 	parsed ref.Val
 }
 
-// parseJSON makes a value of a text. What is no JSON is an object without members, so
-// that has() can be asked of it.
-func parseJSON(text []byte) ref.Val {
-	if len(text) == 0 || !json.Valid(text) {
-		text = []byte("{}")
+// parse makes a value of a text.
+func (d *document) parse(text []byte) ref.Val {
+	switch {
+	case !utf8.Valid(text):
+		return d.fail(errUTF8)
+	case !json.Valid(text):
+		return d.fail(errJSON)
 	}
-	left := maxValues
-	return (&value{text: bytes.TrimSpace(text), left: &left}).parse()
+	d.left = maxValues
+	return (&value{text: bytes.TrimSpace(text), of: d}).parse()
 }
 
 // NativeToValue implements types.Adapter.
@@ -69,18 +96,67 @@ func (v *value) read() ref.Val {
 	return number(string(v.text))
 }
 
+// object is an object of which a name cannot be read if another one differs from it only in capitals: Go
+// and .NET read "N" as "n", most others do not.
+type object struct {
+	traits.Mapper
+	members map[string]any
+	folded  map[string]int // how many members have a name, whatever its capitals
+	of      *document
+}
+
 func (v *value) object() ref.Val {
-	members := map[string]any{}
+	members, folded := map[string]any{}, map[string]int{}
 	for rest := next(v.text[1:]); rest[0] != '}'; {
-		name := rest[:skip(rest)]
-		rest = next(rest[len(name):]) // behind the colon
+		end := skip(rest)
+		name := unquote(rest[:end])
+		rest = next(rest[end:]) // behind the colon
 		member := v.member(&rest)
 		if member == nil {
-			return types.WrapErr(errValues)
+			return v.of.fail(errValues)
 		}
-		members[unquote(name)] = member // the last of a name counts, as almost everywhere
+		if members[name] != nil {
+			return v.of.fail(errTwice)
+		}
+		members[name] = member
+		folded[fold(name)]++
 	}
-	return types.NewStringInterfaceMap(v, members)
+	return &object{types.NewStringInterfaceMap(v, members), members, folded, v.of}
+}
+
+func (o *object) Find(key ref.Val) (ref.Val, bool) {
+	if name, ok := key.(types.String); ok {
+		if n := o.folded[fold(string(name))]; n > 1 || n == 1 && o.members[string(name)] == nil {
+			return o.of.fail(errFold), false
+		}
+	}
+	return o.Mapper.Find(key)
+}
+
+func (o *object) Get(key ref.Val) ref.Val {
+	if value, found := o.Find(key); found || value != nil {
+		return value
+	}
+	return o.Mapper.Get(key) // an error
+}
+
+func (o *object) Contains(key ref.Val) ref.Val {
+	value, found := o.Find(key)
+	if value != nil && types.IsError(value) {
+		return value
+	}
+	return types.Bool(found)
+}
+
+// fold makes one of all names that encoding/json takes for the same.
+func fold(name string) string {
+	return strings.Map(func(c rune) rune {
+		for next := unicode.SimpleFold(c); ; c, next = next, unicode.SimpleFold(next) {
+			if next <= c {
+				return unicode.ToLower(next) // of the first of them
+			}
+		}
+	}, name)
 }
 
 func (v *value) list() ref.Val {
@@ -88,7 +164,7 @@ func (v *value) list() ref.Val {
 	for rest := next(v.text[1:]); rest[0] != ']'; {
 		item := v.member(&rest)
 		if item == nil {
-			return types.WrapErr(errValues)
+			return v.of.fail(errValues)
 		}
 		items = append(items, item)
 	}
@@ -97,11 +173,11 @@ func (v *value) list() ref.Val {
 
 // member takes a value from the start of a text.
 func (v *value) member(rest *[]byte) *value {
-	if *v.left--; *v.left < 0 {
+	if v.of.left--; v.of.left < 0 {
 		return nil
 	}
 	end := skip(*rest)
-	m := &value{text: (*rest)[:end], left: v.left}
+	m := &value{text: (*rest)[:end], of: v.of}
 	*rest = next((*rest)[end:])
 	return m
 }
@@ -151,7 +227,7 @@ func stringEnd(text []byte) int {
 
 func unquote(text []byte) string {
 	inner := text[1 : len(text)-1]
-	if bytes.IndexByte(inner, '\\') < 0 && utf8.Valid(inner) {
+	if bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner)
 	}
 	var s string

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/manage"
+	_ "github.com/weirhq/weir/rule/expression"
 )
 
 // millisOf is a wait as an answer has it.
@@ -48,6 +49,32 @@ func TestCheck(t *testing.T) {
 	// 58.9995 s are left, which is rounded up: to come after 58 999 ms would be in vain.
 	if got, want := dump(t, a), dump(t, want); got != want {
 		t.Errorf("denied:\n%s, want\n%s", got, want)
+	}
+}
+
+// A check has no body, so fields of one are missing. What the caller sends and no cost can be made of is an error.
+func TestCheckCosts(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, `rules:
+  - {id: body, key: user, limit: 100/1m, cost: {estimate: request.json.n, default: 7}, match: {path: /body, when: "request.json.n > 1"}}
+  - {id: header, key: user, limit: 100/1m, cost: {estimate: 'int(request.headers["x-n"])', default: 7}, match: {path: /header}}
+`)}}).serve()
+	for body, want := range map[string]string{
+		`{"user":"a","path":"/body"}`:                            `"cost":7`,
+		`{"user":"a","path":"/body","cost":3}`:                   `"cost":3`,
+		`{"user":"a","path":"/header"}`:                          `"cost":7`,
+		`{"user":"a","path":"/header","headers":{"x-n":"9"}}`:    `"cost":9`,
+		`{"user":"a","path":"/header","headers":{"x-n":"nine"}}`: `"detail":"The cost of the request cannot be computed: a value cannot be converted."`,
+		`{"user":"a","path":"/header","headers":{"x-n":"-9"}}`:   `"detail":"The cost of the request cannot be computed: the result is negative, or too large."`,
+	} {
+		status := 200
+		if strings.Contains(want, "detail") {
+			status = 422
+		}
+		for _, call := range []string{"POST /v1/check", "POST /v1/reserve"} {
+			if r := s.call(call, body).want(t, status, nil); !strings.Contains(string(r.body), want) {
+				t.Errorf("%s %s: %s", call, body, r.body)
+			}
+		}
 	}
 }
 
