@@ -1,25 +1,28 @@
 package llm
 
-import "strings"
+import (
+	"bytes"
+	"unicode/utf8"
+)
 
 // place is a position in a document that somebody is interested in. Arrays are not
 // positions: the elements of a list are where the list is.
 type place struct {
 	id   id
-	deep bool      // names that are not known are the same place
+	once bool      // an object has at most one such name, written exactly so
+	rest *place    // of names that are not known; or nil
 	kids [16][]kid // by the length of their names, as far as that goes
 }
 
 type kid struct {
-	name string // in lower case
+	name []byte
 	*place
 }
 
 // id says what is at a place; 0 is nothing.
 type id uint8
 
-// at makes a place of names and what is there. Names are compared without case, because some
-// upstreams do.
+// at makes a place of names and what is there.
 func at(what id, kids ...any) *place {
 	p := &place{id: what}
 	for i := 0; i < len(kids); i += 2 {
@@ -28,42 +31,48 @@ func at(what id, kids ...any) *place {
 	return p
 }
 
+// once is a place that an object has at most once. A client could send two, or write it in another way,
+// for upstreams that read another one than we do.
+func once(what id, kids ...any) *place {
+	p := at(what, kids...)
+	p.once = true
+	return p
+}
+
+// deep is a place with all that is below it.
+func deep(what id) *place {
+	p := &place{id: what}
+	p.rest = p
+	return p
+}
+
 func (p *place) put(name string, to *place) {
 	at := len(name) % len(p.kids)
-	p.kids[at] = append(p.kids[at], kid{strings.ToLower(name), to})
+	p.kids[at] = append(p.kids[at], kid{[]byte(name), to})
 }
 
-// kid is the place of a name. A table of few names by their length is faster than a map.
-func (p *place) kid(name []byte) *place {
+// kid is the place of a name. It is not exact if only some upstreams take it for the name of the place:
+// Go's do so without regard to case, which letters beyond ASCII have, too. A table of few names by their
+// length is faster than a map.
+func (p *place) kid(name []byte) (to *place, exact bool) {
 	if p == nil {
-		return nil
+		return nil, true
 	}
-	kids := p.kids[len(name)%len(p.kids)]
-	for i := range kids {
-		if k := &kids[i]; string(name) == k.name || isFold(name, k.name) {
-			return k.place
+	for _, k := range p.kids[len(name)%len(p.kids)] {
+		if string(name) == string(k.name) {
+			return k.place, true
 		}
 	}
-	if p.deep {
-		return p
-	}
-	return nil
-}
-
-// isFold reports whether a name is this one in letters of either case. Only ASCII has two.
-func isFold(name []byte, lower string) bool {
-	if len(name) != len(lower) {
-		return false
-	}
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
+	if bytes.ContainsFunc(name, func(c rune) bool { return 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf }) {
+		for _, kids := range p.kids {
+			for _, k := range kids {
+				if bytes.EqualFold(name, k.name) {
+					return k.place, false
+				}
+			}
 		}
 	}
-	return true
+	return p.rest, true
 }
 
 func idOf(p *place) id {

@@ -2,23 +2,25 @@ package llm
 
 import (
 	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Request is what is known of a request before it is answered.
 type Request struct {
 	API       API
 	Model     string // at most 128 bytes; "" if it is not said
-	Several   string // what the body has several of, of which upstreams may take any; "" if nothing
+	Wrong     string // a sentence if upstreams may take it for another request, at another price; else ""
 	Stream    bool   // the answer comes as it is made
 	Generates bool   // it makes text; embeddings do not
 	Input     int64  // estimated tokens of the prompt
 	Output    int64  // the most that the client asks for, of all copies; 0 if it does not say
+	Answers   int64  // how many answers the client asks for without a bound on their length
 
-	named   bool // the body has a model
-	copies  int64
 	chat    bool // the API reports the usage of a stream only if asked
 	asked   bool // the client asks
 	options span
@@ -37,39 +39,57 @@ func (v *value) span() span { return span{v.kind, v.begin, v.end} }
 const (
 	aModel id = iota + 1
 	aStream
-	aLimit
-	aNumber
+	maxTokens // bounds on the length of an answer
+	maxCompletionTokens
+	maxOutputTokens
+	maxOfConfig
+	aNumber // how many answers
+	aBestOf
+	aCandidateCount
+	aConfig
 	anOption
 	anInclude
 	aMark
-	aPrompt
+	aPrompt // anything that the model is shown
+	someProse
 	aChat
 	anInput
 	aSystem
 	aContents
 )
 
-var requestPlaces = func() *place {
-	config := at(0,
-		"maxOutputTokens", at(aLimit), "max_output_tokens", at(aLimit),
-		"candidateCount", at(aNumber), "candidate_count", at(aNumber),
-		"responseSchema", deep(aPrompt), "response_schema", deep(aPrompt), "responseJsonSchema", deep(aPrompt))
-	return at(0,
-		"model", at(aModel), "stream", at(aStream), "anthropic_version", at(aMark),
-		"max_tokens", at(aLimit), "max_completion_tokens", at(aLimit), "max_output_tokens", at(aLimit),
-		"n", at(aNumber), "best_of", at(aNumber),
-		"stream_options", at(anOption, "include_usage", at(anInclude)),
-		"generationConfig", config, "generation_config", config,
-		"messages", deep(aChat), "prompt", deep(aChat), "input", deep(anInput), "system", deep(aSystem),
-		"contents", deep(aContents), "content", deep(aContents), "requests", deep(aContents),
-		"systemInstruction", deep(aContents), "system_instruction", deep(aContents),
-		// Whatever else the model is shown.
-		"instructions", deep(aPrompt), "tools", deep(aPrompt), "functions", deep(aPrompt),
-		"response_format", deep(aPrompt), "text", deep(aPrompt), "output_config", deep(aPrompt))
-}()
+// fields are names for people.
+var fields = [...]string{
+	aModel: "model", maxTokens: "max_tokens", maxCompletionTokens: "max_completion_tokens", maxOutputTokens: "max_output_tokens",
+	maxOfConfig: "maxOutputTokens", aNumber: "n", aBestOf: "best_of", aCandidateCount: "candidateCount",
+	aConfig: "generationConfig", anOption: "stream_options", anInclude: "include_usage",
+}
 
-// deep is a place with all that is below it.
-func deep(what id) *place { return &place{id: what, deep: true} }
+var requestPlaces = func() *place {
+	shown := deep(aPrompt)
+	prose := func(what id) *place { return &place{id: what, rest: shown, kids: shown.kids} }
+	text := prose(someProse)
+	for _, name := range []string{"text", "content", "arguments", "output", "thinking", "description"} {
+		shown.put(name, text)
+	}
+	text.kids = shown.kids
+	limit, count := once(maxOfConfig), once(aCandidateCount)
+	config := once(aConfig,
+		"maxOutputTokens", limit, "max_output_tokens", limit, "candidateCount", count, "candidate_count", count,
+		"responseSchema", shown, "response_schema", shown, "responseJsonSchema", shown)
+	return at(0,
+		"model", once(aModel), "stream", at(aStream), "anthropic_version", at(aMark),
+		"max_tokens", once(maxTokens), "max_completion_tokens", once(maxCompletionTokens), "max_output_tokens", once(maxOutputTokens),
+		"n", once(aNumber), "best_of", once(aBestOf),
+		"stream_options", once(anOption, "include_usage", once(anInclude)),
+		"generationConfig", config, "generation_config", config,
+		"messages", prose(aChat), "prompt", prose(aChat), "input", prose(anInput), "system", prose(aSystem),
+		"contents", prose(aContents), "content", prose(aContents), "requests", prose(aContents),
+		"systemInstruction", prose(aContents), "system_instruction", prose(aContents),
+		// Whatever else the model is shown.
+		"instructions", text, "tools", text, "functions", text,
+		"response_format", text, "text", text, "output_config", text)
+}()
 
 // mediaTokens is what an image costs at most, and what is assumed for data that is not text.
 const mediaTokens = 1600
@@ -77,25 +97,20 @@ const mediaTokens = 1600
 // Parse reads a request. It is false if the request cannot use tokens: it has no body, or
 // only counts. A body that cannot be read is taken for a prompt, so it is never free.
 func Parse(path string, body []byte, api API) (Request, bool) {
-	r := Request{API: api, Generates: true, copies: 1}
-	path = strings.TrimRight(path, "/")
-	verb := path[strings.LastIndexAny(path, "/:")+1:]
-	if len(body) == 0 || onlyCounts(path) {
+	t := locate(path)
+	r := Request{API: api, Generates: !t.embeds}
+	if api == Auto {
+		r.API = t.api
+	}
+	if len(body) == 0 || t.counts {
 		return r, false
 	}
 	reading := readings.Get().(*reading)
 	defer reading.free()
 	reading.Request = r
-	reading.read(body)
-	reading.place(path, verb)
+	reading.read(body, &t)
+	reading.resolve(&t, api)
 	return reading.Request, true
-}
-
-// onlyCounts reports whether a path is one by which a vendor counts tokens and uses none. Servers
-// read some paths in different ways, such as those with parameters; these are not.
-func onlyCounts(path string) bool {
-	counts := strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens")
-	return counts && !strings.ContainsAny(path, `;%\`) && !strings.Contains(path, "//") && !strings.Contains(path, "/.")
 }
 
 // reading is a request that is being read. Its memory is used again for others.
@@ -104,7 +119,9 @@ type reading struct {
 	scan scanner
 	seen uint32 // what there is, as bits
 
-	text, media, limit int64
+	text, media int64
+	model       span
+	numbers     [aCandidateCount + 1]int64 // of limits and counts; -1 if a value is no bound
 }
 
 var readings = sync.Pool{New: func() any {
@@ -114,47 +131,63 @@ var readings = sync.Pool{New: func() any {
 }}
 
 func (r *reading) free() {
-	r.Request, r.seen, r.text, r.media, r.limit = Request{}, 0, 0, 0, 0
+	r.Request, r.seen, r.text, r.media, r.model, r.numbers = Request{}, 0, 0, 0, span{}, [len(r.numbers)]int64{}
 	r.scan.reset()
 	readings.Put(r)
 }
 
 func (r *reading) has(what id) bool { return r.seen&(1<<what) != 0 }
 
-// see is told what the body says. Where a name is given twice, upstreams differ in what they
-// read, so what costs more counts.
+// wrong takes note of the first of what is wrong.
+func (r *reading) wrong(sentence string) {
+	if r.Wrong == "" {
+		r.Wrong = sentence
+	}
+}
+
+// see is told what the body says.
 func (r *reading) see(v *value) {
+	before := r.has(v.id)
 	r.seen |= 1 << v.id
 	switch v.id {
 	case aModel:
-		if v.kind == '"' {
-			name := strings.ToValidUTF8(string(v.text), "")
-			if r.named && name != r.Model {
-				r.Several = "model"
-			}
-			r.Model, r.named = name, true
+		if v.kind != '"' && v.kind != 'n' {
+			r.wrong("The request has a model that is not a name; correct it.")
 		}
+		r.several(before, v.id)
+		r.model = v.span()
 	case aStream:
 		r.Stream = r.Stream || v.isTrue()
-	case aLimit:
-		r.limit = max(r.limit, v.number())
-	case aNumber:
-		r.copies = max(r.copies, v.number())
+	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, aNumber, aBestOf, aCandidateCount:
+		n, plain := int64(0), false
+		if v.kind == '"' { // some upstreams take it for a number, and not only if it is plain
+			n, plain = digits(v.text)
+			plain = plain && v.size > 0
+		} else if v.kind == '0' {
+			n, plain = v.number(), true
+		}
+		if v.kind != 'n' && !plain {
+			r.wrong("The body of the request has a value of " + fields[v.id] + " that is not a number; correct it.")
+		}
+		r.several(before, v.id)
+		if r.numbers[v.id] = n; n == 0 && v.kind != 'n' {
+			r.numbers[v.id] = -1
+		}
 	case anOption:
 		if v.kind != 'k' {
-			r.severalOptions(r.options.kind != 0)
+			r.several(r.options.kind != 0, v.id)
 			r.options, r.include, r.asked = v.span(), span{}, false
 		}
 	case anInclude:
-		r.severalOptions(r.include.kind != 0)
+		r.several(r.include.kind != 0, v.id)
 		r.include, r.asked = v.span(), v.kind == 't'
-	case aMark:
+	case aConfig, aMark:
 	default:
 		switch {
 		case v.kind == '0':
 			r.text += bytesPerToken // a prompt can be a list of tokens
 		case v.kind != '"' && v.kind != 'k':
-		case v.size > mediaTokens*bytesPerToken && encoded(v.text):
+		case v.id == aPrompt && v.size > mediaTokens*bytesPerToken && encoded(v.text):
 			r.media += mediaTokens
 		default:
 			r.text += v.size
@@ -162,9 +195,10 @@ func (r *reading) see(v *value) {
 	}
 }
 
-func (r *reading) severalOptions(several bool) {
-	if several && r.Several == "" {
-		r.Several = "stream_options"
+// several is for a value of which upstreams may take any.
+func (r *reading) several(several bool, what id) {
+	if several {
+		r.wrong("The body of the request has several values of " + fields[what] + "; send one.")
 	}
 }
 
@@ -184,9 +218,19 @@ func (v *value) isTrue() bool {
 	return false
 }
 
-func (r *reading) read(body []byte) {
+func (r *reading) read(body []byte, t *target) {
+	if isObject := isJSON(body); isObject && !(utf8.Valid(body) && json.Valid(body)) || !isObject && t.known {
+		r.wrong("The body of the request is not valid JSON in UTF-8.")
+	}
 	r.scan.feed(body)
 	r.scan.finish()
+	if r.several(r.scan.twice != 0, r.scan.twice); r.scan.alike != 0 {
+		r.wrong("The body of the request has a field that some servers take for " + fields[r.scan.alike] + "; write it exactly so.")
+	}
+	if r.model.kind == '"' {
+		_ = json.Unmarshal(body[r.model.begin:r.model.end], &r.Model) // what is no JSON is wrong already
+		r.Model = r.name(r.Model)
+	}
 	text := r.text
 	if text+r.media == 0 {
 		text = int64(len(body))
@@ -195,7 +239,28 @@ func (r *reading) read(body []byte) {
 		}
 	}
 	r.Input = max(1, min(r.media+textTokens(text), MaxTokens))
-	r.Output = times(r.limit, r.copies)
+}
+
+// isJSON reports whether some upstream may take a body for an object in JSON, or a list of them. Python
+// reads it in any encoding, whatever its type is said to be.
+func isJSON(body []byte) bool {
+	for _, c := range body {
+		switch c {
+		case ' ', '\t', '\r', '\n', 0, 0xef, 0xbb, 0xbf, 0xfe, 0xff: // parts of wide blanks, and of byte order marks
+		default:
+			return c == '{' || c == '['
+		}
+	}
+	return false
+}
+
+// name is that of a model, which must be the same for everybody: some programs end a text at its first zero,
+// and half of a surrogate pair is different things to different ones.
+func (r *reading) name(name string) string {
+	if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || c == utf8.RuneError }) {
+		r.wrong("The request has a model that is not a name; correct it.")
+	}
+	return strings.ToValidUTF8(name[:min(len(name), maxKept)], "")
 }
 
 // encoded reports whether a long string begins like base64 or a data URL: text of that
@@ -217,57 +282,76 @@ func times(a, b int64) int64 {
 	return a * b
 }
 
-// place finds out which API it is, and what of it. The path says so if it is one of the
+// resolve finds out which API it is, and what of it. The path says so if it is one of the
 // vendors'; otherwise the body does.
-func (r *reading) place(path, verb string) {
-	model, method, isMethod := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
-	api, byPath := OpenAI, ""
-	switch {
-	case isMethod && strings.HasSuffix(method, "ontent") || isMethod && strings.HasSuffix(method, "ontents"):
-		api, byPath = Gemini, model
-		r.Stream = r.Stream || strings.HasPrefix(method, "stream")
-		r.Generates = !strings.Contains(strings.ToLower(method), "embed")
-	case isMethod && strings.HasSuffix(strings.ToLower(method), "rawpredict"): // Claude by Vertex AI
-		api, byPath = Anthropic, model
-		r.Stream = r.Stream || strings.HasPrefix(method, "stream")
-	case verb == "completions":
-		r.chat = true
-	case verb == "responses":
-	case verb == "embeddings":
-		r.Generates = false
-	case verb == "messages", r.has(aMark):
-		api = Anthropic
-	case r.has(aContents):
-		api = Gemini
-	case r.has(aSystem):
-		api = Anthropic
-	default:
-		r.chat = r.has(aChat)
-	}
-	if r.API == Auto {
-		r.API = api
+func (r *reading) resolve(t *target, api API) {
+	r.Stream = r.Stream || t.stream
+	r.chat = t.known && t.method == askChat && !t.embeds
+	if !t.known {
+		guess := OpenAI
+		switch {
+		case r.has(aMark):
+			guess = Anthropic
+		case r.has(aContents):
+			guess = Gemini
+		case r.has(aSystem):
+			guess = Anthropic
+		default:
+			r.chat = r.has(aChat)
+		}
+		if api == Auto {
+			r.API = guess
+		}
 	}
 	r.chat = r.chat && r.API == OpenAI
-	if before, after, found := strings.Cut(path, "/deployments/"); byPath == "" && found && before != "" { // Azure
-		byPath, _, _ = strings.Cut(after, "/")
+	if r.Generates {
+		r.bound(t, api)
 	}
-	switch { // Where the path has the model, upstreams do not look for it in the body.
-	case byPath != "":
-		if r.Model = byPath[:min(len(byPath), maxKept)]; r.Several == "model" {
-			r.Several = ""
-		}
-	case r.Model == "" && isMethod:
-		r.Model = model[:min(len(model), maxKept)]
+	switch {
+	case t.model != "":
+		r.Model = r.name(t.model)
+	case r.Model == "":
+		r.Model = r.name(t.other)
 	}
-	r.Model = strings.ToValidUTF8(r.Model, "")
 }
 
-// Answers is how many answers the client asks for without a bound on their length.
-func (r *Request) Answers() int64 {
-	if !r.Generates || r.Output > 0 {
-		return 0
+// bound finds how many tokens the answers may have. Where the path does not tell the method, all count
+// that the body may be for.
+func (r *reading) bound(t *target, api API) {
+	found := false
+	for m := range methods {
+		mine := method(m) == t.method
+		if !t.known || api != Auto && api != t.api {
+			mine = (api == Auto || api == methods[m].api) && slices.ContainsFunc(methods[m].marks, r.has)
+		}
+		if mine {
+			found = true
+			r.boundBy(method(m))
+		}
 	}
-	return r.copies
+	if !found {
+		r.boundBy([...]method{Auto: askChat, OpenAI: askChat, Anthropic: askMessage, Gemini: askContent}[api])
+	}
+}
+
+// boundBy takes the fields of a method into account.
+func (r *reading) boundBy(m method) {
+	length, copies := int64(0), int64(1)
+	for _, field := range methods[m].lengths {
+		if n := r.numbers[field]; n < 0 || length < 0 {
+			length = -1 // to some upstreams, 0 and -1 are no bound
+		} else {
+			length = max(length, n)
+		}
+	}
+	for _, field := range methods[m].counts {
+		copies = max(copies, r.numbers[field])
+	}
+	if length > 0 {
+		r.Output = max(r.Output, times(length, copies))
+	} else {
+		r.Answers = max(r.Answers, copies)
+	}
 }
 
 // AskUsage returns the body with a question for the usage of the stream, and whether there

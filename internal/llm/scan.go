@@ -42,12 +42,16 @@ type scanner struct {
 	digit uint8
 	v     value
 	kept  [maxKept]byte
+
+	twice id // a name that an object has twice; 0 if there is none
+	alike id // a name that only some upstreams take for the one that is known
 }
 
 // frame is an object or an array that is open.
 type frame struct {
 	place  *place
 	kid    *place // of the name that was read last
+	seen   uint32 // names that are there at most once, as bits
 	object bool
 	named  bool // the name of the next value has been read
 }
@@ -64,7 +68,7 @@ const (
 
 // reset begins another document.
 func (s *scanner) reset() {
-	s.offset, s.depth, s.state, s.isKey = 0, 0, between, false
+	s.offset, s.depth, s.state, s.isKey, s.twice, s.alike = 0, 0, between, false, 0, 0
 	s.v.text = nil // it may be somebody else's memory
 }
 
@@ -200,7 +204,7 @@ func (s *scanner) enter(kind byte, at int64) {
 	where := s.here()
 	if s.depth < maxNested {
 		f := &s.open[s.depth]
-		f.place, f.kid, f.object, f.named = where, nil, kind == '{', false
+		f.place, f.kid, f.seen, f.object, f.named = where, nil, 0, kind == '{', false
 	}
 	s.depth++
 	s.begin(between, kind, idOf(where), at)
@@ -278,12 +282,26 @@ func (s *scanner) endString(end int64) {
 	f := &s.open[s.depth-1]
 	f.kid = nil
 	if s.v.size <= maxKept {
-		f.kid = f.place.kid(s.v.text)
-	} else if f.place != nil && f.place.deep {
-		f.kid = f.place
+		s.name(f)
+	} else if f.place != nil {
+		f.kid = f.place.rest
 	}
 	s.v.kind = 'k'
 	s.tell(&s.v)
+}
+
+// name finds the place of a name that has been read.
+func (s *scanner) name(f *frame) {
+	kid, exact := f.place.kid(s.v.text)
+	f.kid = kid
+	if kid == nil || !kid.once {
+		return
+	}
+	if bit := uint32(1) << kid.id; f.seen&bit != 0 {
+		s.twice = kid.id
+	} else if f.seen |= bit; !exact {
+		s.alike = kid.id
+	}
 }
 
 func (s *scanner) endWord(end int64) {
@@ -335,7 +353,7 @@ func (v *value) number() int64 {
 	}
 	f, err := strconv.ParseFloat(string(v.text), 64)
 	switch {
-	case math.IsNaN(f), err != nil && !math.IsInf(f, 0), f <= 0:
+	case math.IsNaN(f), err != nil && !math.IsInf(f, 0), f < 1:
 		return 0
 	case f >= MaxTokens:
 		return MaxTokens

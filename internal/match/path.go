@@ -220,6 +220,16 @@ func (w written) readings() []string {
 	return all
 }
 
+// OtherReadings returns the ways besides [CanonicalPath] in which common servers read a path. An
+// ordinary path has none.
+func OtherReadings(path string) []string {
+	w := readPath(path, false)
+	if w.odd&(dots|loose) == 0 {
+		return nil
+	}
+	return w.readings()[1:]
+}
+
 func (w written) readSlashes(all []string) []string {
 	all = appendNew(all, w.canonical())
 	if w.odd&dots != 0 {

@@ -104,6 +104,7 @@ func TestUnreadableBodiesByRule(t *testing.T) {
 		`rules: [{id: n, match: {path: /other}` + rest + `, cost: {estimate: request.json.n, default: 1}}]`:             200,
 		`rules: [{id: n, match: {when: 'request.method == "GET" && request.json.plan == "free"'}` + rest + `}]`:         200,
 		`{exempt: {ip: [203.0.113.7]}, rules: [{id: n` + rest + `, cost: {estimate: request.json.n, default: 1}}]}`:     200,
+		`{exempt: {ip: [203.0.113.7]}, rules: [{id: n` + rest + `, tokens: {}}]}`:                                       200,
 		`{block: {ip: [203.0.113.7]}, rules: [{id: n` + rest + `, cost: {estimate: request.json.n, default: 1}}]}`:      403,
 		`rules: [{id: n, key: "header:X-None", limit: 1000/1h, cost: {estimate: request.json.n, default: 1}}]`:          200,
 		`rules: [{id: n` + rest + `, cost: {estimate: "request.size > 1 || request.json.n == 1 ? 7 : 8", default: 1}}]`: 200,

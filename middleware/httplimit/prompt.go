@@ -2,7 +2,6 @@ package httplimit
 
 import (
 	"bytes"
-	"errors"
 	"maps"
 	"net/http"
 	"strconv"
@@ -22,9 +21,6 @@ const (
 
 var prompts = httpbody.New(maxPrompts)
 
-// errSeveral is that upstreams could take a request for another one, at another price.
-var errSeveral = errors.New("httplimit: the body has several values of a field")
-
 // prompt is a request to a language model whose tokens a rule counts. A nil one is any other
 // request.
 type prompt struct {
@@ -43,18 +39,21 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	q := &pass.request
 	table, _ := m.engine.Rules()
 	counts := table.CountsTokens(pass.hits[:], q)
-	if counts == nil {
+	if counts == nil || table.Exempt(q) {
 		return nil, nil
 	}
 	p, uses := &pass.prompt, false
 	p.release = func() {}
-	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
-		from := m.source(w, r, q)
-		from.Memory = p.take(r, by)
-		pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial}
-		from.Long = &pass.look
-		var err error
-		if p.body, p.release, err = prompts.Read(from, maxPrompt); err != nil {
+	if hasBody(r) {
+		err := isPlain(r.Header)
+		if err == nil {
+			from := m.source(w, r, q)
+			from.Memory = p.take(r, by)
+			pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial}
+			from.Long = &pass.look
+			p.body, p.release, err = prompts.Read(from, maxPrompt)
+		}
+		if err != nil {
 			p.close()
 			p.Request, _ = llm.Parse(q.Path, nil, llm.API(counts.Tokens.API))
 			if err == errDenied {
@@ -66,14 +65,21 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			return nil, err
 		}
 	}
-	p.Request, uses = llm.Parse(match.CanonicalPath(q.Path), p.body, llm.API(counts.Tokens.API))
-	if uses && p.Several != "" {
+	path := match.CanonicalPath(q.Path)
+	p.Request, uses = llm.Parse(path, p.body, llm.API(counts.Tokens.API))
+	for _, other := range match.OtherReadings(q.Path) {
+		if len(p.body) > 0 && !llm.SamePath(path, other) {
+			p.Wrong = "The path of the request can be read in several ways; write it without dot segments, semicolons, backslashes and escaped slashes."
+		}
+	}
+	if p.Wrong != "" && counts.Mode.Denies() {
 		p.close()
-		p.problem(w, http.StatusBadRequest, "The body of the request has several values of "+p.Several+"; send one.", 0)
-		return nil, errSeveral
+		wrong := &rule.RequestError{Status: http.StatusBadRequest, Reason: p.Wrong}
+		p.unread(w, wrong)
+		return nil, wrong
 	}
 	if q.Prompt = &p.rule; uses {
-		p.rule = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers()}
+		p.rule = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers}
 	}
 	if _, given := q.Attributes["model"]; !given && p.Model != "" {
 		if pass.attributes == nil {
@@ -86,18 +92,13 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	return p, nil
 }
 
-// unread answers a request whose body could not be read.
+// unread answers a request that could not be read.
 func (p *prompt) unread(w http.ResponseWriter, err error) {
-	status, message := http.StatusBadRequest, "The body of the request could not be read."
-	if _, long := errors.AsType[*http.MaxBytesError](err); long {
-		status, message = http.StatusRequestEntityTooLarge, "The body of the request is longer than "+strconv.Itoa(maxPrompt>>20)+" MiB."
-	} else if errors.Is(err, httpbody.ErrBusy) {
-		status, message = http.StatusServiceUnavailable, "Too many long requests are being read; try again later."
+	wrong := unread(err)
+	if wrong.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
-	} else if errors.Is(err, httpbody.ErrSlow) {
-		status, message = http.StatusRequestTimeout, "The body of the request came too slowly."
 	}
-	p.problem(w, status, message, 0)
+	p.problem(w, wrong.Status, wrong.Reason, 0)
 }
 
 // close is for a body that nobody else has.

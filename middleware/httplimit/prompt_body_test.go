@@ -45,7 +45,7 @@ func TestPromptIsKept(t *testing.T) {
 			text := fmt.Sprintf(`{"messages":[{"content":"%d%s"}]}`, i, strings.Repeat("a", i))
 			leaves.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", text))
 			for range 3 {
-				reads.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", strings.Repeat("x", 1000)))
+				reads.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", `{"messages":["`+strings.Repeat("x", 1000)+`"]}`))
 			}
 			if got, err := io.ReadAll(late); string(got) != text || err != nil {
 				t.Fatalf("%s: %q, %v", name, got, err)

@@ -376,6 +376,44 @@ func TestTokensSeveralModels(t *testing.T) {
 	}
 }
 
+// A request that servers could read in different ways is denied, with an answer that the client understands, but not
+// by a rule that never denies.
+func TestTokensAmbiguous(t *testing.T) {
+	const shadow = "\n  - {id: trial, mode: shadow, match: {path: /v1/**}, key: ip, limit: 1000000/1d, tokens: {}}"
+	rules := map[string]string{
+		"enforced":     tokenRules(""),
+		"shadow first": "rules:" + shadow + strings.TrimPrefix(tokenRules(""), "\nrules:"),
+		"shadow":       "rules:" + shadow,
+	}
+	for _, c := range []struct {
+		path, body, says string
+		status           int
+	}{
+		{"/v1/chat/completions", `{"model":"a","Model":"b"}`, `"message":"The body of the request has several values of model; send one."`, 400},
+		{"/v1/messages", `{"model":`, `{"error":{"message":"The body of the request is not valid JSON in UTF-8.","type":"invalid_request_error"}`, 400},
+		{"/v1/models/a:generateContent", `{"contents":"\xff"}`, `"status":"INVALID_ARGUMENT"`, 400},
+		{"/v1/deployments/cheap/..%2f..%2fchat/completions", `{}`, "several ways", 400},
+		{"/v1/chat/completions/../messages/count_tokens", `{}`, "several ways", 400},
+		{"/v1/chat/completions;a:countTokens", `{}`, "several ways", 400},
+		{"/v1/a%2Fb/chat/completions", `{"max_tokens":1}`, "", 200},
+		{"/v1/x/../chat/completions", `{"max_tokens":1}`, "", 200},
+		{"/v1/deployments/cheap/..%2f..%2fchat/completions", ``, "", 200},
+		{"/v1/audio/transcriptions", "--x\r\n\xff", "", 200},
+	} {
+		for name, rules := range rules {
+			s, w := newSettling(t, rules, Options{}), httptest.NewRecorder()
+			status := c.status
+			if name == "shadow" {
+				status = 200
+			}
+			s.Wrap(answering(200)).ServeHTTP(w, chat(c.path, c.body))
+			if w.Code != status || status != 200 && !strings.Contains(w.Body.String(), c.says) {
+				t.Errorf("%s: %s %s: %d %s", name, c.path, c.body, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // What is too long is not read, and Allow gives the body back, too.
 func TestTokensBody(t *testing.T) {
 	s := newSettling(t, tokenRules(""), Options{})

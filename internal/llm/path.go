@@ -1,0 +1,94 @@
+package llm
+
+import (
+	"net/url"
+	"strings"
+)
+
+// target is what the path of a request says of it.
+type target struct {
+	known  bool // it is a path of a vendor
+	api    API
+	method method
+	model  string // of the path, where upstreams do not look for it in the body
+	other  string // a model, if the body has none
+	stream bool
+	embeds bool
+	counts bool // it only counts tokens
+}
+
+// method is one of an API, by the fields that bound its answers.
+type method uint8
+
+const (
+	askChat method = iota
+	askResponse
+	askMessage
+	askContent
+)
+
+// methods have the API of each, the fields that bound the length of an answer, and those with the number of
+// answers. Of several fields, the largest counts. Others are not for this method, so a client that sends
+// them has no bound.
+var methods = [...]struct {
+	api             API
+	lengths, counts []id
+	marks           []id // what bodies for it have
+}{
+	askChat:     {OpenAI, []id{maxTokens, maxCompletionTokens}, []id{aNumber, aBestOf}, []id{aChat}},
+	askResponse: {OpenAI, []id{maxOutputTokens}, nil, []id{anInput}},
+	askMessage:  {Anthropic, []id{maxTokens}, nil, []id{aSystem, aMark}},
+	askContent:  {Gemini, []id{maxOfConfig}, []id{aCandidateCount}, []id{aContents}},
+}
+
+// locate reads a path. Words in it are found in any case, because some servers do so.
+func locate(path string) (t target) {
+	path = strings.TrimRight(path, "/")
+	lower := strings.ToLower(path)
+	if len(lower) != len(path) {
+		lower = path // it has letters that no path has
+	}
+	begin := strings.LastIndexByte(path, '/') + 1
+	colon := max(begin, strings.LastIndexByte(path, ':'))
+	name, verb := path[begin:colon], strings.TrimPrefix(lower[colon:], ":")
+	isMethod := colon > begin
+	t.known = true
+	switch {
+	case isMethod && (strings.HasSuffix(verb, "content") || strings.HasSuffix(verb, "contents")):
+		t.api, t.method, t.model, t.embeds = Gemini, askContent, name, strings.Contains(verb, "embed")
+		t.stream = strings.HasPrefix(verb, "stream")
+	case isMethod && strings.HasSuffix(verb, "rawpredict"): // Claude by Vertex AI
+		t.api, t.method, t.model = Anthropic, askMessage, name
+		t.stream = strings.HasPrefix(verb, "stream")
+	case verb == "completions":
+		t.api, t.method = OpenAI, askChat
+	case verb == "responses":
+		t.api, t.method = OpenAI, askResponse
+	case verb == "embeddings":
+		t.api, t.embeds = OpenAI, true
+	case verb == "messages":
+		t.api, t.method = Anthropic, askMessage
+	default:
+		t.known, t.counts = false, onlyCounts(path)
+		if isMethod {
+			t.other = name
+		}
+	}
+	if i := strings.Index(lower, "/deployments/"); t.model == "" && i > 0 { // Azure
+		t.model, _, _ = strings.Cut(path[i+len("/deployments/"):], "/")
+	}
+	if plain, err := url.PathUnescape(t.model); err == nil {
+		t.model = plain
+	}
+	return t
+}
+
+// onlyCounts reports whether a path is one by which a vendor counts tokens and uses none. Servers
+// read some paths in different ways, such as those with parameters; these are not.
+func onlyCounts(path string) bool {
+	counts := strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens")
+	return counts && !strings.ContainsAny(path, `;%\`) && !strings.Contains(path, "//") && !strings.Contains(path, "/.")
+}
+
+// SamePath reports whether two paths ask for the same of the same model.
+func SamePath(a, b string) bool { return locate(a) == locate(b) }
