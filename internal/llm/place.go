@@ -63,12 +63,20 @@ func (p *place) kid(name []byte) (to *place, exact bool) {
 			return k.place, true
 		}
 	}
-	if bytes.ContainsFunc(name, func(c rune) bool { return 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf }) {
-		for _, kids := range p.kids {
-			for _, k := range kids {
-				if bytes.EqualFold(name, k.name) {
-					return k.place, false
-				}
+	for _, c := range name {
+		if 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf {
+			return p.folded(name)
+		}
+	}
+	return p.rest, true
+}
+
+// folded is kid for a name that may be another one in other letters.
+func (p *place) folded(name []byte) (to *place, exact bool) {
+	for _, kids := range p.kids {
+		for _, k := range kids {
+			if bytes.EqualFold(name, k.name) {
+				return k.place, false
 			}
 		}
 	}

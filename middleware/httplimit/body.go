@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"mime"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -42,8 +42,14 @@ func unread(err error) *rule.RequestError {
 	return &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request could not be read."}
 }
 
-// isPlain returns an error if a body is not what its bytes seem to say.
-func isPlain(h http.Header) error {
+// Charsets in a Content-Type, and those whose bytes we read as others do.
+var (
+	charset      = regexp.MustCompile(`(?i)charset[^=;,]*=`)
+	plainCharset = regexp.MustCompile(`(?i)charset *= *"?(utf-?8|us-ascii)"? *([;,]|$)`)
+)
+
+// checkCoding returns an error if a body is not what its bytes seem to say.
+func checkCoding(h http.Header) error {
 	for _, coding := range h["Content-Encoding"] {
 		if coding != "" && !strings.EqualFold(coding, "identity") {
 			return &rule.RequestError{Status: http.StatusUnsupportedMediaType,
@@ -51,11 +57,7 @@ func isPlain(h http.Header) error {
 		}
 	}
 	for _, kind := range h["Content-Type"] {
-		if !strings.Contains(strings.ToLower(kind), "charset") {
-			continue
-		}
-		_, parameters, err := mime.ParseMediaType(kind)
-		if charset := parameters["charset"]; err != nil || !strings.EqualFold(charset, "utf-8") && !strings.EqualFold(charset, "us-ascii") {
+		if len(charset.FindAllString(kind, -1)) != len(plainCharset.FindAllString(kind, -1)) {
 			return &rule.RequestError{Status: http.StatusUnsupportedMediaType,
 				Reason: "The body of the request has another charset than UTF-8 in its Content-Type; send it in UTF-8."}
 		}
@@ -138,7 +140,7 @@ func (b *requestBody) read() ([]byte, error) {
 	case r.ContentLength > maxJSON:
 		b.err = errLong
 	default:
-		if b.err = isPlain(r.Header); b.err == nil {
+		if b.err = checkCoding(r.Header); b.err == nil {
 			b.readAhead()
 		}
 	}

@@ -45,7 +45,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	p, uses := &pass.prompt, false
 	p.release = func() {}
 	if hasBody(r) {
-		err := isPlain(r.Header)
+		err := checkCoding(r.Header)
 		if err == nil {
 			from := m.source(w, r, q)
 			from.Memory = p.take(r, by)

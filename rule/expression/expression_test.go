@@ -66,12 +66,17 @@ func applies(t testing.TB, when string, req *rule.Request) (matches bool, failur
 
 func matching(t testing.TB, when string, req *rule.Request) []rule.Hit {
 	t.Helper()
+	return tableOf(t, when).Match(nil, req)
+}
+
+func tableOf(t testing.TB, when string) *rule.Table {
+	t.Helper()
 	set := &rule.Set{Rules: []rule.Rule{{ID: "a", Key: []rule.Source{{Kind: rule.Global}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 1, Period: time.Second}}}, Match: rule.Match{When: when}}}}
 	table, err := rule.Compile(set, rule.Options{})
 	if err != nil {
 		t.Fatalf("%s: %v", when, err)
 	}
-	return table.Match(nil, req)
+	return table
 }
 
 func TestConditions(t *testing.T) {
@@ -153,6 +158,9 @@ func TestUnreadable(t *testing.T) {
 			_, _, err := hits[0].Identities(nil, nil, req)
 			if denied, ok := errors.AsType[*rule.RequestError](err); !ok || denied.Status != c.want {
 				t.Errorf("%.50s %s: %v", c.body, when, err)
+			}
+			if why := tableOf(t, when).Explain(req)[0].Why; len(why) != 1 || why[0] != "the expression of when cannot read the request" {
+				t.Errorf("%.50s %s: %q", c.body, when, why)
 			}
 		}
 	}
