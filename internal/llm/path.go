@@ -74,8 +74,14 @@ func locate(path string) (t target) {
 			t.other = name
 		}
 	}
-	if i := strings.Index(lower, "/deployments/"); t.model == "" && i > 0 { // Azure
-		t.model, _, _ = strings.Cut(path[i+len("/deployments/"):], "/")
+	if _, after, found := strings.Cut(lower, "/deployments/"); found && t.model == "" { // Azure
+		begin, end := len(path)-len(after), len(path)
+		if t.known { // its name may have slashes
+			end = begin + len(strings.TrimSuffix(after[:max(0, strings.LastIndexByte(after, '/'))], "/chat"))
+		} else if i := strings.IndexByte(after, '/'); i >= 0 {
+			end = begin + i
+		}
+		t.model = path[begin:end]
 	}
 	if plain, err := url.PathUnescape(t.model); err == nil {
 		t.model = plain

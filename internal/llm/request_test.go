@@ -86,6 +86,13 @@ func TestParseModel(t *testing.T) {
 		{gemini, `{"model":"mini","contents":[]}`, "pro", ""},
 		{azure, `{"model":"mini"}`, "pro", ""},
 		{"/openai/Deployments/pro/chat/completions", `{"model":"mini"}`, "pro", ""},
+		{"/openai/deployments/PRO/CHAT/Completions", `{"model":"mini"}`, "PRO", ""},
+		{"/deployments/pro/completions", `{"model":"mini"}`, "pro", ""},
+		{"/openai/deployments/pro/images/edits", `{"model":"mini"}`, "pro", ""},
+		{"/openai/deployments/pro", `{"model":"mini"}`, "pro", ""},
+		{"/openai/deployments/org/pro/chat/completions", `{"model":"mini"}`, "org/pro", ""},
+		{"/openai/deployments/org%2Fpro/chat/completions", `{"model":"mini"}`, "org/pro", ""},
+		{"/openai/deployments/completions", `{"model":"mini"}`, "mini", ""},
 		{"/openai/deployments/p%20ro/chat/completions", `{"model":"mini"}`, "p ro", ""},
 		{"/openai/deployments/pro%00/chat/completions", `{"model":"mini"}`, "pro\x00", "not a name;"},
 		{"/v1/projects/p/models/pro:rawPredict", `{"model":"mini"}`, "pro", ""},
@@ -152,6 +159,7 @@ func TestSamePath(t *testing.T) {
 		{"/v1beta/models/cheap:generateContent%2F..%2Fdear:generateContent", "/v1beta/models/dear:generateContent", false},
 		{"/model/arn:aws:x%2Fy/invoke", "/model/arn:aws:x/y/invoke", true},
 		{"/a/../v1/chat/completions", "/v1/chat/completions", true},
+		{"/deployments/org%2Fm/chat/completions", "/deployments/org/m/chat/completions", true},
 	} {
 		if SamePath(c.a, c.b) != c.same {
 			t.Errorf("%s and %s: %v", c.a, c.b, !c.same)

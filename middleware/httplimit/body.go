@@ -57,7 +57,7 @@ func checkCoding(h http.Header) error {
 		}
 	}
 	for _, kind := range h["Content-Type"] {
-		if len(charset.FindAllString(kind, -1)) != len(plainCharset.FindAllString(kind, -1)) {
+		if kind != "application/json" && len(charset.FindAllString(kind, -1)) != len(plainCharset.FindAllString(kind, -1)) {
 			return &rule.RequestError{Status: http.StatusUnsupportedMediaType,
 				Reason: "The body of the request has another charset than UTF-8 in its Content-Type; send it in UTF-8."}
 		}
@@ -145,10 +145,7 @@ func (b *requestBody) read() ([]byte, error) {
 		}
 	}
 	b.done = true
-	if b.err != nil {
-		return nil, b.err
-	}
-	return b.text, nil
+	return b.text, b.err
 }
 
 // readAhead reads as much as an expression can use, and puts it before the rest.
