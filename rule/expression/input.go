@@ -34,11 +34,13 @@ func (in *input) ResolveName(name string) (any, bool) {
 	if value := in.request(name); value != nil {
 		return value, true
 	}
-	if in.resp == nil { // not yet, or the expression does not compile
+	if _, known := responseVariables[name]; !known {
+		return nil, false
+	}
+	if in.resp == nil { // not yet
 		return types.NewUnknown(0, types.NewAttributeTrail(name)), true
 	}
-	value := in.response(name)
-	return value, value != nil
+	return in.response(name), true
 }
 
 func (in *input) request(name string) any {
