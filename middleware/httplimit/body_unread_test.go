@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"unicode/utf16"
+
+	"github.com/weirhq/weir/internal/httpbody"
 )
 
 const byN = `rules: [{id: n, match: {path: /n}, key: global, algorithm: sliding_log, limit: 1000/1h, cost: {estimate: request.json.n, default: 1}}]`
@@ -113,13 +115,9 @@ func TestUnreadableBodiesByRule(t *testing.T) {
 		`rules: [{id: n` + rest + `, cost: {estimate: "request.size > 1 || request.json.n == 1 ? 7 : 8", default: 1}}]`: 200,
 	} {
 		synctest.Test(t, func(t *testing.T) { // in which nobody waits for room
-			all := httptest.NewRequest("POST", "/", http.NoBody)
-			all.ContentLength = maxPrompts
-			release, err := prompts.Hold(all, maxPrompts)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer release()
+			room := prompts
+			defer func() { prompts = room }()
+			prompts = httpbody.New(1)
 			s := newSettling(t, rules, Options{})
 			w := httptest.NewRecorder()
 			s.Wrap(answering(200)).ServeHTTP(w, chat("/n", `{"n":400,"x":"`+strings.Repeat("x", 5000)+`"}`))
