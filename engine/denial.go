@@ -40,7 +40,7 @@ type Cause uint8
 const (
 	QuotaExceeded   Cause = iota // a limit denies the request
 	ReducedCapacity              // the store is unavailable, too many requests are delayed, or there is an overload
-	ClientBlocked                // the client is on the block list
+	ClientBlocked                // the client is on the block list, or there is a [PermitError]
 	InvalidRequest               // the request is invalid
 )
 
@@ -90,6 +90,9 @@ func DescribeError(v *Verdict, err error) Denial {
 			d.Cause, d.RetryAfter = ReducedCapacity, time.Second
 		}
 		return d
+	}
+	if _, ok := errors.AsType[*PermitError](err); ok {
+		return Denial{Verdict: v, Cause: ClientBlocked, Detail: "The request may not be charged to this client."}
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
 		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request is invalid, so its limits cannot be checked."}

@@ -182,8 +182,8 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 
 // Check decides a request, charges it, and puts the answer into v. The error is a
 // [rule.ValuesError] if the request counts for too many clients, a [rule.RequestError] if a
-// rule cannot read it, a [weir.InvalidError] if it is invalid for another reason, or the
-// context's error.
+// rule cannot read it, a [PermitError] if it may not be charged, a [weir.InvalidError] if it is
+// invalid for another reason, or the context's error.
 //
 // A place that it takes of a rule that limits how many requests are in flight is free after
 // the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
@@ -262,8 +262,8 @@ func (in *installed) validate(req *rule.Request) error {
 }
 
 // gather lists the limits that apply. Visits, if there are any, take note of the client.
-// A request that is too many clients at once, or that a rule cannot read, is an error, but never by
-// a shadow rule, which then does not apply.
+// A request that is too many clients at once, that a rule cannot read, or that has a client that it may
+// not charge, is an error, but never by a shadow rule, which then does not apply.
 func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
 	v.Priority = 0
 	v.hits = in.table.Match(v.hits, req)

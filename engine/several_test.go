@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"net/netip"
 	"slices"
 	"testing"
 
@@ -54,6 +55,38 @@ rules:
 	b.Install(table(t, "rules: [{id: trial, key: user, limit: 9/1d, mode: shadow}, {id: all, key: global, limit: 9/1d}]"), 2)
 	if v := b.check(t, many); !v.Allowed || len(v.Results) != 1 {
 		t.Errorf("%+v", v)
+	}
+}
+
+// What a request may not charge fails it before anything is charged, whichever way it asks. A
+// shadow rule then does not apply.
+func TestPermit(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - {id: ip, key: ip, limit: 3/1d}
+  - {id: user, key: user, limit: 3/1d}
+  - {id: trial, key: global, limit: 9/1d, mode: shadow}
+`, nil)
+	only := func(allowed ...string) func(string, string) bool {
+		return func(rule, key string) bool { return slices.Contains(allowed, rule+" "+key) }
+	}
+	ip := netip.MustParseAddr("192.0.2.1")
+	r := rule.Request{IP: ip, User: "alice", OtherUsers: []string{"victim"}, Permit: only("ip ip:192.0.2.1", "user user:alice")}
+	v := new(engine.Verdict)
+	for name, err := range map[string]error{
+		"check": b.Check(t.Context(), &r, v), "peek": b.Peek(t.Context(), &r, v), "charge": b.Charge(t.Context(), &r, v),
+	} {
+		if not, ok := errors.AsType[*engine.PermitError](err); !ok || *not != (engine.PermitError{Rule: "user", Key: "user:victim"}) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r.OtherUsers = nil
+	if v := b.check(t, r); !v.Allowed || len(v.Results) != 2 || v.Results[0].Remaining != 2 || v.Results[1].Remaining != 2 {
+		t.Errorf("%+v", v.Results)
+	}
+	r.Permit = only("ip ip:192.0.2.1", "user user:alice", "trial global")
+	if v := b.check(t, r); !v.Allowed || len(v.Results) != 3 {
+		t.Errorf("%+v", v.Results)
 	}
 }
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 	"unsafe"
@@ -204,6 +205,11 @@ func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tier
 	if err := c.ValidateCost(req); err != nil {
 		return err
 	}
+	if req.Permit != nil {
+		if err := v.permit(c.ID, req, start); err != nil {
+			return err
+		}
+	}
 	for _, end := range v.ends {
 		identity := v.keys[start:end]
 		if visits != nil && len(c.Tiers) > 0 {
@@ -215,6 +221,27 @@ func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tier
 		start = end
 	}
 	return nil
+}
+
+// permit is an error if the request may not be charged under a rule, for one of the
+// identities from start on.
+func (v *Verdict) permit(id string, req *rule.Request, start int) error {
+	for _, end := range v.ends {
+		key := v.keys[start:end]
+		if !req.Permit(id, unsafe.String(unsafe.SliceData(key), len(key))) {
+			return &PermitError{Rule: id, Key: string(key)}
+		}
+		start = end
+	}
+	return nil
+}
+
+// PermitError reports that a request may not be charged under a rule and a key; see
+// [rule.Request.Permit].
+type PermitError struct{ Rule, Key string }
+
+func (e *PermitError) Error() string {
+	return fmt.Sprintf("engine: the request may not be charged under the rule %s and the key %.200q", e.Rule, e.Key)
 }
 
 func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {

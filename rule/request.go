@@ -58,6 +58,11 @@ type Request struct {
 	// them has the cost that it would have without Costs. A unit that no rule has is invalid.
 	Costs map[string]int64
 
+	// Permit reports whether the request may be charged under a rule and a key, as
+	// [Entry.Identity] returns it, or ask about them. It must not keep the key. A rule that may
+	// not be used fails the check; a shadow or soft one does not apply. Nil means any.
+	Permit func(rule, key string) bool
+
 	// Prompt describes a request to a language model, for rules that count tokens. Such rules
 	// do not apply to an empty prompt. Nil means unknown.
 	Prompt *Prompt

@@ -78,6 +78,10 @@ type Options struct {
 	// use it. Default none.
 	Actual func(*http.Request, *rule.Response) engine.Used
 
+	// Permit returns which rules and keys a request may be charged under, as in rule.Request; nil
+	// for all. Others are answered with 403. Default all.
+	Permit func(*http.Request) func(rule, key string) bool
+
 	// Skip reports whether a request passes without a check. Default never.
 	Skip func(*http.Request) bool
 

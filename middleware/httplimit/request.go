@@ -88,6 +88,9 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	if o.Costs != nil {
 		q.Costs = o.Costs(r)
 	}
+	if o.Permit != nil {
+		q.Permit = o.Permit(r)
+	}
 	var doubt clientip.Doubt
 	if q.IP, doubt = m.clients.Client(r.RemoteAddr, r.Header); doubt != clientip.Clear {
 		m.doubt(doubt, r)
