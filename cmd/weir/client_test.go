@@ -258,7 +258,7 @@ func TestTokens(t *testing.T) {
 	r.on(t, "rules", "list").want(t, 1, "", `^weir: http://\S+ requires a token; set --token-file or WEIR_TOKEN$`)
 	r.on(t, "rules", "list", "--token-file", file(t, "token", "not-the-token-of-anybody\n")).want(t, 1, "", `^weir: http://\S+ does not accept this token`)
 	r.on(t, "rules", "list", "--token-file", file(t, "token", readToken+"\n")).want(t, 0, "login", "")
-	r.on(t, "rules", "delete", "login", "--token-file", file(t, "token", readToken)).want(t, 1, "", `^weir: .*scope admin$`)
+	r.on(t, "rules", "delete", "login", "--token-file", file(t, "token", readToken)).want(t, 1, "", `^weir: .*right admin$`)
 	r.on(t, "rules", "list", "--token-file", file(t, "token", "short")).want(t, 1, "", `token: line 1: the token has fewer than 16 characters`)
 	r.on(t, "rules", "list", "--token-file", "nowhere").want(t, 1, "", `nowhere: no such file`)
 	t.Setenv("WEIR_TOKEN", readToken)

@@ -111,7 +111,8 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "allow several files, or resources of --envoy-xds, to configure the same domain")
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
 	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "shadow mode for Envoy: count, and allow every request")
-	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: name, scope (read, use or admin) and token")
+	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: name, rights (read, use, admin, check, charge) and token")
+	flags.BoolVar(&f.OpenChecks, "open-checks", false, "let everybody check and charge who can reach an address of weir; without it, a check requires a token if there are tokens")
 	flags.StringSliceVar(&f.HostNames, "host-names", nil, "host names (`name list`) that clients may use for the API while no tokens are set; localhost and IP addresses are always allowed")
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "TLS certificate `file` of the API; without it, the API uses plain HTTP")
 	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "TLS private key `file` of the API")
@@ -191,7 +192,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if err := oneOf("sign-in-scope", f.signInScope, "read", "use", "admin"); err != nil {
 		return o, err
 	}
-	o.SignInScope = map[string]bearer.Scope{"read": bearer.Read, "use": bearer.Use, "admin": bearer.Admin}[f.signInScope]
+	o.SignInScope = map[string]bearer.Rights{"read": bearer.Read, "use": bearer.Use, "admin": bearer.Admin}[f.signInScope]
 	if len(f.envoyHeaderNames) != 3 {
 		return o, usage("--envoy-header-names: got %d names; write three: limit, remaining, reset", len(f.envoyHeaderNames))
 	}

@@ -45,6 +45,7 @@ type App struct {
 	overrides *manage.Overrides // nil if there are no rules
 	guard     *manage.Guard
 	tokens    atomic.Pointer[bearer.List]
+	checks    *manage.Checks
 	certs     map[string]*certs.Certs // by flag
 	servers   []*server
 	grpc      *grpc.Server

@@ -22,7 +22,7 @@ func (a *App) openEnvoy(_, background context.Context) error {
 		Install: func(c *envoyconfig.Config) { a.installDemands(a.envoy.Rules(c)) },
 	}
 	service := a.options.Envoy.Options
-	service.Engine, service.Logger = a.engine, a.options.Logger
+	service.Engine, service.Checks, service.Logger = a.engine, a.checks, a.options.Logger
 	service.Config = func() *envoyconfig.Config { return a.envoyConfig() }
 	var err error
 	if a.envoy, err = envoyrls.New(service); err != nil {

@@ -3,10 +3,10 @@ package app
 import (
 	"context"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/rule"
@@ -45,7 +45,7 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.metrics, err = metrics.New(o); err != nil {
 		return err
 	}
-	observers := []engine.Observer{a.metrics, &denials{logger: a.options.Logger}}
+	observers := []engine.Observer{a.metrics, &denials{logger: a.options.Logger, sparse: manage.Sparse{Lines: denialsPerSecond, Every: time.Second}}}
 	if a.recorder != nil {
 		observers = append(observers, a.recorder)
 	}
@@ -108,9 +108,7 @@ func (a *App) protectStats() *httpapi.StatsProtect {
 // but does not overflow.
 type denials struct {
 	logger *slog.Logger
-	second atomic.Int64 // the current one
-	logged atomic.Int64 // in it
-	left   atomic.Int64 // since the last line
+	sparse manage.Sparse
 }
 
 const denialsPerSecond = 5
@@ -119,11 +117,8 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 	if v.Allowed {
 		return
 	}
-	if now := time.Now().Unix(); d.second.Swap(now) != now {
-		d.logged.Store(0)
-	}
-	if d.logged.Add(1) > denialsPerSecond {
-		d.left.Add(1)
+	left, ok := d.sparse.Next()
+	if !ok {
 		return
 	}
 	attributes := []slog.Attr{slog.String("reason", v.Reason.String()), slog.String("method", req.Method), slog.String("path", req.Path)}
@@ -134,7 +129,7 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 	if req.IP.IsValid() {
 		attributes = append(attributes, slog.String("ip", req.IP.String()))
 	}
-	if left := d.left.Swap(0); left > 0 {
+	if left > 0 {
 		attributes = append(attributes, slog.Int64("unlogged", left))
 	}
 	d.logger.LogAttrs(context.Background(), slog.LevelInfo, "denied", attributes...)

@@ -43,11 +43,12 @@ const InRedis = "redis"
 // everything in memory.
 type Options struct {
 	// HTTP is where the API listens. Default DefaultHTTP. On an address that others
-	// can reach, managing it takes a token.
+	// can reach, there must be tokens.
 	HTTP string
 
 	// GRPC is where the API listens for gRPC, and Envoy's rate limit service. Default
-	// DefaultGRPC; Off for nowhere.
+	// DefaultGRPC; Off for nowhere. On an address that others can reach, there must be tokens,
+	// or OpenChecks.
 	GRPC string
 
 	// RESP is where Redis clients are answered. Default Off. On an address that others can
@@ -60,10 +61,14 @@ type Options struct {
 	// TLS is the certificate of the API. Default none: plain HTTP.
 	TLS certs.Options
 
-	// TokenFile has the tokens for managing weir. Token is a single one instead,
-	// of an administrator. Default none.
+	// TokenFile has the tokens for checks, and for managing weir. Token is a single one
+	// instead, of an administrator. Default none.
 	TokenFile string
 	Token     string
+
+	// OpenChecks lets everybody check and charge who can reach an address. Default false: if
+	// there are tokens, it takes one.
+	OpenChecks bool
 
 	// Store is the URL of where limits are kept: memory://, or one that
 	// redis.ParseURL takes. Default DefaultStore.
@@ -122,7 +127,7 @@ type Options struct {
 	// SignInHeader is where trusted proxies write whom they have authenticated, for the
 	// management. Default nowhere. SignInScope is what these people may do.
 	SignInHeader string
-	SignInScope  bearer.Scope
+	SignInScope  bearer.Rights
 
 	// Headers are the families of response headers. Default all.
 	Headers httplimit.Headers
@@ -249,26 +254,36 @@ func (o *Options) checkTokens() error {
 	switch {
 	case o.Token != "" && o.TokenFile != "":
 		return errors.New("--admin-token-file and WEIR_ADMIN_TOKEN exclude each other; use one of them")
-	case o.Token != "" || o.TokenFile != "":
+	case o.hasTokens():
 		return nil
 	}
+	const open = ", or let everybody check with --open-checks"
 	var wrong []error
-	if o.SignInHeader == "" {
-		wrong = append(wrong, checkReach("--http", o.HTTP))
+	switch {
+	case o.SignInHeader == "":
+		wrong = append(wrong, checkReach("--http", o.HTTP, ""))
+	case !o.OpenChecks:
+		wrong = append(wrong, checkReach("--http", o.HTTP, open))
+	}
+	if o.GRPC != Off && !o.OpenChecks {
+		wrong = append(wrong, checkReach("--grpc", o.GRPC, open))
 	}
 	if o.RESP != Off {
-		wrong = append(wrong, checkReach("--resp", o.RESP))
+		wrong = append(wrong, checkReach("--resp", o.RESP, ""))
 	}
 	return errors.Join(wrong...)
 }
 
-// checkReach is an error if others can reach an address for which there are no tokens.
-func checkReach(flag, address string) error {
+func (o *Options) hasTokens() bool { return o.Token != "" || o.TokenFile != "" }
+
+// checkReach is an error if others can reach an address for which there are no tokens. It names
+// a remedy more, if there is one.
+func checkReach(flag, address, more string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil || isLoopback(address) { // checkAddress reports the error
 		return nil
 	}
-	return fmt.Errorf("%s %s is reachable from other machines, so tokens are required; set --admin-token-file or WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token), or listen on %s", flag, address, net.JoinHostPort("127.0.0.1", port))
+	return fmt.Errorf("%s %s is reachable from other machines, so tokens are required; set --admin-token-file or WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token)%s, or listen on %s", flag, address, more, net.JoinHostPort("127.0.0.1", port))
 }
 
 func (o *Options) checkStore() error {
@@ -352,7 +367,7 @@ func memoryKeys(text string) (int, error) {
 	return keys, nil
 }
 
-// tokens reads who may manage weir; nil is everyone.
+// tokens reads who may use weir; nil is everyone.
 func (o *Options) tokens() (*bearer.List, error) {
 	switch {
 	case o.Token != "":

@@ -28,6 +28,14 @@ func (a *App) openSecrets(_, background context.Context) error {
 	if a.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
 		return err
 	}
+	var closed func() *bearer.List
+	switch {
+	case a.options.hasTokens() && !a.options.OpenChecks:
+		closed = a.tokens.Load
+	case a.options.OpenChecks:
+		a.options.Logger.Warn("checks require no token, because of --open-checks; who can reach an address of weir can use up the limits of others")
+	}
+	a.checks = manage.NewChecks(closed, a.guard, a.options.Logger)
 	if file := a.options.TokenFile; file != "" && bearer.Exposed(file) {
 		a.options.Logger.Warn("other users of this machine can read the token file; run chmod 600 on it", "file", file)
 	}

@@ -117,7 +117,7 @@ func (a *App) newAPI() (http.Handler, error) {
 // service is what the servers share. Who may manage is asked of each in its own way.
 func (a *App) service(tokens func() *bearer.List) manage.Service {
 	return manage.Service{
-		Engine: a.engine, Editor: a.editor, Overrides: a.overrides, Guard: a.guard, Tokens: tokens, Ready: a.ready,
+		Engine: a.engine, Editor: a.editor, Overrides: a.overrides, Guard: a.guard, Tokens: tokens, Checks: a.checks, Ready: a.ready,
 		Counters: a.applications.counters, Logger: a.options.Logger, RuleOptions: a.options.RuleOptions,
 	}
 }

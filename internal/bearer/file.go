@@ -41,7 +41,7 @@ func ReadOne(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	return lines[0].words[2], nil
+	return lines[0].words[len(lines[0].words)-1], nil
 }
 
 // Exposed is whether everybody on this machine can read or write a file. A group may,

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -18,9 +17,10 @@ const (
 
 const remedy = "make one with: openssl rand -hex 32"
 
-// Parse reads a list, a line a token: the name of its holder, the scope (read,
-// use or admin), and the token. Lines that are blank or begin with # are skipped. A source
-// that is one single word is the token of an admin called admin.
+// Parse reads a list, a line a token: the name of its holder, its rights, and the token.
+// Behind check and charge may stand patterns of the rules and the clients that they are good
+// for, as in "check rules=login-* clients=ip:*,user:*". Lines that are blank or begin with #
+// are skipped. A source that is one single word is the token of an admin called admin.
 //
 // No error repeats anything of the source. Who mixes up the columns would otherwise
 // find the token in a log.
@@ -29,8 +29,8 @@ func Parse(source []byte) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &List{entries: make([]entry, 0, len(lines))}
-	names, sums := map[string]int{}, map[[sha256.Size]byte]int{}
+	l := &List{entries: make([]entry, 0, len(lines)), bySum: make(map[[sha256.Size]byte]int, len(lines))}
+	names := map[string]int{}
 	for _, line := range lines {
 		e, err := line.entry()
 		if err != nil {
@@ -39,10 +39,10 @@ func Parse(source []byte) (*List, error) {
 		if before, twice := names[e.holder.Name]; twice {
 			return nil, line.fault("same name as line %d; give each token its own name, which the history of the rules shows", before)
 		}
-		if before, twice := sums[e.sum]; twice {
-			return nil, line.fault("same token as line %d; %s", before, remedy)
+		if before, twice := l.bySum[e.sum]; twice {
+			return nil, line.fault("same token as line %d; %s", lines[before].number, remedy)
 		}
-		names[e.holder.Name], sums[e.sum] = line.number, line.number
+		names[e.holder.Name], l.bySum[e.sum] = line.number, len(l.entries)
 		l.entries = append(l.entries, e)
 	}
 	return l, nil
@@ -74,20 +74,23 @@ func split(source []byte) ([]line, error) {
 		return nil, errors.New("token: there is no token; " + remedy)
 	}
 	if len(lines) == 1 && len(lines[0].words) == 1 {
-		lines[0].words = []string{"admin", Admin.String(), lines[0].words[0]}
+		lines[0].words = []string{"admin", "admin", lines[0].words[0]}
 	}
 	return lines, nil
 }
 
 func (l line) entry() (entry, error) {
-	if len(l.words) != 3 {
-		return entry{}, l.fault("not three words; write name, scope (read, use or admin) and token")
+	last := len(l.words) - 1
+	if last < 2 {
+		return entry{}, l.fault("fewer than three words; write name, rights (%s) and token", strings.Join(names, ", "))
 	}
-	name, token := l.words[0], l.words[2]
-	scope := slices.Index(scopes, l.words[1])
+	name, token := l.words[0], l.words[last]
+	rights, patterns, err := l.rights(l.words[1:last])
 	switch {
-	case scope < 0:
-		return entry{}, l.fault("the second word is not a scope; write read, use or admin")
+	case err != nil:
+		return entry{}, err
+	case strings.HasPrefix(token, "rules=") || strings.HasPrefix(token, "clients="):
+		return entry{}, l.fault("there is no token behind the patterns; write it as the last word")
 	case !validName(name):
 		return entry{}, l.fault("invalid name; write letters, digits, dots, dashes and underscores, at most %d", maxName)
 	case len(token) < minToken:
@@ -97,7 +100,7 @@ func (l line) entry() (entry, error) {
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return entry{}, l.fault("the token has characters that are not allowed in an HTTP header; %s", remedy)
 	}
-	return entry{Holder{name, Scope(scope)}, sha256.Sum256([]byte(token))}, nil
+	return entry{Holder{name, rights, patterns}, sha256.Sum256([]byte(token))}, nil
 }
 
 func validName(name string) bool {

@@ -35,7 +35,7 @@ const maxSession = 160
 // Session returns a text that a browser can use instead of a token until a given time.
 // It contains the name of the holder and the time, signed with a key derived from the
 // token. So every instance with the list can verify it, and no instance has to store
-// it. It ends when the token is removed from the list. Its scope is the current scope
+// it. It ends when the token is removed from the list. Its rights are the current ones
 // in the list.
 func (l *List) Session(token string, until time.Time) (string, bool) {
 	i, ok := l.find(token)

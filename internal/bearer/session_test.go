@@ -37,11 +37,11 @@ func TestSession(t *testing.T) {
 		want    Holder
 		err     error
 	}{
-		{"now", l, session, 0, Holder{"alice", Admin}, nil},
-		{"at its end", l, session, time.Hour - time.Second, Holder{"alice", Admin}, nil},
+		{"now", l, session, 0, Holder{Name: "alice", Rights: Admin}, nil},
+		{"at its end", l, session, time.Hour - time.Second, Holder{Name: "alice", Rights: Admin}, nil},
 		{"over", l, session, time.Hour, Holder{}, ErrSessionOver},
-		{"on another instance", list(t, "bob use "+bob+"\nalice admin "+alice), session, 0, Holder{"alice", Admin}, nil},
-		{"with less than before", list(t, "alice read "+alice), session, 0, Holder{"alice", Read}, nil},
+		{"on another instance", list(t, "bob use "+bob+"\nalice admin "+alice), session, 0, Holder{Name: "alice", Rights: Admin}, nil},
+		{"with less than before", list(t, "alice read "+alice), session, 0, Holder{Name: "alice", Rights: Read}, nil},
 		{"the token is gone", list(t, "bob read "+bob), session, 0, Holder{}, ErrNoSession},
 		{"the token is another", list(t, "alice admin "+bob), session, 0, Holder{}, ErrNoSession},
 		{"the token has another name", list(t, "ann admin "+alice), session, 0, Holder{}, ErrNoSession},

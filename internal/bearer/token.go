@@ -5,46 +5,93 @@ package bearer
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"fmt"
-	"slices"
+	"strings"
 )
 
-// Scope is what a token is good for.
-type Scope uint8
+// Rights are what a token is good for. Has tells whether some include others.
+type Rights uint8
 
 const (
-	Read  Scope = iota // to look at everything
-	Use                // and to count and queue, which is for applications
-	Admin              // and to change everything
+	Peek   Rights = 32               // to see how requests would be decided; no file names it
+	Read   Rights = 1 | Peek         // to look at everything
+	Use    Rights = 2 | Read         // and to count and queue, which is for applications
+	Check  Rights = 8 | Peek         // to let requests be decided, and charged if they fit
+	Charge Rights = 16 | Check       // and charged although they do not fit
+	Admin  Rights = 4 | Use | Charge // to change everything
 )
 
-var scopes = []string{Read: "read", Use: "use", Admin: "admin"}
+// words are the rights as a file names them; each comes before those that it includes.
+var words = []word{{"admin", Admin}, {"use", Use}, {"read", Read}, {"charge", Charge}, {"check", Check}}
 
-// String returns the word that stands for the scope in a file.
-func (s Scope) String() string {
-	if int(s) < len(scopes) {
-		return scopes[s]
-	}
-	return fmt.Sprintf("scope %d", uint8(s))
+type word struct {
+	name  string
+	right Rights
 }
 
-// Holder is whom a token was given to.
+// names are the words, in the order in which people are told of them.
+var names = []string{"read", "use", "admin", "check", "charge"}
+
+// Has reports whether all of some rights are among these.
+func (r Rights) Has(needs Rights) bool { return r&needs == needs }
+
+// String returns the words that stand for the rights in a file. Those that others include are
+// left out.
+func (r Rights) String() string {
+	var all []string
+	told := Rights(0)
+	for _, w := range words {
+		if r.Has(w.right) && !told.Has(w.right) {
+			all, told = append(all, w.name), told|w.right
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// Scope is the one of admin, use and read that includes the others; "" if there is none.
+func (r Rights) Scope() string {
+	for _, w := range words[:3] {
+		if r.Has(w.right) {
+			return w.name
+		}
+	}
+	return ""
+}
+
+// Holder is whom a token was given to. It has patterns if some of its rights are bounded.
 type Holder struct {
-	Name  string
-	Scope Scope
+	Name   string
+	Rights Rights
+
+	patterns *patterns
+}
+
+// Permit returns whether a right of the holder is good for a rule, under the key of a client;
+// nil if it is good for all of them.
+func (h *Holder) Permit(right Rights) func(rule, key string) bool {
+	switch p := h.patterns; {
+	case p == nil || p.free.Has(right):
+		return nil
+	case right == Charge:
+		return p.charge
+	default:
+		return p.check
+	}
 }
 
 // List is an immutable list of tokens. A nil list contains no token.
-type List struct{ entries []entry }
+type List struct {
+	entries []entry
+	bySum   map[[sha256.Size]byte]int
+}
 
 type entry struct {
 	holder Holder
 	sum    [sha256.Size]byte
 }
 
-// Find returns the holder of a token. It compares hashes with every token of the list,
-// so that its time does not depend on which token matches, or how much of it: a client
-// cannot choose the beginning of a hash.
+// Find returns the holder of a token. It looks for the token's hash. How long that takes
+// tells nothing of a token: a client cannot choose the beginning of a hash, and where a map
+// looks for it is random.
 func (l *List) Find(bearer string) (Holder, bool) {
 	if i, ok := l.find(bearer); ok {
 		return l.entries[i].holder, true
@@ -57,19 +104,6 @@ func (l *List) find(bearer string) (int, bool) {
 		return 0, false
 	}
 	sum := sha256.Sum256([]byte(bearer))
-	found := -1
-	for i := range l.entries {
-		same := subtle.ConstantTimeCompare(sum[:], l.entries[i].sum[:])
-		found = subtle.ConstantTimeSelect(same, i, found)
-	}
-	return found, found >= 0
-}
-
-// Equal reports whether two lists have the same holders with the same tokens, so that
-// code that polls a file can tell when it has changed.
-func (l *List) Equal(other *List) bool {
-	if l == nil || other == nil {
-		return l == other
-	}
-	return slices.Equal(l.entries, other.entries)
+	i, found := l.bySum[sum]
+	return i, found && subtle.ConstantTimeCompare(sum[:], l.entries[i].sum[:]) == 1
 }

@@ -52,14 +52,27 @@ var (
 	ErrSessionOver  = errors.New("manage: the session is over; sign in again")
 )
 
-// ScopeError reports that the scope of a token does not include the call.
-type ScopeError struct {
-	Holder     string
-	Has, Needs bearer.Scope
+// RightError reports that a token is not good for a call: it lacks a right, or the right has
+// patterns that do not match.
+type RightError struct {
+	Holder string
+	Has    bearer.Rights
+	Needs  bearer.Rights
+	Beyond *engine.PermitError // what the patterns do not match; nil if there is no such right
 }
 
-func (e *ScopeError) Error() string {
-	return fmt.Sprintf("manage: the token of %s has the scope %s, but the scope %s is required; send a token with the scope %s", e.Holder, e.Has, e.Needs, e.Needs)
+func (e *RightError) Error() string { return "manage: " + e.Detail() }
+
+// Detail is a sentence for the caller, with a remedy.
+func (e *RightError) Detail() string {
+	needs := e.Needs
+	if needs == bearer.Peek {
+		needs = bearer.Check
+	}
+	if e.Beyond != nil {
+		return fmt.Sprintf("The token of %s has the right %s, but not for the rule %s and the client %.200q; send a request that its patterns match, or extend these.", e.Holder, needs, e.Beyond.Rule, e.Beyond.Key)
+	}
+	return fmt.Sprintf("The token of %s has the rights %s; use one with the right %s.", e.Holder, e.Has, needs)
 }
 
 // TooOftenError reports too many calls, or too many wrong tokens, from an address.

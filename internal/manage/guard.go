@@ -90,12 +90,12 @@ func guardRule(id, what string, l weir.Limit, message string) rule.Rule {
 type Visit struct {
 	Client      netip.Addr // the address of the caller, from trusted sources only
 	Credentials            // of the caller
-	Needs       bearer.Scope
+	Needs       bearer.Rights
 	Uncounted   bool // not a management call, so GuardOptions.Calls does not apply
 }
 
 // Allow counts a call and returns the caller; see [Identify]. The error is a *TooOftenError,
-// an error of Identify, a *ScopeError, or the error of the context. With a *ScopeError, the
+// an error of Identify, a *RightError, or the error of the context. With a *RightError, the
 // caller is also returned.
 //
 // After too many wrong tokens from an address, Allow accepts no token from it, so that
@@ -124,10 +124,7 @@ func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (Caller
 			return Caller{}, err
 		}
 	}
-	if caller.Scope < v.Needs {
-		return caller, &ScopeError{Holder: caller.Name, Has: caller.Scope, Needs: v.Needs}
-	}
-	return caller, nil
+	return caller, caller.need(v.Needs)
 }
 
 // Count counts a call that is answered without Allow. The error is a *TooOftenError, or the

@@ -40,7 +40,7 @@ func TestAllow(t *testing.T) {
 	now := weir.Micros(0)
 	for _, c := range []struct {
 		authorization []string
-		needs         bearer.Scope
+		needs         bearer.Rights
 		name          string
 		want          error
 	}{
@@ -48,7 +48,7 @@ func TestAllow(t *testing.T) {
 		{[]string{"Bearer " + adminToken}, bearer.Admin, "alice", nil},
 		{[]string{"bearer  " + adminToken + " "}, bearer.Read, "alice", nil},
 		{[]string{"Bearer " + readerToken}, bearer.Read, "bob", nil},
-		{[]string{"Bearer " + readerToken}, bearer.Admin, "bob", new(ScopeError)},
+		{[]string{"Bearer " + readerToken}, bearer.Admin, "bob", new(RightError)},
 		{[]string{"Bearer " + adminToken, "Bearer " + adminToken}, bearer.Read, "", ErrNoToken},
 		{[]string{"Bearer"}, bearer.Read, "", ErrNoToken},
 		{[]string{"Basic " + adminToken}, bearer.Read, "", ErrNoToken},
@@ -57,8 +57,8 @@ func TestAllow(t *testing.T) {
 	} {
 		g, list := newGuard(t, &now)
 		caller, err := g.Allow(t.Context(), list, Visit{Client: client, Credentials: Credentials{Authorization: c.authorization}, Needs: c.needs})
-		if scope := new(ScopeError); errors.As(c.want, &scope) {
-			if is[*ScopeError](t, err).Holder != "bob" {
+		if right := new(RightError); errors.As(c.want, &right) {
+			if is[*RightError](t, err).Holder != "bob" {
 				t.Error(err)
 			}
 		} else if !errors.Is(err, c.want) {
@@ -82,10 +82,10 @@ func TestIdentify(t *testing.T) {
 		want          bearer.Holder
 		err           error
 	}{
-		{nil, nil, bearer.Holder{Scope: bearer.Admin}, nil},
-		{nil, []string{"Bearer nobody-knows-this-token"}, bearer.Holder{Scope: bearer.Admin}, nil},
-		{list, []string{"Bearer " + adminToken}, bearer.Holder{Name: "alice", Scope: bearer.Admin}, nil},
-		{list, []string{"Bearer " + readerToken}, bearer.Holder{Name: "bob", Scope: bearer.Read}, nil},
+		{nil, nil, bearer.Holder{Rights: bearer.Admin}, nil},
+		{nil, []string{"Bearer nobody-knows-this-token"}, bearer.Holder{Rights: bearer.Admin}, nil},
+		{list, []string{"Bearer " + adminToken}, bearer.Holder{Name: "alice", Rights: bearer.Admin}, nil},
+		{list, []string{"Bearer " + readerToken}, bearer.Holder{Name: "bob", Rights: bearer.Read}, nil},
 		{list, nil, bearer.Holder{}, ErrNoToken},
 		{list, []string{"Bearer nobody-knows-this-token"}, bearer.Holder{}, ErrWrongToken},
 	} {

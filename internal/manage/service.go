@@ -51,6 +51,9 @@ type Service struct {
 	// this only on the loopback address.
 	Tokens func() *bearer.List
 
+	// Checks decides who may check. Servers of one process share one. Default everybody.
+	Checks *Checks
+
 	// Ready returns nil if the server is ready for requests, otherwise the reason why it is
 	// not. Default always ready.
 	Ready func(context.Context) error
@@ -83,5 +86,8 @@ func (s *Service) Complete(server string) (err error) {
 		s.Ready = func(context.Context) error { return nil }
 	}
 	s.Logger = cmp.Or(s.Logger, slog.Default())
+	if s.Checks == nil {
+		s.Checks = NewChecks(nil, s.Guard, s.Logger)
+	}
 	return nil
 }

@@ -59,6 +59,7 @@ func startNginx(t *testing.T, f *fleet, closed bool) {
 	if closed {
 		replaced = append(replaced, "        error_page 502 504 = @open;\n", "")
 	}
+	replaced = append(replaced, `Weir-Token ""`, `Weir-Token "`+f.token+`"`)
 	adopt(t, dir, "nginx/weir.conf", replaced...)
 	write(t, dir, "nginx.conf", nginxMain)
 	// One process, so that none is left when it is killed.

@@ -28,6 +28,7 @@ var claims = [][]string{
 	{"X-Original-Host", "free.example.com", "X-Forwarded-Host", "free.example.com"},
 	{"X-User", "mallory"},
 	{"X-Weir-Answer", "yes"},
+	{"Weir-Token", "forged"},
 	// A proxy that takes this at its word removes what it has written itself.
 	{"Connection", "close, X-Forwarded-For, X-Original-Uri, X-Original-Method, X-Forwarded-Uri, X-Forwarded-Method, X-Forwarded-Host"},
 	{"Connection", "close, X-Forwarded-For", "X-Forwarded-For", "198.51.100.1"},

@@ -19,13 +19,26 @@ type fleet struct {
 	application *application
 	process     *process
 
-	t   *testing.T // of all steps together
-	dir string
+	t     *testing.T // of all steps together
+	dir   string
+	flags []string // more of weir
+	token string   // by which the proxy asks
 }
 
 // replaced is what differs from the addresses that the examples have.
 func (f *fleet) replaced() []string {
 	return []string{"127.0.0.1:8000", f.public, "127.0.0.1:8080", f.weir, "127.0.0.1:9000", f.application.address()}
+}
+
+// newFleetWithToken is a fleet with a weir that takes tokens, and a proxy that has one, or none.
+func newFleetWithToken(t *testing.T, front front, token string) *fleet {
+	f := &fleet{front: front, public: freeAddress(t), weir: freeAddress(t), application: newApplication(t), t: t, dir: t.TempDir(), token: token}
+	t.Setenv("WEIR_TOKEN", token)
+	write(t, f.dir, "rules.yaml", atTheGate)
+	f.flags = []string{"--admin-token-file", write(t, f.dir, "tokens", "edge check rules=login,shop "+edgeToken+"\n")}
+	f.startWeir()
+	f.front.start(t, f, false)
+	return f
 }
 
 const atTheGate = `rules:
@@ -53,7 +66,7 @@ func newFleet(t *testing.T, front front) *fleet {
 
 // startWeir is also for one that comes back.
 func (f *fleet) startWeir() {
-	f.process = start(f.t, f.dir, "serve", "--http", f.weir, "--trusted-proxies", "127.0.0.1", "--user-header", "X-User")
+	f.process = start(f.t, f.dir, append([]string{"serve", "--http", f.weir, "--trusted-proxies", "127.0.0.1", "--user-header", "X-User"}, f.flags...)...)
 }
 
 func (f *fleet) ask(t *testing.T, from, method, path, body string, headers ...string) answer {
@@ -101,6 +114,36 @@ func TestProxies(t *testing.T) {
 			} {
 				t.Run(step.name, func(t *testing.T) { step.run(t, f) })
 			}
+		})
+	}
+}
+
+const edgeToken = "a-token-of-the-edge-of-the-tests"
+
+// If weir has tokens, a proxy sends one, whatever its client sends; a proxy without one lets
+// nothing pass, and weir's log says why.
+func TestProxyTokens(t *testing.T) {
+	for _, front := range fronts() {
+		t.Run(front.name, func(t *testing.T) {
+			f := newFleetWithToken(t, front, edgeToken)
+			waitFor(t, "the application", func() bool { return f.ask(t, "127.0.0.1", "GET", "/free", "").Status == http.StatusOK })
+			for i, token := range []string{"", "forged", edgeToken, edgeToken} {
+				want := []int{200, 200, 200, 429}[i]
+				if a := f.login(t, "127.0.0.2", "Weir-Token", token, "Authorization", "Bearer of-the-client"); a.Status != want {
+					t.Errorf("request %d: %d %s, want %d", i+1, a.Status, a.Text, want)
+				}
+			}
+		})
+		t.Run(front.name+" without one", func(t *testing.T) {
+			f := newFleetWithToken(t, front, "")
+			waitFor(t, "the line of the log", func() bool {
+				for _, token := range []string{"", edgeToken} {
+					if a := f.login(t, "127.0.0.2", "Weir-Token", token); a.Status == http.StatusOK {
+						t.Fatalf("with %q from the client: %d %s", token, a.Status, a.Text)
+					}
+				}
+				return strings.Contains(f.process.log.String(), "check rejected")
+			})
 		})
 	}
 }

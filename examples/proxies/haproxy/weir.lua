@@ -3,6 +3,9 @@
 -- The socket of "listen weir" in haproxy.cfg.
 local socket = "unix@/run/haproxy/weir.sock"
 
+-- The token for weir, from the environment; nil if weir has no tokens.
+local token = os.getenv("WEIR_TOKEN")
+
 -- If weir is unavailable: true fails open, false fails closed with 503.
 local open_without_weir = true
 
@@ -24,7 +27,7 @@ local kept = {
 	["host"] = true, ["connection"] = true, ["keep-alive"] = true, ["upgrade"] = true,
 	["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["expect"] = true,
 	["content-length"] = true, ["content-encoding"] = true, ["proxy-connection"] = true,
-	["forwarded"] = true,
+	["forwarded"] = true, ["weir-token"] = true,
 }
 
 -- The HTTP client of HAProxy 2.6 crashes on 98 headers. 64 are enough in practice.
@@ -45,6 +48,7 @@ local function question(txn)
 	headers["x-original-uri"] = { txn.f:pathq() }
 	headers["x-original-host"] = { txn.f:req_hdr("host") or "" }
 	headers["x-forwarded-for"] = { txn.f:src() }
+	if token then headers["weir-token"] = { token } end
 	return headers
 end
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // MaxBody is the longest body of a request over HTTP, in bytes.
@@ -24,10 +25,18 @@ const (
 
 // JSON returns a handler for those who cannot speak gRPC: the request comes as JSON in
 // the body of a POST /json, and so does the response go. The status is 200, 429 if the
-// request is over a limit, 400 if it makes no sense, or 503.
+// request is over a limit, 400 if it makes no sense, 401 or 403 if a token is missing or not good
+// for it, or 503.
 func (s *Service) JSON() http.Handler { return http.HandlerFunc(s.serveJSON) }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
+	k, err := s.identify(r.Context(), r.RemoteAddr, func() manage.Credentials {
+		return manage.Credentials{Token: r.Header[manage.TokenHeader], Authorization: r.Header["Authorization"]}
+	})
+	if err != nil {
+		refuse(w, err)
+		return
+	}
 	body, release, err := s.bodies.Read(httpbody.Source{Writer: w, Request: r}, MaxBody)
 	defer release()
 	_, large := errors.AsType[*http.MaxBytesError](err)
@@ -54,13 +63,9 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The body is no RateLimitRequest in JSON: "+err.Error(), http.StatusBadRequest)
 		return
 	}
-	response, err := s.ShouldRateLimit(r.Context(), &req)
+	response, err := s.limit(r.Context(), &k, &req)
 	if err != nil {
-		code := http.StatusServiceUnavailable
-		if status.Code(err) == codes.InvalidArgument {
-			code = http.StatusBadRequest
-		}
-		http.Error(w, status.Convert(err).Message(), code)
+		refuse(w, err)
 		return
 	}
 	text, err := protojson.Marshal(response)
@@ -73,4 +78,19 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusTooManyRequests)
 	}
 	_, _ = w.Write(text) // who has left needs no answer
+}
+
+// refuse answers with an error.
+func refuse(w http.ResponseWriter, err error) {
+	code := http.StatusServiceUnavailable
+	switch status.Code(err) {
+	case codes.InvalidArgument:
+		code = http.StatusBadRequest
+	case codes.Unauthenticated:
+		code = http.StatusUnauthorized
+		w.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
+	case codes.PermissionDenied:
+		code = http.StatusForbidden
+	}
+	http.Error(w, status.Convert(err).Message(), code)
 }

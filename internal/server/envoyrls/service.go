@@ -13,20 +13,24 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"sync"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	grpcmetadata "google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/inbound"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -74,6 +78,9 @@ type Options struct {
 	// of it. Default the system's.
 	Clock func() weir.Micros
 
+	// Checks decides who may ask. Default everybody.
+	Checks *manage.Checks
+
 	// Logger is told when the store is unavailable, and when it is back. Default
 	// slog.Default().
 	Logger *slog.Logger
@@ -107,6 +114,9 @@ func New(o Options) (*Service, error) {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
+	if o.Checks == nil {
+		o.Checks = manage.NewChecks(nil, nil, o.Logger)
+	}
 	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}, bodies: httpbody.New(maxBodies)}, nil
 }
 
@@ -129,6 +139,37 @@ func (s *Service) terms(n *envoyconfig.Node) *envoyconfig.Terms {
 
 // ShouldRateLimit implements pb.RateLimitServiceServer.
 func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
+	k, err := s.identify(ctx, inbound.RemoteOf(ctx), func() manage.Credentials { return credentialsOf(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	return s.limit(ctx, &k, req)
+}
+
+// identify finds out who asks, by their credentials.
+func (s *Service) identify(ctx context.Context, remote string, own func() manage.Credentials) (k manage.Checker, err error) {
+	if s.options.Checks.Open() {
+		return s.options.Checks.Anybody(), nil
+	}
+	client, _ := netip.ParseAddrPort(remote)
+	if k, err = s.options.Checks.Identify(ctx, client.Addr().Unmap(), own()); err == nil {
+		err = k.Need(bearer.Check)
+	}
+	if err != nil {
+		return k, fault(ctx, err)
+	}
+	return k, nil
+}
+
+// credentialsOf finds the credentials in metadata, which Envoy's initial_metadata set.
+func credentialsOf(ctx context.Context) manage.Credentials {
+	return manage.Credentials{
+		Token: grpcmetadata.ValueFromIncomingContext(ctx, manage.TokenHeader), Authorization: grpcmetadata.ValueFromIncomingContext(ctx, "authorization"),
+	}
+}
+
+// limit answers who may ask.
+func (s *Service) limit(ctx context.Context, k *manage.Checker, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
 	w := s.work.Get().(*work)
 	defer func() {
 		w.clear()
@@ -138,6 +179,9 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 		return nil, err
 	}
 	if len(w.demands) > 0 {
+		if err := k.PermitDemands(bearer.Check, w.demands); err != nil {
+			return nil, fault(ctx, err)
+		}
 		if err := s.options.Engine.Demand(ctx, w.demands, &w.verdict); err != nil {
 			return nil, fault(ctx, err)
 		}
@@ -170,6 +214,12 @@ func fault(ctx context.Context, err error) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
 		return status.Error(codes.InvalidArgument, invalid.Error())
 	}
+	if right, ok := errors.AsType[*manage.RightError](err); ok {
+		return status.Error(codes.PermissionDenied, right.Error())
+	}
+	if errors.Is(err, manage.ErrNoToken) || errors.Is(err, manage.ErrWrongToken) {
+		return status.Error(codes.Unauthenticated, err.Error())
+	}
 	return status.Error(codes.Unavailable, err.Error())
 }
 
@@ -190,6 +240,9 @@ func ServerOptions() []grpc.ServerOption {
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterRateLimitServiceServer(inbound.New(inbound.Options{
 		Large: 16 << 20, Decoded: 8 << 20,
+		Reads: func(ctx context.Context) bool {
+			return s.options.Checks.Open() || s.options.Checks.Knows(credentialsOf(ctx))
+		},
 		Bounds: map[protoreflect.FullName]inbound.Bound{
 			"envoy.service.ratelimit.v3.RateLimitRequest":              {Bytes: MaxBody, Parts: 2 * MaxDescriptors},
 			"envoy.extensions.common.ratelimit.v3.RateLimitDescriptor": {Parts: 2 * MaxEntries},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -30,7 +31,7 @@ type call struct {
 const requestID = "x-request-id"
 
 // managed answers a call of the management, if the caller may make it.
-func managed[A any](ctx context.Context, s *Server, method string, needs bearer.Scope, do func(*call) (*A, error)) (*A, error) {
+func managed[A any](ctx context.Context, s *Server, method string, needs bearer.Rights, do func(*call) (*A, error)) (*A, error) {
 	return guarded(ctx, s, method, manage.Visit{Needs: needs}, do)
 }
 
@@ -40,7 +41,7 @@ func guarded[A any](ctx context.Context, s *Server, method string, visit manage.
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{Context: ctx, method: method, id: manage.RequestIDs(md[requestID])[0]}
-	c.client, _ = s.clients.Client(inbound.RemoteOf(ctx), inbound.Proxied(md))
+	c.client = s.clientOf(ctx, md)
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 
 	var answer *A
@@ -62,22 +63,59 @@ func guarded[A any](ctx context.Context, s *Server, method string, visit manage.
 
 // allow is an error if the caller may not do that.
 func (s *Server) allow(c *call, md metadata.MD, visit manage.Visit) error {
-	visit.Client, visit.Authorization = c.client, md["authorization"]
+	visit.Client, visit.Credentials = c.client, credentialsOf(md)
 	caller, err := s.options.Guard.Allow(c, s.options.Tokens(), visit)
 	c.holder = caller.Name
-	var often *manage.TooOftenError
-	var scope *manage.ScopeError
+	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
+		return often
+	}
+	return turnAway(err)
+}
+
+// turnAway says why a caller may not do something; nil if it may.
+func turnAway(err error) error {
+	var right *manage.RightError
 	switch {
-	case err == nil || errors.As(err, &often):
-		return err
+	case err == nil:
+		return nil
 	case errors.Is(err, manage.ErrNoToken):
-		return tokenRequired.of("A token is required; send the metadata authorization: Bearer with a token from the server's token file.")
+		return tokenRequired.of("A token is required; send the metadata authorization: Bearer or weir-token with a token from the server's token file.")
 	case errors.Is(err, manage.ErrWrongToken):
 		return invalidToken.of("The server does not know this token; use one from its token file.")
-	case errors.As(err, &scope):
-		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
+	case errors.As(err, &right):
+		return forbidden.of("%s", right.Detail())
 	}
-	return hurried(err)
+	return notChecked(err)
+}
+
+// tokenKey is where a token may stand in metadata besides authorization.
+var tokenKey = strings.ToLower(manage.TokenHeader)
+
+func credentialsOf(md metadata.MD) manage.Credentials {
+	return manage.Credentials{Token: md[tokenKey], Authorization: md["authorization"]}
+}
+
+func (s *Server) clientOf(ctx context.Context, md metadata.MD) netip.Addr {
+	client, _ := s.clients.Client(inbound.RemoteOf(ctx), inbound.Proxied(md))
+	return client
+}
+
+// checker finds out who checks.
+func (s *Server) checker(ctx context.Context) (manage.Checker, error) {
+	if s.options.Checks.Open() {
+		return s.options.Checks.Anybody(), nil
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	k, err := s.options.Checks.Identify(ctx, s.clientOf(ctx, md), credentialsOf(md))
+	return k, turnAway(err)
+}
+
+// named is who checks, for what is logged.
+func (s *Server) named(ctx context.Context, k *manage.Checker) *manage.Checker {
+	if !k.Client.IsValid() {
+		k.Client = s.clientOf(ctx, nil)
+	}
+	return k
 }
 
 // report tells the log. Nothing in it was chosen by the client, but for the id that it

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -59,22 +60,32 @@ func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
 // Check implements pb.LimiterServer. That the store is unavailable is no error here: each rule
 // has said what happens then.
 func (l limiter) Check(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, l.s.options.Engine.Check)
+	return l.judge(ctx, req, bearer.Check, l.s.options.Engine.Check)
 }
 
 // Peek implements pb.LimiterServer.
 func (l limiter) Peek(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, l.s.options.Engine.Peek)
+	return l.judge(ctx, req, bearer.Peek, l.s.options.Engine.Peek)
 }
 
-func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, ask func(context.Context, *rule.Request, *engine.Verdict) error) (*pb.CheckResponse, error) {
+func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.Rights, ask func(context.Context, *rule.Request, *engine.Verdict) error) (*pb.CheckResponse, error) {
+	k, err := l.s.checker(ctx)
+	if err != nil {
+		return nil, err
+	}
 	q := questions.Get().(*question)
 	defer q.release()
 	if bad := q.read(req); bad != nil {
 		return nil, badField.of("%s", bad.Detail).in(bad.Field)
 	}
-	if err := ask(ctx, &q.said.Request, &q.verdict); err != nil {
-		return nil, notChecked(err)
+	if err = k.Permit(right, &q.said.Request); err == nil {
+		err = k.Judged(right, ask(ctx, &q.said.Request, &q.verdict))
+	}
+	if err != nil {
+		return nil, turnAway(err)
+	}
+	if right == bearer.Charge {
+		l.s.named(ctx, &k).Charged(&q.verdict)
 	}
 	return l.s.answer(&q.verdict), nil
 }
@@ -82,6 +93,10 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, ask func(conte
 // CheckMany implements pb.LimiterServer. All requests are looked at before the first is
 // charged.
 func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.CheckManyResponse, error) {
+	k, err := l.s.checker(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if n := len(req.GetRequests()); n > MaxChecks {
 		return nil, badField.of("requests: %d requests exceed the maximum of %d; send several calls.", n, MaxChecks).in("requests")
 	}
@@ -98,8 +113,11 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
 	for _, one := range req.GetRequests() {
 		q.read(one)
-		if err := l.s.options.Engine.Check(ctx, &q.said.Request, &q.verdict); err != nil {
-			return nil, notChecked(err)
+		if err = k.Permit(bearer.Check, &q.said.Request); err == nil {
+			err = k.Judged(bearer.Check, l.s.options.Engine.Check(ctx, &q.said.Request, &q.verdict))
+		}
+		if err != nil {
+			return nil, turnAway(err)
 		}
 		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))
 	}

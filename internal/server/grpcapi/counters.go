@@ -116,7 +116,7 @@ func (c counters) GetDistributions(ctx context.Context, req *pb.GetDistributions
 }
 
 // counting answers a call about counters, if the caller may make it.
-func counting[A any](ctx context.Context, s *Server, method string, needs bearer.Scope, do func(context.Context, counter.Store) (*A, error)) (*A, error) {
+func counting[A any](ctx context.Context, s *Server, method string, needs bearer.Rights, do func(context.Context, counter.Store) (*A, error)) (*A, error) {
 	return guarded(ctx, s, method, manage.Visit{Needs: needs, Uncounted: true}, func(c *call) (*A, error) {
 		answer, err := do(c, s.options.Counters)
 		if err != nil {

@@ -139,16 +139,19 @@ func TestDocsAreComplete(t *testing.T) {
 	var rows []string
 	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc, pb.Counters_ServiceDesc} {
 		for _, m := range d.Methods {
-			name, scope := "/"+d.ServiceName+"/"+m.MethodName, bearer.Read.String()
+			name, right := "/"+d.ServiceName+"/"+m.MethodName, bearer.Read.String()
 			switch call, counts := managedCalls[name], counterCalls[name]; {
 			case call.call == nil && counts.call == nil:
-				scope = "none"
+				right = bearer.Check.String()
+				if m.MethodName == "Charge" {
+					right = bearer.Charge.String()
+				}
 			case call.changes:
-				scope = bearer.Admin.String()
+				right = bearer.Admin.String()
 			case counts.changes:
-				scope = bearer.Use.String()
+				right = bearer.Use.String()
 			}
-			rows = append(rows, fmt.Sprintf("| `%s/%s` | %s | ", strings.TrimPrefix(d.ServiceName, "weir.v1."), m.MethodName, scope))
+			rows = append(rows, fmt.Sprintf("| `%s/%s` | %s | ", strings.TrimPrefix(d.ServiceName, "weir.v1."), m.MethodName, right))
 		}
 	}
 	methods := len(rows)

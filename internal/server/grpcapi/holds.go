@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -17,7 +18,7 @@ import (
 
 // Charge implements pb.LimiterServer.
 func (l limiter) Charge(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, l.s.options.Engine.Charge)
+	return l.judge(ctx, req, bearer.Charge, l.s.options.Engine.Charge)
 }
 
 // Reserve implements pb.LimiterServer.
@@ -26,13 +27,17 @@ func (l limiter) Reserve(ctx context.Context, req *pb.ReserveRequest) (*pb.Check
 	if err != nil {
 		return nil, err
 	}
-	return l.judge(ctx, req.GetRequest(), func(ctx context.Context, r *rule.Request, v *engine.Verdict) error {
+	return l.judge(ctx, req.GetRequest(), bearer.Check, func(ctx context.Context, r *rule.Request, v *engine.Verdict) error {
 		return l.s.options.Engine.Reserve(ctx, r, ttl, v)
 	})
 }
 
 // Settle implements pb.LimiterServer.
 func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldResponse, error) {
+	k, err := l.settler(ctx)
+	if err != nil {
+		return nil, err
+	}
 	bad := manage.CheckUsed(req.GetUsed())
 	if bad == nil {
 		bad = manage.CheckUnits("used_by_unit", req.GetUsedByUnit(), 0)
@@ -48,7 +53,7 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 	case req.Used == nil:
 		used = engine.ByUnit(req.GetUsedByUnit())
 	}
-	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) {
+	return l.hold(ctx, &k, req.GetHold(), func(id weir.HoldID) (engine.Settled, error) {
 		s, err := l.s.options.Engine.Settle(ctx, id, used)
 		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok && req.Used == nil {
 			err = &weir.InvalidError{Field: "used_by_unit", Reason: invalid.Reason}
@@ -59,16 +64,33 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 
 // Cancel implements pb.LimiterServer.
 func (l limiter) Cancel(ctx context.Context, req *pb.CancelRequest) (*pb.HoldResponse, error) {
-	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Cancel(ctx, id) })
+	k, err := l.settler(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.hold(ctx, &k, req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Cancel(ctx, id) })
 }
 
 // Extend implements pb.LimiterServer.
 func (l limiter) Extend(ctx context.Context, req *pb.ExtendRequest) (*pb.HoldResponse, error) {
+	k, err := l.settler(ctx)
+	if err != nil {
+		return nil, err
+	}
 	ttl, err := readTTL(req.GetTtl())
 	if err != nil {
 		return nil, err
 	}
-	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Extend(ctx, id, ttl) })
+	return l.hold(ctx, &k, req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Extend(ctx, id, ttl) })
+}
+
+// settler finds out who wants to end or extend a hold.
+func (l limiter) settler(ctx context.Context) (manage.Checker, error) {
+	k, err := l.s.checker(ctx)
+	if err == nil {
+		err = turnAway(k.Need(bearer.Check))
+	}
+	return k, err
 }
 
 // readTTL reads the time after which a hold expires; 0 is the default.
@@ -84,7 +106,7 @@ func readTTL(d *durationpb.Duration) (time.Duration, error) {
 }
 
 // hold answers a call about a hold.
-func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error)) (*pb.HoldResponse, error) {
+func (l limiter) hold(ctx context.Context, k *manage.Checker, text string, do func(weir.HoldID) (engine.Settled, error)) (*pb.HoldResponse, error) {
 	id, bad := manage.HoldOf(text)
 	if bad != nil {
 		return nil, badField.of("%s", bad.Detail).in(bad.Field)
@@ -104,6 +126,7 @@ func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error))
 	case s.State == weir.HoldExpired:
 		return nil, holdExpired.of("The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with Charge.").in("hold")
 	}
+	l.s.named(ctx, k).Settled(&s)
 	answer := &pb.HoldResponse{State: holdStates[s.State]}
 	if s.State == weir.HoldOpen {
 		answer.ExpiresAt = timestamppb.New(s.Expires.Time())

@@ -49,6 +49,7 @@ type Server struct {
 	policies manage.Policies
 
 	open     *inbound.Guard  // of what anybody may call
+	checking *inbound.Guard  // of checks
 	managed  *inbound.Guard  // of the management, which needs a token
 	counting *inbound.Guard  // of counters, which need one, too
 	longest  time.Duration   // a call may take
@@ -75,7 +76,7 @@ func New(o Options) (*Server, error) {
 		names: func() map[string]bool { return known(o.HealthNames) },
 	}
 	s.down, s.shutDown = context.WithCancel(context.Background())
-	s.open, s.managed, s.counting = newOpen(), newManaged(s.knows), newCounting(s.knows)
+	s.open, s.checking, s.managed, s.counting = newOpen(), newChecking(s.knowsChecker), newManaged(s.knows), newCounting(s.knows)
 	return s, nil
 }
 
@@ -84,7 +85,7 @@ func New(o Options) (*Server, error) {
 // what can be called, which anybody may know.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	open, managed := s.open.Registrar(r), s.managed.Registrar(r)
-	pb.RegisterLimiterServer(open, limiter{s: s})
+	pb.RegisterLimiterServer(s.checking.Registrar(r), limiter{s: s})
 	pb.RegisterRulesServer(managed, rules{s: s})
 	pb.RegisterKeysServer(managed, keys{s: s})
 	if s.options.Counters != nil {

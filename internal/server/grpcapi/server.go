@@ -4,8 +4,8 @@
 //	server := grpc.NewServer(api.ServerOptions()...)
 //	api.Register(server)
 //
-// It has the services of package weir.v1, grpc.health.v1 and reflection. Limiter needs
-// no token. Rules, Keys and Counters need a token as soon as there is a list of tokens.
+// It has the services of package weir.v1, grpc.health.v1 and reflection. Limiter needs a token
+// if Checks say so. Rules, Keys and Counters need a token as soon as there is a list of tokens.
 // docs/reference/grpc.md is the reference; calls have the same meaning as in the HTTP API.
 //
 // A denial by a limit is an answer. Every error is a status with an ErrorInfo of
@@ -151,9 +151,12 @@ var (
 )
 
 // newOpen guards what anybody may call.
-func newOpen() *inbound.Guard {
+func newOpen() *inbound.Guard { return inbound.New(inbound.Options{Large: 1 << 20, Decoded: 1 << 20}) }
+
+// newChecking guards checks. They may need a token, which is looked for before a message is read.
+func newChecking(reads func(context.Context) bool) *inbound.Guard {
 	return inbound.New(inbound.Options{
-		Large: 16 << 20, Decoded: 8 << 20,
+		Large: 16 << 20, Decoded: 8 << 20, Reads: reads,
 		Bounds: map[protoreflect.FullName]inbound.Bound{
 			nameOf(&pb.CheckRequest{}): oneQuestion, nameOf(&pb.CheckManyRequest{}): manyQuestions,
 			nameOf(&pb.ReserveRequest{}): {Bytes: 2*manage.MaxQuestion + 64, Parts: 2}, nameOf(&pb.SettleRequest{}): oneUsage,
@@ -191,6 +194,15 @@ func nameOf(m proto.Message) protoreflect.FullName { return m.ProtoReflect().Des
 // knows is whether a call has a known token, if one is required.
 func (s *Server) knows(ctx context.Context) bool {
 	md, _ := metadata.FromIncomingContext(ctx)
-	_, err := manage.Identify(s.options.Tokens(), manage.Credentials{Authorization: md["authorization"]}, time.Time{})
+	_, err := manage.Identify(s.options.Tokens(), credentialsOf(md), time.Time{})
 	return err == nil
+}
+
+// knowsChecker is the same for checks.
+func (s *Server) knowsChecker(ctx context.Context) bool {
+	if s.options.Checks.Open() {
+		return true
+	}
+	md, _ := metadata.FromIncomingContext(ctx)
+	return s.options.Checks.Knows(credentialsOf(md))
 }

@@ -23,6 +23,10 @@ func (h *Handler) allow(c *call, needs access) error {
 		c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
 	}
 	switch {
+	case needs == proxied || needs == checking:
+		if err := h.mayCheck(c, needs); err != nil {
+			return err
+		}
 	case needs == signing:
 		if err := h.options.Guard.Count(c.r.Context(), c.client); err != nil {
 			return h.turnAway(c, err)
@@ -51,12 +55,43 @@ func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err erro
 		}
 	}
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
-		Client: c.client, Credentials: c.credentials, Needs: needs.scope(), Uncounted: needs < reading,
+		Client: c.client, Credentials: c.credentials, Needs: needs.right(), Uncounted: needs < reading,
 	})
 	if err != nil {
 		return h.turnAway(c, err)
 	}
 	return nil
+}
+
+// mayCheck finds out who checks. It is an error if they may not. What a proxy forwards besides
+// its token may be that of its client.
+func (h *Handler) mayCheck(c *call, needs access) (err error) {
+	if h.options.Checks.Open() {
+		c.checks = h.options.Checks.Anybody()
+		return nil
+	}
+	own := manage.Credentials{Token: c.r.Header[manage.TokenHeader]}
+	if needs != proxied {
+		if own, err = h.credentials(c.r); err != nil {
+			return err
+		}
+	}
+	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
+	if c.checks, err = h.options.Checks.Identify(c.r.Context(), c.client, own); err == nil {
+		err = c.checks.Need(bearer.Peek) // at least; decide knows what else it takes
+	}
+	if err != nil {
+		return h.turnAway(c, err)
+	}
+	return nil
+}
+
+// checker is who checks, for what is logged.
+func (h *Handler) checker(c *call) *manage.Checker {
+	if !c.checks.Client.IsValid() {
+		c.checks.Client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
+	}
+	return &c.checks
 }
 
 // atHome is an error unless a call without a token comes from a program on this machine,
@@ -116,7 +151,7 @@ func (h *Handler) local(host string) bool {
 // turnAway is why the guard does not allow a call.
 func (h *Handler) turnAway(c *call, err error) error {
 	var often *manage.TooOftenError
-	var scope *manage.ScopeError
+	var right *manage.RightError
 	switch {
 	case errors.As(err, &often):
 		c.logged = false // it costs less to send than to log
@@ -124,7 +159,7 @@ func (h *Handler) turnAway(c *call, err error) error {
 		return errAnswered
 	case errors.Is(err, manage.ErrNoToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
-		return tokenRequired.of("A token is required; send the header Authorization: Bearer with a token from the server's token file.")
+		return tokenRequired.of("A token is required; send the header Authorization: Bearer or Weir-Token with a token from the server's token file.")
 	case errors.Is(err, manage.ErrWrongToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
 		return invalidToken.of("The server does not know this token; use one from its token file.")
@@ -132,10 +167,13 @@ func (h *Handler) turnAway(c *call, err error) error {
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
 		h.endSession(c)
 		return tokenRequired.of("The session is over, or its token was removed; sign in again.").coded("session-over")
-	case errors.As(err, &scope):
+	case errors.As(err, &right):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs).
-			coded("", "holder", scope.Holder, "has", scope.Has, "needs", scope.Needs)
+		p := forbidden.of("%s", right.Detail())
+		if right.Beyond == nil {
+			p = p.coded("", "holder", right.Holder, "has", right.Has, "needs", right.Needs)
+		}
+		return p
 	}
 	return err
 }
@@ -149,5 +187,5 @@ type WhoAnswer struct {
 
 // whoAmI answers GET /v1/whoami.
 func (h *Handler) whoAmI(c *call) (any, error) {
-	return WhoAnswer{Name: c.caller.Name, Scope: c.caller.Scope.String(), Via: c.caller.Via.String()}, nil
+	return WhoAnswer{Name: c.caller.Name, Scope: c.caller.Rights.Scope(), Via: c.caller.Via.String()}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -15,7 +17,7 @@ import (
 // a proxy tells of it in headers, and lets it pass if the answer is 200.
 func newAuthz(o *Options) (http.Handler, error) {
 	how := o.Authz
-	how.Deny, how.Logger = denyAuthz, o.Logger
+	how.Deny, how.Permit, how.Logger = denyAuthz, permitAuthz, o.Logger
 	limit, err := httplimit.New(o.Engine, how)
 	if err != nil {
 		return nil, err
@@ -39,17 +41,47 @@ func (h *Handler) serveAuthz(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if status != 0 {
-		original = original.WithContext(context.WithValue(original.Context(), denyKey{}, status))
+	if err := c.checks.Need(bearer.Check); err != nil {
+		return nil, h.turnAway(c, err)
+	}
+	var a *asked
+	if permit := c.checks.Holder.Permit(bearer.Check); status != 0 || permit != nil {
+		a = &asked{status: status, permit: permit}
+		original = original.WithContext(context.WithValue(original.Context(), askedKey{}, a))
 	}
 	h.authz.ServeHTTP(c, original)
+	if a != nil && a.rejected {
+		return nil, h.turnAway(c, c.checks.Judged(bearer.Check, a.beyond))
+	}
 	return nil, nil
 }
 
-// denyKey is, in a context, the status that a proxy wants for every denial.
-type denyKey struct{}
+// asked is, in a context, what a proxy asks for and may have.
+type asked struct {
+	status   int                         // for every denial; 0 if it is as each rule says
+	permit   func(rule, key string) bool // nil if it may have everything
+	beyond   *engine.PermitError         // what it may not have
+	rejected bool                        // because of that
+}
 
-// denyStatus is that status, as the query says; 0 if it is as each rule says. nginx
+type askedKey struct{}
+
+// permitAuthz is what the middleware asks to know which rules the proxy may use.
+func permitAuthz(r *http.Request) func(rule, key string) bool {
+	a, ok := r.Context().Value(askedKey{}).(*asked)
+	if !ok || a.permit == nil {
+		return nil
+	}
+	return func(rule, key string) bool {
+		permitted := a.permit(rule, key)
+		if !permitted {
+			a.beyond = &engine.PermitError{Rule: rule, Key: strings.Clone(key)}
+		}
+		return permitted
+	}
+}
+
+// denyStatus is the status for every denial, as the query says; 0 if it is as each rule says. nginx
 // knows 401 and 403 only, and makes an error of anything else.
 func denyStatus(r *http.Request) (int, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -68,8 +100,11 @@ func denyStatus(r *http.Request) (int, error) {
 }
 
 func denyAuthz(w http.ResponseWriter, r *http.Request, d *httplimit.Denial) {
-	if status, ok := r.Context().Value(denyKey{}).(int); ok {
-		d.Status = status
+	if a, ok := r.Context().Value(askedKey{}).(*asked); ok {
+		if a.rejected = a.beyond != nil && d.Cause == engine.ClientBlocked; a.rejected {
+			return
+		}
+		d.Status = cmp.Or(a.status, d.Status)
 	}
 	d.Write(w)
 }

@@ -30,6 +30,7 @@ type call struct {
 	packs    bool // its answer may be compressed
 	success  int  // the status of an answer that is no problem
 
+	checks      manage.Checker // of a check
 	caller      manage.Caller
 	credentials manage.Credentials // by which the caller is known
 

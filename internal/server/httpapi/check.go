@@ -1,13 +1,14 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 )
@@ -53,7 +54,7 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 		err = q.fill()
 	}
 	if err == nil {
-		err = h.ask(c.r.Context(), q, ttl)
+		err = h.ask(c, q, ttl)
 	}
 	if err != nil {
 		return nil, err
@@ -66,9 +67,9 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 	return nil, nil
 }
 
-// ask lets the engine decide in the way that the client wants.
-func (h *Handler) ask(ctx context.Context, q *question, ttl *int64) (err error) {
-	e, r, v := h.options.Engine, &q.said.Request, &q.verdict
+// ask lets the engine decide in the way that the client wants, if it may.
+func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
+	right, life := bearer.Check, time.Duration(0)
 	switch {
 	case q.asked.Charge != "" && q.asked.Charge != "always":
 		return badField.of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).in("charge")
@@ -77,20 +78,33 @@ func (h *Handler) ask(ctx context.Context, q *question, ttl *int64) (err error) 
 	case q.asked.Peek && ttl != nil:
 		return badField.of("peek: a reservation cannot be a peek; use POST /v1/check.").in("peek")
 	case ttl != nil:
-		life, bad := manage.TTL(*ttl)
-		if bad != nil {
+		var bad *manage.FieldError
+		if life, bad = manage.TTL(*ttl); bad != nil {
 			return fieldProblem(bad)
 		}
-		err = e.Reserve(ctx, r, life, v)
 	case q.asked.Charge != "":
-		err = e.Charge(ctx, r, v)
+		right = bearer.Charge
 	case q.asked.Peek:
+		right = bearer.Peek
+	}
+	ctx, e, r, v := c.r.Context(), h.options.Engine, &q.said.Request, &q.verdict
+	if err := c.checks.Permit(right, r); err != nil {
+		return h.turnAway(c, err)
+	}
+	switch {
+	case ttl != nil:
+		err = e.Reserve(ctx, r, life, v)
+	case right == bearer.Charge:
+		if err = e.Charge(ctx, r, v); err == nil {
+			h.checker(c).Charged(v)
+		}
+	case right == bearer.Peek:
 		err = e.Peek(ctx, r, v)
 	default:
 		err = e.Check(ctx, r, v)
 	}
 	if err != nil {
-		return unjudged(err)
+		return unjudged(h.turnAway(c, c.checks.Judged(right, err)))
 	}
 	return nil
 }

@@ -8,14 +8,15 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 )
 
 var holdRoutes = []route{
-	{"POST", "/v1/reserve", asking, (*Handler).reserve},
-	{"POST", "/v1/settle", asking, taking(maxSmallBody, (*Handler).settle)},
-	{"POST", "/v1/cancel", asking, taking(maxSmallBody, (*Handler).cancel)},
-	{"POST", "/v1/extend", asking, taking(maxSmallBody, (*Handler).extend)},
+	{"POST", "/v1/reserve", checking, (*Handler).reserve},
+	{"POST", "/v1/settle", checking, taking(maxSmallBody, (*Handler).settle)},
+	{"POST", "/v1/cancel", checking, taking(maxSmallBody, (*Handler).cancel)},
+	{"POST", "/v1/extend", checking, taking(maxSmallBody, (*Handler).extend)},
 }
 
 // ReserveRequest is the body of POST /v1/reserve: a request, which is neither peeked at nor
@@ -107,22 +108,34 @@ func (h *Handler) reserve(c *call) (any, error) {
 
 // settle answers POST /v1/settle.
 func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
+	if err := c.checks.Need(bearer.Check); err != nil {
+		return nil, h.turnAway(c, err)
+	}
 	var used engine.Used = engine.Units(want.Used.Units)
 	if want.Used.ByUnit != nil {
 		used = engine.ByUnit(want.Used.ByUnit)
 	}
 	s, err := h.options.Engine.Settle(c.r.Context(), want.id, used)
+	if err == nil {
+		h.checker(c).Settled(&s)
+	}
 	return h.holdAnswer(c, &s, err)
 }
 
 // cancel answers POST /v1/cancel.
 func (h *Handler) cancel(c *call, want *HoldRequest) (any, error) {
+	if err := c.checks.Need(bearer.Check); err != nil {
+		return nil, h.turnAway(c, err)
+	}
 	s, err := h.options.Engine.Cancel(c.r.Context(), want.id)
 	return h.holdAnswer(c, &s, err)
 }
 
 // extend answers POST /v1/extend.
 func (h *Handler) extend(c *call, want *ExtendRequest) (any, error) {
+	if err := c.checks.Need(bearer.Check); err != nil {
+		return nil, h.turnAway(c, err)
+	}
 	s, err := h.options.Engine.Extend(c.r.Context(), want.id, want.ttl)
 	return h.holdAnswer(c, &s, err)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -289,6 +290,11 @@ func (c *tried) stand(t *testing.T, unchanged repo.Repository) *stand {
 	o.Rules, o.Authz.TrustedProxies = g, proxies
 	if c.tokens {
 		o.Tokens = tokens(t)
+		guard, err := manage.NewGuard(manage.GuardOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Checks = manage.NewChecks(o.Tokens, guard, slog.New(slog.DiscardHandler))
 	}
 	if c.with != nil {
 		c.with(t, &o)
@@ -423,6 +429,9 @@ var answersTried = func() []tried {
 	// What every route of the management can answer.
 	tired := Options{Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1, Period: time.Hour}}}}
 	failing := Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}}
+	for _, what := range []string{"check", "reserve", "settle", "cancel", "extend"} {
+		all = append(all, tried{what: "POST /v1/" + what, body: "{}", status: 401, tokens: true})
+	}
 	for _, m := range managed {
 		if strings.HasPrefix(m.what, "HEAD") {
 			continue

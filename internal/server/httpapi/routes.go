@@ -12,18 +12,19 @@ import (
 type access uint8
 
 const (
-	public  access = iota // anybody: it gives nothing away and changes nothing
-	proxied               // any client, but no page in a browser; proxies forward headers of end users
-	asking                // the same, for who asks in their own name
-	signing               // who signs in by the server's own page, or out
-	looking               // applications with a token, as often as they like; it changes nothing
-	using                 // the same, and it counts or queues
-	reading               // the management
+	public   access = iota // anybody: it gives nothing away and changes nothing
+	proxied                // who may check, but no page in a browser; proxies forward headers of end users
+	checking               // the same, for who asks in their own name
+	asking                 // anybody, but no page in a browser
+	signing                // who signs in by the server's own page, or out
+	looking                // applications with a token, as often as they like; it changes nothing
+	using                  // the same, and it counts or queues
+	reading                // the management
 	changing
 )
 
-// scope is what a token has to be good for.
-func (a access) scope() bearer.Scope {
+// right is what a token has to be good for.
+func (a access) right() bearer.Rights {
 	switch a {
 	case using:
 		return bearer.Use
@@ -70,7 +71,7 @@ func routes() []route {
 }
 
 var ruleRoutes = []route{
-	{"POST", "/v1/check", asking, (*Handler).check},
+	{"POST", "/v1/check", checking, (*Handler).check},
 	{"", "/v1/authz", proxied, (*Handler).serveAuthz},
 
 	{"GET", "/v1/rules", reading, (*Handler).getRules},

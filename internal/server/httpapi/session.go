@@ -3,7 +3,6 @@ package httpapi
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -35,7 +34,7 @@ func (h *Handler) signIn(c *call, want *SessionRequest) (any, error) {
 	}
 	var err error
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
-		Client: c.client, Credentials: manage.Credentials{Authorization: []string{"Bearer " + want.Token}}, Uncounted: true, // it was counted before it was read
+		Client: c.client, Credentials: manage.Credentials{Token: []string{strings.Trim(want.Token, " ")}}, Needs: bearer.Read, Uncounted: true, // it was counted before it was read
 	})
 	if err != nil {
 		return nil, h.turnAway(c, err)
@@ -88,8 +87,8 @@ func (h *Handler) sessionName(r *http.Request) (name string, secure bool) {
 // for those. If there are two sessions, somebody else has set one of them, and neither
 // counts.
 func (h *Handler) credentials(r *http.Request) (own manage.Credentials, err error) {
-	own.Authorization = r.Header["Authorization"]
-	if slices.ContainsFunc(own.Authorization, manage.IsBearer) {
+	own.Token, own.Authorization = r.Header[manage.TokenHeader], r.Header["Authorization"]
+	if own.HasToken() {
 		return own, nil
 	}
 	name, _ := h.sessionName(r)

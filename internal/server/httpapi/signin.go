@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -10,13 +11,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // SignIn configures the header in which a proxy sends the name of a person whom it has
 // authenticated. Only the trusted proxies of Options.Authz can use it.
 type SignIn struct {
-	Header string       // header with the name; "" disables sign-in by a proxy
-	Scope  bearer.Scope // of everyone who signs in this way
+	Header string        // header with the name; "" disables sign-in by a proxy
+	Scope  bearer.Rights // of everyone who signs in this way; default bearer.Read
 }
 
 // maxUser is the maximum length of a name in bytes.
@@ -24,7 +26,7 @@ const maxUser = 128
 
 // check returns why the options cannot be used.
 func (s *SignIn) check(o *Options) error {
-	s.Header = http.CanonicalHeaderKey(s.Header)
+	s.Header, s.Scope = http.CanonicalHeaderKey(s.Header), cmp.Or(s.Scope, bearer.Read)
 	switch {
 	case s.Header == "":
 		return nil
@@ -40,7 +42,7 @@ const headerLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 
 // otherMeaning are headers that clients or proxies send for other purposes.
 var otherMeaning = []string{
-	"Authorization", "Cookie", "Forwarded", "Host", "Origin", "Sec-Fetch-Site", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id", ownPage,
+	"Authorization", "Cookie", "Forwarded", "Host", "Origin", "Sec-Fetch-Site", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id", ownPage, manage.TokenHeader,
 }
 
 // signedIn returns the person whom a proxy has authenticated. It returns nil if there is
@@ -57,7 +59,7 @@ func (h *Handler) signedIn(r *http.Request) (*bearer.Holder, error) {
 	if len(names) > 1 || !isUser(names[0]) {
 		return nil, badField.of("%s: must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", in.Header, maxUser).in(in.Header)
 	}
-	return &bearer.Holder{Name: names[0], Scope: in.Scope}, nil
+	return &bearer.Holder{Name: names[0], Rights: in.Scope}, nil
 }
 
 // isUser reports whether a name is safe to write to logs and to the history.

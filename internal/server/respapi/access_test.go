@@ -2,12 +2,14 @@ package respapi
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // Anybody may ask about a request. To bring one's own limits takes a token for
@@ -20,10 +22,10 @@ func TestAccess(t *testing.T) {
 		{"", "PING", "PONG"},
 		{"", "CL.THROTTLE k 1 2 3", "NOAUTH Authentication required."},
 		{"", "WEIR.RESET key user:a", "NOAUTH Authentication required."},
-		{"r", "CL.THROTTLE k 1 2 3", "NOPERM The token of reader has the scope read; use one with the scope use."},
-		{"r", "WEIR.RESET key user:a", "NOPERM The token of reader has the scope read; use one with the scope admin."},
+		{"r", "CL.THROTTLE k 1 2 3", "NOPERM The token of reader has the rights read; use one with the right use."},
+		{"r", "WEIR.RESET key user:a", "NOPERM The token of reader has the rights read; use one with the right admin."},
 		{"u", "CL.THROTTLE k 1 2 3", "[0 2 1 -1 2]"},
-		{"u", "WEIR.RESET key user:a", "NOPERM The token of app has the scope use; use one with the scope admin."},
+		{"u", "WEIR.RESET key user:a", "NOPERM The token of app has the rights use; use one with the right admin."},
 		{"a", "CL.THROTTLE k 1 2 3", "[0 2 0 -1 3]"},
 		{"a", "WEIR.RESET key user:a", "[key user:a"},
 	} {
@@ -99,5 +101,63 @@ func TestRemovedToken(t *testing.T) {
 		if got := c.do(command); !strings.HasPrefix(fmt.Sprint(got), "WRONGPASS ") {
 			t.Errorf("%s: %v", command, got)
 		}
+	}
+}
+
+// Where checks take a token, nobody charges anybody without one that is good for it.
+func TestWhoMayCharge(t *testing.T) {
+	list, err := bearer.Parse([]byte("reader read " + token("r") + "\nboss admin " + token("a") + "\nedge check " + token("e") +
+		"\nbilling charge " + token("b") + "\neu check clients=user:eu-* " + token("u")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := manage.NewGuard(manage.GuardOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, log := func() *bearer.List { return list }, new(strings.Builder)
+	checks := manage.NewChecks(tokens, guard, slog.New(slog.NewTextHandler(log, nil)))
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens, Guard: guard, Checks: checks}})
+	hold := "hold " + strings.Repeat("0", 32)
+	const none = "NOAUTH Authentication required."
+	for _, step := range []struct{ as, command, want string }{
+		{"", "WEIR.CHECK user victim path /api/x cost 100000 charge always", none},
+		{"", "WEIR.CHECK user victim path /api/x", none},
+		{"", "WEIR.PEEK user victim path /api/x", none},
+		{"", "WEIR.RESERVE user victim path /api/x", none},
+		{"", "WEIR.SETTLE used 1 " + hold, none},
+		{"", "WEIR.CANCEL " + hold, none},
+		{"", "WEIR.EXTEND " + hold, none},
+		{"", "PING", "PONG"},
+		{"r", "WEIR.CHECK user victim path /api/x", "NOPERM The token of reader has the rights read; use one with the right check."},
+		{"r", "WEIR.PEEK user victim path /api/x", "[allowed"},
+		{"r", "WEIR.SETTLE used 1 " + hold, "NOPERM "},
+		{"e", "WEIR.CHECK user alice path /api/x", "[allowed"},
+		{"e", "WEIR.CHECK user victim path /api/x cost 100000 charge always", "NOPERM The token of edge has the rights check; use one with the right charge."},
+		{"e", "WEIR.SETTLE used 1 " + hold, "HOLD_UNKNOWN "},
+		{"u", "WEIR.CHECK user victim path /api/x", "NOPERM The token of eu has the right check, but not for the rule "},
+		{"u", "WEIR.CHECK user eu-1 path /api/x", "[allowed"},
+		{"b", "WEIR.CHECK user alice path /api/x cost 100000 charge always", "[allowed"},
+		{"a", "WEIR.CHECK user alice path /api/x charge always", "[allowed"},
+	} {
+		c := s.dial(t)
+		if step.as != "" {
+			if got := c.do("AUTH " + token(step.as)); got != "OK" {
+				t.Fatalf("AUTH %s: %v", step.as, got)
+			}
+		}
+		if got := fmt.Sprint(c.do(step.command)); !strings.HasPrefix(got, step.want) {
+			t.Errorf("%s as %q: got %v, want %s", step.command, step.as, got, step.want)
+		}
+		c.do("RESET")
+		if got := c.do("WEIR.CHECK user alice path /api/x"); got != fault(none) {
+			t.Errorf("after RESET: %v", got)
+		}
+	}
+	if got := s.dial(t).do("AUTH " + token("x")); !strings.HasPrefix(fmt.Sprint(got), "WRONGPASS ") {
+		t.Errorf("a wrong token: %v", got)
+	}
+	if text := log.String(); !strings.Contains(text, `msg="charged always" `) || !strings.Contains(text, "cost=100000 fitted=false holder=billing client=127.0.0.1") || strings.Contains(text, token("b")) {
+		t.Error(text)
 	}
 }

@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,8 +10,11 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/rule"
 )
 
 // question is what a command says, in names and values.
@@ -196,31 +200,37 @@ func (w *work) request(known []string) bool {
 // check answers WEIR.CHECK. That the store is unavailable is no error here: each rule has
 // said what happens then.
 func (w *work) check() {
-	if !w.request(checkFields) {
+	k := w.checker()
+	if k == nil || !w.request(checkFields) {
 		return
 	}
 	if w.asked.charge != "" {
-		w.judged(w.server.options.Engine.Charge(w.server.ctx, &w.asked.Request, &w.verdict))
+		if w.judged(k, bearer.Charge, w.server.options.Engine.Charge) {
+			k.Charged(&w.verdict)
+		}
 		return
 	}
 	w.follow()
-	w.judged(w.server.options.Engine.Check(w.server.ctx, &w.asked.Request, &w.verdict))
+	w.judged(k, bearer.Check, w.server.options.Engine.Check)
 }
 
 // peek answers WEIR.PEEK.
 func (w *work) peek() {
-	if w.request(requestFields) {
-		w.judged(w.server.options.Engine.Peek(w.server.ctx, &w.asked.Request, &w.verdict))
+	if k := w.checker(); k != nil && w.request(requestFields) {
+		w.judged(k, bearer.Peek, w.server.options.Engine.Peek)
 	}
 }
 
 // reserve answers WEIR.RESERVE.
 func (w *work) reserve() {
-	if !w.request(reserveFields) {
+	k := w.checker()
+	if k == nil || !w.request(reserveFields) {
 		return
 	}
 	if ttl, ok := w.ttl(); ok {
-		w.judged(w.server.options.Engine.Reserve(w.server.ctx, &w.asked.Request, ttl, &w.verdict))
+		w.judged(k, bearer.Check, func(ctx context.Context, req *rule.Request, v *engine.Verdict) error {
+			return w.server.options.Engine.Reserve(ctx, req, ttl, v)
+		})
 	}
 }
 
@@ -233,8 +243,13 @@ func (w *work) ttl() (time.Duration, bool) {
 	return ttl, bad == nil
 }
 
-// judged answers with the verdict, unless there is none.
-func (w *work) judged(err error) {
+// judged lets the engine decide, if the client has a right, and answers with the verdict. It
+// reports whether there is one.
+func (w *work) judged(k *manage.Checker, right bearer.Rights, ask func(context.Context, *rule.Request, *engine.Verdict) error) bool {
+	err := k.Permit(right, &w.asked.Request)
+	if err == nil {
+		err = k.Judged(right, ask(w.server.ctx, &w.asked.Request, &w.verdict))
+	}
 	invalid, ok := errors.AsType[*weir.InvalidError](err)
 	switch {
 	case ok && manage.IsMisstated(invalid):
@@ -242,10 +257,11 @@ func (w *work) judged(err error) {
 	case ok:
 		w.fail("INVALID_REQUEST", manage.Sentence(err))
 	case err != nil:
-		w.busy()
+		w.deny(err)
 	default:
 		w.writeVerdict()
 	}
+	return err == nil
 }
 
 // busy is that the server ended before a command was answered.

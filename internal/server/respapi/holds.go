@@ -12,7 +12,8 @@ import (
 
 // settle answers WEIR.SETTLE.
 func (w *work) settle() {
-	if !w.read(settleFields) {
+	k := w.settler()
+	if k == nil || !w.read(settleFields) {
 		return
 	}
 	q := &w.asked
@@ -30,21 +31,38 @@ func (w *work) settle() {
 		w.fail("BAD_FIELD", "used: it cannot be combined with the units by name; send one of them.")
 	default:
 		w.hold(func(id weir.HoldID) (engine.Settled, error) {
-			return w.server.options.Engine.Settle(w.server.ctx, id, used)
+			s, err := w.server.options.Engine.Settle(w.server.ctx, id, used)
+			if err == nil {
+				k.Settled(&s)
+			}
+			return s, err
 		})
 	}
 }
 
+// settler is who ends or extends a hold; nil if it has answered that they may not.
+func (w *work) settler() *manage.Checker {
+	k := w.checker()
+	if k == nil {
+		return nil
+	}
+	if err := k.Need(bearer.Check); err != nil {
+		w.deny(err)
+		return nil
+	}
+	return k
+}
+
 // cancel answers WEIR.CANCEL.
 func (w *work) cancel() {
-	if w.read(cancelFields) {
+	if w.settler() != nil && w.read(cancelFields) {
 		w.hold(func(id weir.HoldID) (engine.Settled, error) { return w.server.options.Engine.Cancel(w.server.ctx, id) })
 	}
 }
 
 // extend answers WEIR.EXTEND.
 func (w *work) extend() {
-	if !w.read(extendFields) {
+	if w.settler() == nil || !w.read(extendFields) {
 		return
 	}
 	if ttl, ok := w.ttl(); ok {

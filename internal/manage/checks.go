@@ -1,0 +1,197 @@
+package manage
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/rule"
+)
+
+// Checks decides for every protocol who may check and charge, and logs who charges what does
+// not fit. It is safe for concurrent use.
+type Checks struct {
+	tokens func() *bearer.List
+	guard  *Guard
+	logger *slog.Logger
+
+	rejected, charged, exceeded Sparse
+}
+
+const linesPerMinute = 10
+
+// NewChecks returns what decides by a list of tokens. If tokens is nil or returns nil,
+// everybody may check.
+func NewChecks(tokens func() *bearer.List, guard *Guard, logger *slog.Logger) *Checks {
+	if tokens == nil {
+		tokens = func() *bearer.List { return nil }
+	}
+	return &Checks{
+		tokens: tokens, guard: guard, logger: logger,
+		rejected: Sparse{Lines: linesPerMinute, Every: time.Minute}, charged: Sparse{Lines: linesPerMinute, Every: time.Minute}, exceeded: Sparse{Lines: linesPerMinute, Every: time.Minute},
+	}
+}
+
+// Tokens returns the list of those who may check; nil if everybody may.
+func (c *Checks) Tokens() *bearer.List { return c.tokens() }
+
+// Open reports whether everybody may check.
+func (c *Checks) Open() bool { return c.tokens() == nil }
+
+// Knows reports whether somebody has a token, if one is required. It counts nothing.
+func (c *Checks) Knows(own Credentials) bool {
+	_, err := Identify(c.tokens(), own, time.Time{})
+	return err == nil
+}
+
+// Checker is who checks.
+type Checker struct {
+	Caller
+	Client netip.Addr
+	checks *Checks
+}
+
+// Anybody is who checks where everybody may. Its Client is not known.
+func (c *Checks) Anybody() Checker { return Checker{Caller: anybody, checks: c} }
+
+// Identify returns who checks. The error is one of [Identify].
+//
+// Wrong tokens count as those of the management do. But they do not keep others at the same
+// address from checking: tokens that are good for nothing else are accepted all the same. The
+// error for too many is that of a wrong one, so that no client takes it for a denial.
+func (c *Checks) Identify(ctx context.Context, client netip.Addr, own Credentials) (Checker, error) {
+	tokens := c.tokens()
+	if tokens == nil {
+		return c.Anybody(), nil
+	}
+	caller, err := Identify(tokens, own, c.guard.clock().Time())
+	if err != nil || caller.Rights&^bearer.Charge != 0 {
+		caller, err = c.guard.Allow(ctx, tokens, Visit{Client: client, Credentials: own, Uncounted: true})
+		if _, often := errors.AsType[*TooOftenError](err); often {
+			err = ErrWrongToken
+		}
+	}
+	k := Checker{Caller: caller, Client: client, checks: c}
+	if err != nil {
+		k.reject(err)
+	}
+	return k, err
+}
+
+// Need is a *RightError unless the caller has a right, with or without patterns. It is for
+// calls about a hold: who knows its id may have made it.
+func (k *Checker) Need(right bearer.Rights) error {
+	err := k.need(right)
+	if err != nil {
+		k.reject(err)
+	}
+	return err
+}
+
+// Permit lets a request be charged under what the patterns of a right match. The error is a
+// *RightError. What the engine then says goes through Judged.
+func (k *Checker) Permit(right bearer.Rights, req *rule.Request) error {
+	req.Permit = k.Holder.Permit(right)
+	return k.Need(right)
+}
+
+// PermitDemands is Permit for limits that are not in the rules.
+func (k *Checker) PermitDemands(right bearer.Rights, demands []engine.Demand) error {
+	permit := k.Holder.Permit(right)
+	for i := range demands {
+		if d := &demands[i]; permit != nil && !permit(d.Rule.ID, d.Key) {
+			return k.Judged(right, &engine.PermitError{Rule: d.Rule.ID, Key: strings.Clone(d.Key)})
+		}
+	}
+	return k.Need(right)
+}
+
+// Judged returns the error of the engine, as a *RightError if it is a PermitError.
+func (k *Checker) Judged(right bearer.Rights, err error) error {
+	if beyond, ok := errors.AsType[*engine.PermitError](err); ok {
+		err = &RightError{Holder: k.Name, Has: k.Rights, Needs: right, Beyond: beyond}
+		k.reject(err)
+	}
+	return err
+}
+
+// reject logs some of the checks that were rejected, because many clients go on without an
+// answer.
+func (k *Checker) reject(err error) {
+	k.log(&k.checks.rejected, slog.LevelWarn, "check rejected", slog.String("error", err.Error()))
+}
+
+// Charged logs some of the charges that were made whether or not they fit. Those that did not
+// fit lock a client out, so they have lines of their own.
+func (k *Checker) Charged(v *engine.Verdict) {
+	s := v.Speaker()
+	if s == nil {
+		return // nothing was charged
+	}
+	sparse := &k.checks.charged
+	if !v.Allowed {
+		sparse = &k.checks.exceeded
+	}
+	var rules []string
+	for i := range v.Results {
+		if id := v.Results[i].Rule.ID; !slices.Contains(rules, id) && len(rules) < maxNamed {
+			rules = append(rules, id)
+		}
+	}
+	// The key has no secret in clear; it is gone when the verdict is.
+	k.log(sparse, slog.LevelInfo, "charged always", slog.String("rules", strings.Join(rules, ",")), slog.String("key", strings.Clone(s.Key)),
+		slog.Int64("cost", s.Cost), slog.Bool("fitted", v.Allowed))
+}
+
+// Settled does the same for a hold of which more was used than was reserved.
+func (k *Checker) Settled(s *engine.Settled) {
+	for _, p := range s.Parts {
+		if p.Used > p.Reserved && !s.Repeated {
+			k.log(&k.checks.charged, slog.LevelInfo, "settled more than was reserved", slog.String("rule", p.Rule), slog.Int64("reserved", p.Reserved), slog.Int64("used", p.Used))
+			return
+		}
+	}
+}
+
+// maxNamed is how many rules a line names.
+const maxNamed = 10
+
+func (k *Checker) log(s *Sparse, level slog.Level, message string, more ...slog.Attr) {
+	unlogged, ok := s.Next()
+	if !ok {
+		return
+	}
+	more = append(more, slog.String("holder", k.Name), slog.String("client", k.Client.String()))
+	if unlogged > 0 {
+		more = append(more, slog.Int64("unlogged", unlogged))
+	}
+	k.checks.logger.LogAttrs(context.Background(), level, message, more...)
+}
+
+// Sparse lets a few lines into a log in each period, and counts the others.
+type Sparse struct {
+	Lines int64
+	Every time.Duration
+
+	begun, logged, left atomic.Int64
+}
+
+// Next reports whether a line is to be logged, and how many were not since the last one.
+func (s *Sparse) Next() (unlogged int64, ok bool) {
+	now, begun := time.Now().UnixNano(), s.begun.Load()
+	if now-begun >= int64(s.Every) && s.begun.CompareAndSwap(begun, now) {
+		s.logged.Store(0)
+	}
+	if s.logged.Add(1) > s.Lines {
+		s.left.Add(1)
+		return 0, false
+	}
+	return s.left.Swap(0), true
+}

@@ -1,0 +1,106 @@
+package grpcapi
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
+)
+
+// Nobody charges anybody without a token that is good for it, by whatever method.
+func TestWhoMayCharge(t *testing.T) {
+	const edge, billing, eu = "a-check-token-of-the-tests", "a-charge-token-of-the-tests", "a-token-for-users-in-the-eu"
+	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nedge check " + edge + "\nbilling charge " + billing + "\neu check clients=user:eu-* " + eu))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := manage.NewGuard(manage.GuardOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, log := func() *bearer.List { return list }, new(strings.Builder)
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens, Guard: guard, Checks: manage.NewChecks(tokens, guard, slog.New(slog.NewTextHandler(log, nil)))}})
+	request := func(user string) *pb.CheckRequest { return &pb.CheckRequest{User: user, Path: "/api/x", Cost: 100000} }
+	hold := strings.Repeat("0", 32)
+	used := int64(1)
+	calls := map[string]func(ctx context.Context, user string) error{
+		"Check": func(ctx context.Context, user string) error {
+			_, err := s.limiter.Check(ctx, request(user))
+			return err
+		},
+		"Peek": func(ctx context.Context, user string) error { _, err := s.limiter.Peek(ctx, request(user)); return err },
+		"Charge": func(ctx context.Context, user string) error {
+			_, err := s.limiter.Charge(ctx, request(user))
+			return err
+		},
+		"CheckMany": func(ctx context.Context, user string) error {
+			_, err := s.limiter.CheckMany(ctx, &pb.CheckManyRequest{Requests: []*pb.CheckRequest{request(user)}})
+			return err
+		},
+		"Reserve": func(ctx context.Context, user string) error {
+			_, err := s.limiter.Reserve(ctx, &pb.ReserveRequest{Request: request(user)})
+			return err
+		},
+		"Settle": func(ctx context.Context, _ string) error {
+			_, err := s.limiter.Settle(ctx, &pb.SettleRequest{Hold: hold, Used: &used})
+			return err
+		},
+		"Cancel": func(ctx context.Context, _ string) error {
+			_, err := s.limiter.Cancel(ctx, &pb.CancelRequest{Hold: hold})
+			return err
+		},
+		"Extend": func(ctx context.Context, _ string) error {
+			_, err := s.limiter.Extend(ctx, &pb.ExtendRequest{Hold: hold})
+			return err
+		},
+	}
+	if n := len(pb.Limiter_ServiceDesc.Methods); len(calls) != n {
+		t.Fatalf("%d of %d methods are tried", len(calls), n)
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			want(t, call(t.Context(), "victim"), tokenRequired, "weir-token")
+			want(t, call(as(t.Context(), "wrong-but-long-enough-for-one"), "victim"), invalidToken)
+			aboutHold := name == "Settle" || name == "Cancel" || name == "Extend"
+			for _, c := range []struct {
+				token, user string
+				allowed     bool
+				words       string
+			}{
+				{readerToken, "victim", name == "Peek", "The token of bob has the rights read; use one with the right"},
+				{edge, "alice", name != "Charge", "with the right charge"},
+				{eu, "victim", aboutHold, ""},
+				{eu, "eu-1", name != "Charge", ""},
+				{billing, "alice", true, ""},
+				{adminToken, "alice", true, ""},
+			} {
+				err := call(metadata.AppendToOutgoingContext(t.Context(), "weir-token", c.token), c.user)
+				switch {
+				case !c.allowed:
+					want(t, err, forbidden, c.words)
+				case aboutHold:
+					want(t, err, holdUnknown)
+				case err != nil:
+					t.Errorf("%s for %s: %v", c.token, c.user, err)
+				}
+			}
+		})
+	}
+	v, err := s.limiter.Peek(as(t.Context(), readerToken), &pb.CheckRequest{User: "victim", Path: "/api/x"})
+	if err != nil || v.Results[0].Remaining != v.Results[0].Limit {
+		t.Errorf("the victim was charged: %v %v", v, err)
+	}
+	if _, err := s.health.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Errorf("the health needs no token: %v", err)
+	}
+	if text := log.String(); !strings.Contains(text, `msg="charged always" rules=api key=user:alice cost=100000 fitted=false holder=billing client=127.0.0.1`) || strings.Contains(text, billing) {
+		t.Error(text)
+	}
+}
