@@ -105,7 +105,8 @@ func (c *Client) Close() error {
 }
 
 // Check asks whether a request is allowed, and charges it. It returns an error if the
-// context ended or the request is invalid. An unavailable service is not an error.
+// context ended, the request is invalid, or the service does not accept Options.Token. An
+// unavailable service is not an error.
 func (c *Client) Check(ctx context.Context, r *Request) (*Verdict, error) {
 	return c.one(ctx, r, c.limiter.Check)
 }
@@ -221,10 +222,13 @@ func endsFirst(callers, limited context.Context) bool {
 	return ok && !theirs.After(ours)
 }
 
-// isMistake is whether the service is well, and the request is not.
+// isMistake is whether the service is well, and the request or the token is not.
 func isMistake(err error) bool {
-	code := status.Code(err)
-	return code == codes.InvalidArgument || code == codes.FailedPrecondition || code == codes.NotFound
+	switch status.Code(err) {
+	case codes.InvalidArgument, codes.FailedPrecondition, codes.NotFound, codes.Unauthenticated, codes.PermissionDenied:
+		return true
+	}
+	return false
 }
 
 // sign adds the token.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http/httptest"
 	"net/netip"
 	"reflect"
@@ -20,6 +21,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/testcall"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -218,6 +222,28 @@ func TestNotUTF8(t *testing.T) {
 		}
 		if _, err := c.Hold("\xff").Cancel(t.Context()); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Error(err)
+		}
+	}
+}
+
+// A wrong token is an error, however the client answers while the service is unavailable, and
+// is no failure of the service.
+func TestToken(t *testing.T) {
+	list := testcall.Must(bearer.Parse([]byte("app check a-token-that-is-long-enough\nbob read another-token-long-enough\n")))(t)
+	guard := testcall.Must(manage.NewGuard(manage.GuardOptions{}))(t)
+	s := startService(t, &service{checks: manage.NewChecks(func() *bearer.List { return list }, guard, slog.New(slog.DiscardHandler))})
+	for token, want := range map[string]codes.Code{
+		"": codes.Unauthenticated, "nobody-knows-this-token": codes.Unauthenticated, "another-token-long-enough": codes.PermissionDenied, "a-token-that-is-long-enough": codes.OK,
+	} {
+		client := connect(t, s, Options{Token: token})
+		for range 2 * maxFailures {
+			v, err := client.Check(t.Context(), &Request{})
+			if status.Code(err) != want || want == codes.OK && v.Degraded {
+				t.Errorf("%q: %+v, %v", token, v, err)
+			}
+		}
+		if _, err := client.Charge(t.Context(), &Request{}); err == nil || status.Code(err) == codes.Unavailable {
+			t.Errorf("%q charges: %v", token, err)
 		}
 	}
 }

@@ -68,6 +68,7 @@ type service struct {
 	register func(*grpc.Server) // more services; default none
 	counters counter.Store
 	tokens   *bearer.List
+	checks   *manage.Checks
 
 	server *grpc.Server
 	served chan error
@@ -93,7 +94,7 @@ func (s *service) start() {
 	s.address = listen.Addr().String()
 	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{
 		Engine: s.engine, Rules: nowhere{}, Logger: slog.New(slog.DiscardHandler),
-		Counters: s.counters, Tokens: func() *bearer.List { return s.tokens },
+		Counters: s.counters, Tokens: func() *bearer.List { return s.tokens }, Checks: s.checks,
 	}})
 	if err != nil {
 		s.t.Fatal(err)

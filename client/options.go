@@ -31,10 +31,14 @@ type Options struct {
 	// TLS.
 	TLS *tls.Config
 
-	// Token is sent with every call. The service does not require a token for checks,
-	// but for counters, if it has tokens; and a proxy in front of it may. Without TLS it is
-	// sent only to this machine. Default none.
+	// Token is sent with every call. If the service has tokens, checks require one with the
+	// right check, Charge one with the right charge, and counters one with the right use.
+	// Without TLS it is sent only to this machine. Default none.
 	Token string
+
+	// PlainToken sends the token without TLS to other machines, too, for private networks.
+	// Default false.
+	PlainToken bool
 
 	// Timeout is the maximum duration of a call. Default 100 ms.
 	Timeout time.Duration
@@ -72,8 +76,8 @@ func (o *Options) validate() error {
 		return fmt.Errorf("client: Options.MaxInFlight is %d; write a positive number, or 0 for the default of 1000", o.MaxInFlight)
 	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return errors.New("client: Options.Token has characters that are not valid in metadata; check for spaces and line ends around it")
-	case o.Token != "" && o.TLS == nil && !isSocket(o.Address) && !isLoopback(o.Address):
-		return errors.New("client: Options.Token would be sent in clear text; set TLS, or remove it if you only check, because checks require no token")
+	case o.Token != "" && o.TLS == nil && !o.PlainToken && !isSocket(o.Address) && !isLoopback(o.Address):
+		return errors.New("client: Options.Token would be sent in clear text; set TLS, or PlainToken in a private network")
 	}
 	return nil
 }

@@ -84,6 +84,20 @@ class Outage(unittest.TestCase):
         with self.assertRaises(weir.Closed):
             client.counters.get("a")
 
+    def test_wrong_token(self):
+        def answer(handler):
+            status, kind = (403, "forbidden") if handler.headers["Authorization"] else (401, "token-required")
+            reply(handler, {"type": "urn:weir:problem:" + kind, "title": "x", "status": status, "detail": "No."}, status)
+
+        address = serve(self, answer)
+        for options in ({}, {"token": "secret"}):
+            client = self.client(address, **options)
+            for _ in range(5):
+                with self.assertRaises(weir.Unauthorized):
+                    client.check(ALICE)
+            with self.assertRaises(weir.Unauthorized):
+                client.charge(ALICE)
+
     def test_fail_open(self):
         v = self.client(gone()).check(ALICE)
         self.assertEqual((v.allowed, v.degraded, v.reason, v.rule, v.results), (True, True, "unavailable", "", []))
@@ -325,3 +339,4 @@ class Connections(unittest.TestCase):
             weir.LocalLimit(limit=0, period=1)
         weir.Client("https://weir.example.com/prefix", token="secret")
         weir.Client("http://[::1]:8080", token="secret")
+        weir.Client("http://weir.example.com", token="secret", plain_token=True)

@@ -51,9 +51,10 @@ class Client:
     answered may have been charged. It never uses a proxy, whatever the environment contains.
 
     url            where weir is, such as http://127.0.0.1:8080
-    token          sent with every call; weir requires none for checks, but for counters, if it has
-                   tokens; and a proxy in front of it may. Without https it is sent only to this
-                   machine
+    token          sent with every call; if weir has tokens, checks require one with the right check,
+                   charge one with the right charge, and counters one with the right use. Without
+                   https it is sent only to this machine
+    plain_token    send the token without https to other machines, too, for private networks
     timeout        the maximum duration of a call in seconds, without the lookup of the host name
     on_failure     "open" allows, "closed" denies, "local" applies the limit in local
     max_in_flight  the maximum number of calls, and so of connections; further calls are answered as
@@ -69,6 +70,7 @@ class Client:
         url: str,
         *,
         token: Optional[str] = None,
+        plain_token: bool = False,
         timeout: float = 0.1,
         on_failure: str = "open",
         local: Optional[LocalLimit] = None,
@@ -87,7 +89,7 @@ class Client:
             raise ValueError(f"weir: max_in_flight is {max_in_flight}; write a positive number")
         self._headers = {"Content-Type": "application/json"}
         if token is not None:
-            _check_token(token, host, secure)
+            _check_token(token, host, secure or plain_token)
             self._headers["Authorization"] = f"Bearer {token}"
         self._timeout = timeout
         self._fallback = Fallback(on_failure, local)
@@ -262,4 +264,4 @@ def _check_token(token: str, host: str, secure: bool) -> None:
     except ValueError:
         local = False
     if not secure and not local:
-        raise ValueError("weir: token would be sent in clear text; use https, or remove it if you only check, because checks require no token")
+        raise ValueError("weir: token would be sent in clear text; use https, or set plain_token in a private network")

@@ -26,7 +26,7 @@ class CountersFull(WeirError):
 
 
 class Unauthorized(WeirError):
-    """Counters need a token, or one with another scope."""
+    """weir needs a token, or one with another right."""
 
 
 class Unavailable(WeirError):

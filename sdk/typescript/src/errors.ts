@@ -6,7 +6,7 @@
  * - hold-expired: the hold has expired. After these two, charge what is not charged yet with charge.
  * - out-of-range: a counter would leave its range; nothing was counted.
  * - counters-full: the counters in memory are full, and the call has a new name; nothing was counted.
- * - unauthorized: counters need a token, or one with another scope.
+ * - unauthorized: weir needs a token, or one with another right.
  * - unavailable: weir is unavailable. Only the methods of a Hold and of Counters throw it. Call a
  *   hold again, because it ends once, even if weir has got the first call. A change of counters may
  *   have been made.

@@ -15,10 +15,13 @@ export interface Options {
   /** Where weir is, such as http://127.0.0.1:8080. */
   url: string
   /**
-   * Sent with every call. weir requires no token for checks, but for counters, if it has tokens; and
-   * a proxy in front of it may. Without https it is sent only to this machine. Default none.
+   * Sent with every call. If weir has tokens, checks require one with the right check, charge one
+   * with the right charge, and counters one with the right use. Without https it is sent only to
+   * this machine. Default none.
    */
   token?: string
+  /** Sends the token without https to other machines, too, for private networks. Default false. */
+  plainToken?: boolean
   /** The maximum duration of a call. Default 100. */
   timeoutMs?: number
   /** What to answer while weir is unavailable. Default open. */
@@ -45,7 +48,7 @@ export type Settings = Required<Omit<Options, 'local' | 'token'>> & Pick<Options
 
 // settings checks the options, and adds the defaults.
 export function settings(options: Options): Settings {
-  const all: Settings = { timeoutMs: 100, onFailure: 'open', maxInFlight: 1000, logger: console, fetch: globalThis.fetch, ...defined(options) }
+  const all: Settings = { timeoutMs: 100, onFailure: 'open', maxInFlight: 1000, plainToken: false, logger: console, fetch: globalThis.fetch, ...defined(options) }
   const url = parse(all.url)
   all.url = url.href.replace(/\/+$/, '')
   positive('timeoutMs', all.timeoutMs)
@@ -62,8 +65,8 @@ export function settings(options: Options): Settings {
   if (all.token !== undefined && !/^[!-~]+$/.test(all.token)) {
     throw new TypeError('weir: token has characters that are not valid in a header; check for spaces and line ends around it')
   }
-  if (all.token !== undefined && url.protocol !== 'https:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)) {
-    throw new TypeError('weir: token would be sent in clear text; use https, or remove it if you only check, because checks require no token')
+  if (all.token !== undefined && !all.plainToken && url.protocol !== 'https:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)) {
+    throw new TypeError('weir: token would be sent in clear text; use https, or set plainToken in a private network')
   }
   return all
 }

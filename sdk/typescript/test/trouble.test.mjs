@@ -63,6 +63,18 @@ test('counters that fail are errors, and checks are made as before', async (t) =
   await assert.rejects(client.counters.get('503', { signal: AbortSignal.abort(new Error('enough')) }), /enough/)
 })
 
+test('a wrong token is an error, and no reason to fail open', async (t) => {
+  const address = await serve(t, (req, res) => {
+    const [status, type] = req.headers.authorization ? [403, 'forbidden'] : [401, 'token-required']
+    req.resume().on('end', () => res.writeHead(status).end(JSON.stringify({ type: `urn:weir:problem:${type}`, title: 'x', status, detail: 'No.' })))
+  })
+  for (const options of [{}, { token: 'secret' }]) {
+    const client = new Client({ url: address, logger: quiet, timeoutMs: 30_000, ...options })
+    for (let i = 0; i < 5; i++) await assert.rejects(client.check(alice), { code: 'unauthorized' })
+    await assert.rejects(client.charge(alice), { code: 'unauthorized' })
+  }
+})
+
 test('fail open', async () => {
   const client = new Client({ url: await gone(), logger: quiet })
   const v = await client.check(alice)
@@ -232,4 +244,5 @@ test('options', () => {
   }
   new Client({ url: 'https://weir.example.com/prefix', token: 'secret' })
   new Client({ url: 'http://[::1]:8080', token: 'secret', timeoutMs: undefined })
+  new Client({ url: 'http://weir.example.com', token: 'secret', plainToken: true })
 })
