@@ -257,7 +257,7 @@ func TestManifests(t *testing.T) {
 	objects, err := render(t, `
 replicas: 2
 store: {url: "redis://redis:6379"}
-tokens: {content: "admin admin REPLACE-ME-WITH-openssl-rand-hex-32"}
+tokens: {content: "admin admin REPLACE-ME-WITH-openssl-rand-hex-32\nshop check REPLACE-THIS-WITH-openssl-rand-hex-32"}
 rules:
   content: |
     rules:
@@ -268,7 +268,7 @@ rules:
 		t.Fatal(err)
 	}
 	var b bytes.Buffer
-	b.WriteString("# weir on Kubernetes: two instances that share the Redis at redis:6379. Replace the token before you\n# apply it. The chart in ../helm/weir makes this file, and has more to choose from.\n")
+	b.WriteString("# weir on Kubernetes: two instances that share the Redis at redis:6379. Replace the tokens before you\n# apply it. The chart in ../helm/weir makes this file, and has more to choose from.\n")
 	for _, id := range slices.Sorted(maps.Keys(objects)) {
 		for line := range strings.Lines("---\n" + strings.TrimSpace(string(objects[id])) + "\n") {
 			if !strings.Contains(line, "helm.sh/chart") && !strings.Contains(line, "managed-by: Helm") {

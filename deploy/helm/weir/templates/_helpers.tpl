@@ -39,7 +39,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- /* Mistakes that Kubernetes would not notice. */ -}}
 {{- define "weir.check" -}}
 {{- if not (or .Values.tokens.content .Values.tokens.existingSecret) }}
-{{- fail "tokens: set tokens.content to lines such as \"alice admin TOKEN\" (create a token with: openssl rand -hex 32), or tokens.existingSecret" }}
+{{- fail "tokens: set tokens.content to lines such as \"alice admin TOKEN\" and \"shop check TOKEN\" (create a token with: openssl rand -hex 32), or tokens.existingSecret" }}
 {{- end }}
 {{- if and (include "weir.many" .) (not (include "weir.shared" .)) }}
 {{- fail "store: several replicas must share a Redis, or each would allow the whole limit; set store.url, or replicas: 1 without autoscaling" }}
