@@ -102,7 +102,7 @@ func (i *container) run(t *testing.T, environment ...string) {
 	}
 	port := p.URL[strings.LastIndex(p.URL, ":")+1:]
 	url := "http://127.0.0.1:" + port
-	if a := ask(t, client(t), "POST", url+"/v1/check", alice); a.Status != http.StatusOK || !a.Allowed {
+	if a := ask(t, client(t), "POST", url+"/v1/check", alice, "Weir-Token", "0123456789abcdef0123456789abcdef"); a.Status != http.StatusOK || !a.Allowed {
 		t.Errorf("%d %s", a.Status, a.Text)
 	}
 	if a := ask(t, client(t), "GET", url+"/v1/rules", ""); a.Status != http.StatusUnauthorized {

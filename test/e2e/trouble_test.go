@@ -107,12 +107,12 @@ func TestStartWithoutRedis(t *testing.T) {
 	}
 }
 
-// Tokens decide who may manage weir, and land in the history.
+// Tokens decide who may check and manage weir, and land in the history.
 func TestTokens(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", perUser)
-	const reader, admin = "reader-0123456789abcdef", "admin-0123456789abcdef"
-	file := write(t, dir, "tokens", "grafana read "+reader+"\nalice admin "+admin+"\n")
+	const reader, admin, edge = "reader-0123456789abcdef", "admin-0123456789abcdef", "edge-0123456789abcdef"
+	file := write(t, dir, "tokens", "grafana read "+reader+"\nalice admin "+admin+"\nedge check clients=user:* "+edge+"\n")
 	p := start(t, dir, "serve", "--http", "127.0.0.1:0", "--admin-token-file", file)
 	c := client(t)
 	status := func(method, path, token, body string) int {
@@ -122,7 +122,8 @@ func TestTokens(t *testing.T) {
 		method, path, token string
 		want                int
 	}{
-		{"POST", "/v1/check", "", 200}, {"GET", "/v1/rules", "", 401}, {"GET", "/v1/rules", "wrong", 401},
+		{"POST", "/v1/check", "", 401}, {"POST", "/v1/check", reader, 403}, {"POST", "/v1/check", edge, 200}, {"POST", "/v1/check", admin, 200},
+		{"GET", "/v1/rules", edge, 403}, {"GET", "/v1/rules", "", 401}, {"GET", "/v1/rules", "wrong", 401},
 		{"GET", "/v1/rules", reader, 200}, {"DELETE", "/v1/rules/api", reader, 403}, {"DELETE", "/v1/rules/api", admin, 200},
 		{"GET", "/metrics", "", 200}, {"GET", "/healthz", "", 200},
 	} {
