@@ -125,19 +125,28 @@ func (k *Checker) Judged(right bearer.Rights, err error) error {
 // reject logs some of the checks that were rejected, because many clients go on without an
 // answer.
 func (k *Checker) reject(err error) {
-	k.log(&k.checks.rejected, slog.LevelWarn, "check rejected", slog.String("error", err.Error()))
+	if unlogged, ok := k.checks.rejected.Next(); ok {
+		k.log(unlogged, slog.LevelWarn, "check rejected", slog.String("error", err.Error()))
+	}
 }
 
 // Charged logs some of the charges that were made whether or not they fit. Those that did not
 // fit lock a client out, so they have lines of their own.
 func (k *Checker) Charged(v *engine.Verdict) {
-	s := v.Speaker()
-	if s == nil {
+	if len(v.Results) == 0 {
 		return // nothing was charged
 	}
 	sparse := &k.checks.charged
 	if !v.Allowed {
 		sparse = &k.checks.exceeded
+	}
+	unlogged, ok := sparse.Next()
+	if !ok {
+		return
+	}
+	s := v.Speaker()
+	if s == nil {
+		s = &v.Results[0] // it is charged when the store is available
 	}
 	var rules []string
 	for i := range v.Results {
@@ -146,28 +155,27 @@ func (k *Checker) Charged(v *engine.Verdict) {
 		}
 	}
 	// The key has no secret in clear; it is gone when the verdict is.
-	k.log(sparse, slog.LevelInfo, "charged always", slog.String("rules", strings.Join(rules, ",")), slog.String("key", strings.Clone(s.Key)),
+	k.log(unlogged, slog.LevelInfo, "charged always", slog.String("rules", strings.Join(rules, ",")), slog.String("key", strings.Clone(s.Key)),
 		slog.Int64("cost", s.Cost), slog.Bool("fitted", v.Allowed))
 }
 
 // Settled does the same for a hold of which more was used than was reserved.
 func (k *Checker) Settled(s *engine.Settled) {
 	for _, p := range s.Parts {
-		if p.Used > p.Reserved && !s.Repeated {
-			k.log(&k.checks.charged, slog.LevelInfo, "settled more than was reserved", slog.String("rule", p.Rule), slog.Int64("reserved", p.Reserved), slog.Int64("used", p.Used))
-			return
+		if p.Used <= p.Reserved || s.Repeated {
+			continue
 		}
+		if unlogged, ok := k.checks.charged.Next(); ok {
+			k.log(unlogged, slog.LevelInfo, "settled more than was reserved", slog.String("rule", p.Rule), slog.Int64("reserved", p.Reserved), slog.Int64("used", p.Used))
+		}
+		return
 	}
 }
 
 // maxNamed is how many rules a line names.
 const maxNamed = 10
 
-func (k *Checker) log(s *Sparse, level slog.Level, message string, more ...slog.Attr) {
-	unlogged, ok := s.Next()
-	if !ok {
-		return
-	}
+func (k *Checker) log(unlogged int64, level slog.Level, message string, more ...slog.Attr) {
 	more = append(more, slog.String("holder", k.Name), slog.String("client", k.Client.String()))
 	if unlogged > 0 {
 		more = append(more, slog.Int64("unlogged", unlogged))

@@ -317,3 +317,19 @@ func TestNoAddress(t *testing.T) {
 		t.Errorf("what has no address is no trusted proxy: %d", w.Code)
 	}
 }
+
+// What a request may not be charged under is denied with 403, and costs nothing.
+func TestPermit(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: \"header:X-Tenant\", algorithm: fixed_window, limit: 2/1h}]", Options{
+		Permit: func(*http.Request) func(rule, key string) bool {
+			return func(rule, key string) bool { return rule == "api" && key == "header:X-Tenant:acme" }
+		},
+	})
+	for tenant, want := range map[string]int{"acme": 200, "victim": 403, "": 200} {
+		r := from("203.0.113.7:1234", "GET", "/")
+		r.Header.Set("X-Tenant", tenant)
+		if w := b.send(r); w.Code != want {
+			t.Errorf("%q: %d %s", tenant, w.Code, w.Body)
+		}
+	}
+}
