@@ -39,8 +39,8 @@ func TestWhoMayAsk(t *testing.T) {
 		status       int
 		words        string
 	}{
-		{"", "x", codes.Unauthenticated, 401, "a token is required"},
-		{"wrong-but-long-enough-for-one", "x", codes.Unauthenticated, 401, "unknown token"},
+		{"", "x", codes.Unauthenticated, 401, "A token is required"},
+		{"wrong-but-long-enough-for-one", "x", codes.Unauthenticated, 401, "Unknown token"},
 		{reader, "x", codes.PermissionDenied, 403, "The token of bob has the rights read; use one with the right check."},
 		{other, "x", codes.PermissionDenied, 403, `not for the rule envoy:d.open and the client "d|open=x"`},
 		{other, "y1", codes.OK, 200, ""},

@@ -215,10 +215,10 @@ func fault(ctx context.Context, err error) error {
 		return status.Error(codes.InvalidArgument, invalid.Error())
 	}
 	if right, ok := errors.AsType[*manage.RightError](err); ok {
-		return status.Error(codes.PermissionDenied, right.Error())
+		return status.Error(codes.PermissionDenied, right.Detail())
 	}
 	if errors.Is(err, manage.ErrNoToken) || errors.Is(err, manage.ErrWrongToken) {
-		return status.Error(codes.Unauthenticated, err.Error())
+		return status.Error(codes.Unauthenticated, manage.Sentence(err))
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }
