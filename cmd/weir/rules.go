@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -48,14 +49,19 @@ func readRules(cmd *cobra.Command, name string) ([]byte, error) {
 }
 
 // readInput reads a file, or standard input, of at most so many bytes, and returns its name
-// for people.
+// for people. A pipe is as good as a file here, because somebody waits for the command.
 func readInput(cmd *cobra.Command, path string, most int, what string) (name string, source []byte, err error) {
 	if path == "-" {
 		name = "standard input"
 		source, err = disk.ReadAll(cmd.InOrStdin(), name, most, what)
 		return name, source, err
 	}
-	source, err = disk.ReadFile(path, most, what)
+	file, err := os.Open(path)
+	if err != nil {
+		return path, nil, err
+	}
+	defer file.Close()
+	source, err = disk.ReadAll(file, path, most, what)
 	return path, source, err
 }
 

@@ -113,7 +113,7 @@ func (d *Dir) Restore(name string, read func(io.Reader) error) (found bool, err 
 }
 
 func (d *Dir) read(name string, read func(io.Reader) error) error {
-	f, err := os.Open(d.file(name))
+	f, err := disk.Open(d.file(name))
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (d *Dir) explained(err error) error {
 
 // owner returns who has the lock, as far as it is known.
 func (d *Dir) owner() string {
-	lock, err := os.Open(d.file(lockName))
+	lock, err := disk.Open(d.file(lockName))
 	if err != nil {
 		return "another process" // where a lock cannot be read, either
 	}

@@ -8,9 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -68,10 +70,41 @@ func Replace(path string, mode os.FileMode, write func(io.Writer) error) (err er
 	return SyncFolder(filepath.Dir(path))
 }
 
-// ReadFile reads a file with a maximum size. A larger file, or /dev/zero, is not what
-// the caller meant, so it is an error.
+var errIrregular = errors.New("it is not a regular file")
+
+// Open opens a regular file to read it. A named pipe could block for ever, when it is opened and
+// when it is read, and a device may have no end.
+func Open(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	switch {
+	case err == nil && info.IsDir():
+		err = &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+	case err == nil && !info.Mode().IsRegular():
+		err = &fs.PathError{Op: "read", Path: path, Err: errIrregular}
+	}
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// inherited are the paths of what this process was given when it was started, as by the <(command) of
+// a shell.
+var inherited = regexp.MustCompile(`^/dev/(stdin|fd/[0-9]+)$`)
+
+// ReadFile reads a regular file, or a pipe that this process inherited, with a maximum size. A
+// larger file is not what the caller meant, so it is an error.
 func ReadFile(path string, most int, what string) ([]byte, error) {
-	file, err := os.Open(path)
+	open := Open
+	if inherited.MatchString(path) {
+		open = os.Open
+	}
+	file, err := open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -130,4 +130,7 @@ func TestReadFile(t *testing.T) {
 	if _, err := ReadFile(path+"x", 1, "test"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
+	if _, err := ReadFile(filepath.Dir(path), 1, "test"); err == nil || err.Error() != "read "+filepath.Dir(path)+": is a directory" {
+		t.Error(err)
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/watch"
 	"github.com/weirhq/weir/rule"
@@ -166,7 +167,7 @@ func (d *Dir) read() ([]File, digest, error) {
 // readFile reads a file, wherever links lead. One byte more than is allowed is enough
 // to be rejected.
 func readFile(path string) ([]byte, error) {
-	file, err := os.Open(path)
+	file, err := disk.Open(path)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,9 @@ package redis
 
 import (
 	"crypto/tls"
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -105,6 +108,10 @@ func TestURLIsRejected(t *testing.T) {
 		socket  = "redis: the URL needs a path and no host, so three slashes in a row; write redis+unix:///run/redis.sock?db=0"
 		unknown = "redis: the URL has an unknown option; valid options are timeout, dial_timeout, prefix, client_name, password_file, db, sentinel_user, sentinel_password, sentinel_password_file, tls_ca, tls_cert, tls_key, tls_server_name, tls_insecure; write an & inside a value as %26"
 	)
+	large, empty := filepath.Join(t.TempDir(), "large"), filepath.Join(t.TempDir(), "empty")
+	if err := errors.Join(os.WriteFile(large, make([]byte, 1<<20+1), 0o600), os.WriteFile(empty, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
 	for url, want := range map[string]string{
 		"":                     "redis: the URL has no scheme; write redis://host:6379/0",
 		"localhost:6379":       "redis: the URL has no scheme; write redis://host:6379/0",
@@ -183,8 +190,9 @@ func TestURLIsRejected(t *testing.T) {
 		"rediss://host?tls_ca=testdata/none":       "redis: the file of the URL's option tls_ca cannot be read (no such file or directory); write its whole path",
 		"redis://host?password_file=hunter2":       "redis: the file of the URL's option password_file cannot be read (no such file or directory); write its whole path",
 		"redis://host?password_file=.":             "redis: the file of the URL's option password_file cannot be read (is a directory); write its whole path",
-		"redis://host?password_file=/dev/zero":     "redis: the file of the URL's option password_file is larger than 1 MiB; name another",
-		"redis://host?password_file=/dev/null":     "redis: the file of the URL's option password_file is empty; put the password there",
+		"redis://host?password_file=/dev/zero":     "redis: the file of the URL's option password_file cannot be read (it is not a regular file); write its whole path",
+		"redis://host?password_file=" + large:      "redis: the file of the URL's option password_file is larger than 1 MiB; name another",
+		"redis://host?password_file=" + empty:      "redis: the file of the URL's option password_file is empty; put the password there",
 		"redis://:hunter2@host?password_file=x":    "redis: the URL has a password besides its password_file; leave one out",
 		"redis://host?sentinel_user=u":             "redis: the URL's option sentinel_user is for sentinels; write redis+sentinel://host:26379,host:26379/master/0, or leave it out",
 		"redis+sentinel://a/m?sentinel_user=u":     "redis: the URL's option sentinel_user needs a password; add sentinel_password_file or sentinel_password",

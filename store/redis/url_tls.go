@@ -7,7 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // tlsConfig is what the tls_ options say. The server's name is left open without
@@ -66,8 +67,8 @@ func (o urlOptions) keyPair() (tls.Certificate, error) {
 // file reads the file that an option names. Its errors name the option and not the
 // file: somebody will write password_file=PASSWORD.
 func (o urlOptions) file(option string) ([]byte, error) {
-	const most = 1 << 20 // many times the size of a system's list of CAs; also stops at /dev/zero
-	f, err := os.Open(o.values[option])
+	const most = 1 << 20 // many times the size of a system's list of CAs
+	f, err := disk.Open(o.values[option])
 	if err != nil {
 		return nil, unreadable(option, err)
 	}

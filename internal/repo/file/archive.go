@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
 )
@@ -58,7 +59,7 @@ func (f *folder) numbers() ([]int64, error) {
 }
 
 func (f *folder) head(number int64) (entry, error) {
-	file, err := os.Open(f.of(number))
+	file, err := disk.Open(f.of(number))
 	if err != nil {
 		return entry{}, fmt.Errorf("rules: %w", err)
 	}
@@ -84,7 +85,7 @@ const maxEntry = rule.MaxDocument + 16<<10
 
 // readEntry reads a file of a version. What is longer is cut off, and so is damaged.
 func readEntry(name string) ([]byte, error) {
-	file, err := os.Open(name)
+	file, err := disk.Open(name)
 	if err != nil {
 		return nil, err
 	}

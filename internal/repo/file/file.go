@@ -24,7 +24,7 @@ type document struct {
 
 // readDocument reads the file, wherever symbolic links lead.
 func readDocument(path string) (*document, error) {
-	file, err := os.Open(path)
+	file, err := disk.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("rules: the file %s no longer exists; the previous version stays in force until it exists again: %w", path, fs.ErrNotExist)
 	}
