@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -25,7 +26,8 @@ func newRulesList() *cobra.Command {
 		Use:   "list",
 		Short: "List the rules of a running weir",
 		Long: `List the rules of a running weir, in their order. If the rules in force differ from the
-stored ones, list those in force, and say so on standard error.`,
+stored ones, or the stored ones cannot be loaded, list those in force, and say so on
+standard error.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := c.client(cmd)
@@ -56,6 +58,10 @@ func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *an
 	got, err := server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}}, &stored)
 	if err != nil {
 		return nil, nil, err
+	}
+	if n := stored.NotLoaded; n != nil && !stored.Unavailable {
+		cmd.PrintErrf("weir: the stored rules have failed to load since %s, so version %d stays in force: %s\n",
+			time.Unix(n.Since, 0).Format(time.DateTime), stored.InForce, printable(n.Error))
 	}
 	switch {
 	case stored.Unavailable:

@@ -100,6 +100,9 @@ func (v *view) head(k look, now time.Time) []line {
 	if why != "" {
 		notes = append(notes, printable(why))
 	}
+	if n := s.NotLoaded; n != nil {
+		notes = append(notes, fmt.Sprintf("stored rules not loaded since %s: %s", time.Unix(n.Since, 0).Format(time.TimeOnly), printable(n.Error)))
+	}
 	all := []line{append(left, right...)}
 	if len(notes) > 0 {
 		all = append(all, line{{strings.Join(notes, "; "), yellow}})

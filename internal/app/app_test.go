@@ -126,6 +126,52 @@ func TestStartAndStop(t *testing.T) {
 	}
 }
 
+// Rules that cannot be loaded show as long as that is so, even after a reload, with the time since
+// when; weir stays ready.
+func TestBrokenRules(t *testing.T) {
+	o, _ := prepared(t, Options{}, perUser)
+	a := started(t, o)
+	url := "http://" + a.Addrs().HTTP.String()
+	get := func(path string) string {
+		t.Helper()
+		status, body := ask(t, nil, "GET", url+path, "")
+		if status != http.StatusOK {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+		return body
+	}
+	replace := func(rules string) {
+		t.Helper()
+		if err := os.WriteFile(o.Rules, []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, broken := range []string{"rules: [{id: api}]", "rules: [", ""} {
+		replace(broken)
+		waitFor(t, "the error", func() bool { return a.rules.trouble() != nil })
+		since, _ := a.rules.notLoaded()
+		if err := a.Reload(t.Context()); err != nil {
+			t.Errorf("%q: %v", broken, err)
+		}
+		if now, _ := a.rules.notLoaded(); now != since {
+			t.Errorf("%q: since %v, before %v", broken, now, since)
+		}
+		for path, want := range map[string]string{
+			"/readyz": "ready\n--rules: the stored rules have failed to load since ", "/v1/rules": `"not_loaded":{"since":`, "/v1/stats/summary": `"not_loaded":{"since":`,
+			"/metrics": "weir_rules_last_reload_successful 0",
+		} {
+			if body := get(path); !strings.Contains(body, want) {
+				t.Errorf("%q: %s: %s", broken, path, body)
+			}
+		}
+		replace(perUser)
+		waitFor(t, "the end of it", func() bool { return a.rules.trouble() == nil })
+		if err := a.Reload(t.Context()); err != nil || get("/readyz") != "ready\n" || strings.Contains(get("/v1/rules")+get("/v1/stats/summary"), "not_loaded") {
+			t.Errorf("%q: %v", broken, err)
+		}
+	}
+}
+
 // A start that fails leaves nothing behind: no address, no goroutine.
 func TestFailedStartIsUndone(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")

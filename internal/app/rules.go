@@ -27,8 +27,33 @@ type rules struct {
 	app        *App
 
 	loaded atomic.Bool // some version is in force
+	stale  atomic.Pointer[staleRules]
 
 	mu sync.Mutex // one version at a time
+}
+
+// staleRules is why a later document than the one in force could not be loaded, and since when.
+type staleRules struct {
+	since time.Time
+	err   error
+}
+
+// notLoaded is since when the stored rules cannot be loaded, and why; the zero time if they can.
+func (r *rules) notLoaded() (since time.Time, err error) {
+	if s := r.stale.Load(); s != nil {
+		return s.since, s.err
+	}
+	return time.Time{}, nil
+}
+
+// trouble is what anybody may know of it.
+func (r *rules) trouble() error {
+	since, err := r.notLoaded()
+	if err == nil {
+		return nil
+	}
+	_, version := r.app.engine.Rules()
+	return fmt.Errorf("--rules: the stored rules have failed to load since %s, so version %d stays in force; the log and weir rules list have the cause", since.UTC().Format(time.RFC3339), version)
 }
 
 func (a *App) openRules(ctx, background context.Context) error {
@@ -149,6 +174,10 @@ func (r *rules) install(v repo.Version) error {
 // reload looks now.
 func (r *rules) reload(ctx context.Context) error {
 	version, err := r.repository.Current(ctx)
+	_, number := r.app.engine.Rules()
+	if r.stale.Load() != nil && version.Number == number {
+		return err // what cannot be loaded is still there, as far as is known; watch looks, too
+	}
 	if err == nil {
 		err = r.install(version)
 	}
@@ -164,11 +193,21 @@ func (r *rules) watch(ctx context.Context) error {
 		if trouble == nil {
 			trouble = r.install(v)
 		}
+		if errors.Is(trouble, repo.ErrNotRecorded) {
+			r.app.options.Logger.Error("could not add the rules to the history", "from", r.where, "error", trouble)
+			return
+		}
 		if trouble != nil {
+			since, _ := r.notLoaded()
+			if since.IsZero() {
+				since = time.Now()
+			}
+			r.stale.Store(&staleRules{since, trouble})
 			r.app.metrics.ReloadFailed()
 			r.app.options.Logger.Error("could not load the rules; the previous ones stay in force", "from", r.where, "error", trouble)
 			return
 		}
+		r.stale.Store(nil)
 		r.remember(ctx, v)
 	})
 }

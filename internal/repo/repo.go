@@ -68,6 +68,9 @@ type Repository interface {
 // ErrNoVersion is a version that is not kept, or never was.
 var ErrNoVersion = errors.New("rules: the version does not exist, or is no longer kept")
 
+// ErrNotRecorded is a version that is in force, but not in the history.
+var ErrNotRecorded = errors.New("not recorded")
+
 // ConflictError is a draft that was based on what is not the latest version any more.
 type ConflictError struct {
 	Base    int64

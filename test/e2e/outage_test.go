@@ -61,3 +61,51 @@ func TestOperatorsSeeDuringAnOutage(t *testing.T) {
 		t.Errorf("after the rules were written back: %s", note)
 	}
 }
+
+// While the rules file is broken, an operator sees that older rules are in force, since when and why,
+// until it is repaired.
+func TestOperatorsSeeBrokenRules(t *testing.T) {
+	dir := t.TempDir()
+	rules := write(t, dir, "rules.yaml", perUser)
+	p := start(t, dir, "serve", "--http", "127.0.0.1:0", "--rules", rules)
+	weir := func(args ...string) (stdout, stderr string) {
+		t.Helper()
+		cmd := exec.Command(filepath.Join(bin, "weir"), append(args, "--server", p.URL)...)
+		var out, errs strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &errs
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("weir %s: %v\n%s%s", strings.Join(args, " "), err, &out, &errs)
+		}
+		return out.String(), errs.String()
+	}
+	before, note := weir("rules", "list")
+	if health, _ := weir("health"); note != "" || health != "ready\n" {
+		t.Fatalf("%s%s", note, health)
+	}
+	write(t, dir, "rules.yaml", "rules: [{id: api, keys: user, limit: 5/1h}]")
+	waitFor(t, "the note", func() bool {
+		var list string
+		list, note = weir("rules", "list")
+		return list == before && note != ""
+	})
+	if !strings.Contains(note, "the stored rules have failed to load since ") || !strings.Contains(note, "version 1 stays in force: ") || !strings.Contains(note, "rules.yaml:1:19: error: ") {
+		t.Errorf("%s", note)
+	}
+	health, _ := weir("health")
+	if !strings.HasPrefix(health, "ready\n--rules: the stored rules have failed to load since ") || strings.Contains(health, dir) || strings.Contains(health, "keys") {
+		t.Errorf("%s", health)
+	}
+	if top, _ := weir("top", "--once"); !strings.Contains(top, "stored rules not loaded since ") {
+		t.Errorf("%s", top)
+	}
+	page := openBrowser(t).open(p.URL, "")
+	page.see(id("outage"), "have failed to load since")
+	page.see(id("outage"), "rules.yaml:1:19")
+
+	write(t, dir, "rules.yaml", perUser)
+	waitFor(t, "the end of it", func() bool {
+		_, note = weir("rules", "list")
+		health, _ = weir("health")
+		return note == "" && health == "ready\n" && page.count(id("outage")) == 0
+	})
+}

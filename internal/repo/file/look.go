@@ -115,7 +115,7 @@ func (r *Repository) record(d *document) finding {
 	v := e.version()
 	if err := r.archive.save(e, d.mode); err != nil {
 		// It is in force all the same, and recorded when that can be done again.
-		return finding{&v, fmt.Errorf("rules: version %d is in force but not recorded: %w", v.Number, err), true}
+		return finding{&v, fmt.Errorf("rules: version %d is in force but %w: %w", v.Number, repo.ErrNotRecorded, err), true}
 	}
 	return finding{version: &v}
 }

@@ -56,6 +56,10 @@ type Options struct {
 	// /v1/stats; the zero time if it is available. Default always available.
 	Outage func() (since time.Time, cause error)
 
+	// NotLoaded is since when the stored rules cannot be loaded, and why, for /v1/stats and
+	// /v1/rules; the zero time if they are in force. Default always in force.
+	NotLoaded func() (since time.Time, cause error)
+
 	// Adaptive returns the adaptive limits of upstreams, for /v1/stats. Default none.
 	Adaptive func() []StatsAdaptive
 
@@ -129,6 +133,9 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	if o.Outage == nil {
 		o.Outage = func() (time.Time, error) { return time.Time{}, nil }
+	}
+	if o.NotLoaded == nil {
+		o.NotLoaded = func() (time.Time, error) { return time.Time{}, nil }
 	}
 	if o.Adaptive == nil {
 		o.Adaptive = func() []StatsAdaptive { return nil }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
@@ -49,7 +50,7 @@ func (h *Handler) getRules(c *call) (any, error) {
 		return text{typeYAML, d.Source}, nil
 	}
 	_, judging := h.options.Engine.Rules()
-	answer := RulesAnswer{Version: d.Number, InForce: judging, Unavailable: d.inForce && !w.inForce}
+	answer := RulesAnswer{Version: d.Number, InForce: judging, Unavailable: d.inForce && !w.inForce, NotLoaded: notLoaded(h.options.NotLoaded())}
 	if err := json.Unmarshal(rule.ToJSON(d.set), &answer); err != nil {
 		panic(err) // it is what ToJSON writes
 	}
@@ -57,6 +58,13 @@ func (h *Handler) getRules(c *call) (any, error) {
 		answer.Rules = json.RawMessage("[]")
 	}
 	return answer, nil
+}
+
+func notLoaded(since time.Time, cause error) *NotLoaded {
+	if since.IsZero() {
+		return nil
+	}
+	return &NotLoaded{since.Unix(), manage.Clip(readable(cause.Error()))}
 }
 
 // getRule answers GET /v1/rules/{id}.

@@ -47,7 +47,8 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
 		StatsCounts: countsOf(s.Requests, s.QPS), DeniedShare: s.Requests.DeniedShare(), Latency: latencyOf(s.Decision),
 		Local: s.Local, Adaptive: h.options.Adaptive(), Protect: h.options.Protect(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
-		Rules: make([]StatsRule, 0, len(s.Rules)),
+		NotLoaded: notLoaded(h.options.NotLoaded()),
+		Rules:     make([]StatsRule, 0, len(s.Rules)),
 	}
 	if s.Upstream.Requests > 0 {
 		all := upstreamOf(s.Upstream)

@@ -46,7 +46,8 @@ type SummaryAnswer struct {
 	Protect     *StatsProtect   `json:"protect,omitempty"`    // likewise
 	Store       StatsStore      `json:"store"`
 	Recorder    StatsRecorder   `json:"recorder"`
-	Rules       []StatsRule     `json:"rules"` // the busiest first
+	NotLoaded   *NotLoaded      `json:"not_loaded,omitempty"` // nil if the stored rules are in force on the instance that answers
+	Rules       []StatsRule     `json:"rules"`                // the busiest first
 }
 
 // StatsAdaptive is the adaptive limit of an upstream.

@@ -87,9 +87,16 @@ type RulesAnswer struct {
 	Version     int64           `json:"version"`
 	InForce     int64           `json:"in_force"`              // the version that this instance applies
 	Unavailable bool            `json:"unavailable,omitempty"` // what is stored cannot be read; these are the rules in force
+	NotLoaded   *NotLoaded      `json:"not_loaded,omitempty"`  // nil if the stored rules are in force
 	Rules       json.RawMessage `json:"rules"`
 	Exempt      json.RawMessage `json:"exempt,omitempty"`
 	Block       json.RawMessage `json:"block,omitempty"`
+}
+
+// NotLoaded is that the stored rules cannot be loaded, so older ones stay in force.
+type NotLoaded struct {
+	Since int64  `json:"since"` // in Unix seconds
+	Error string `json:"error"`
 }
 
 // WriteAnswer is what every successful change of the rules answers.

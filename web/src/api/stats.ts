@@ -58,6 +58,7 @@ export interface Summary extends Counts {
   latency_us: Latency
   upstream?: Upstream
   store: { up: boolean; unavailable_since?: number; error?: string }
+  not_loaded?: { since: number; error: string } // the stored rules, so older ones stay in force
   recorder?: Recorder
   local?: boolean // of this instance alone: the archive that all share is unavailable
   priorities?: { priority: string; requests: number; denied: number }[] // missing if all are normal

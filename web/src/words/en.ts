@@ -55,6 +55,7 @@ export const en = {
   'outage.store': 'The store has been unavailable since {time}.',
   'outage.store.now': 'The store is unavailable.',
   'outage.rules': 'Each rule now follows its on_failure setting.',
+  'outage.notloaded': 'The stored rules have failed to load since {time}. The previous rules stay in force.',
   'outage.degraded': '{n} requests were decided without the store in the last second.',
   'outage.archive': 'Statistics have not been saved since {time}. They will be added when the store is available again.',
   'outage.local': 'These figures cover this instance only.',

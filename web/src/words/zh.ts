@@ -56,6 +56,7 @@ export const zh: Record<Word, string> = {
   'outage.store': '存储从 {time} 起不可用。',
   'outage.store.now': '存储不可用。',
   'outage.rules': '现在每条规则按自己的 on_failure 处理。',
+  'outage.notloaded': '从 {time} 起无法加载已保存的规则，之前的规则继续生效。',
   'outage.degraded': '最近一秒有 {n} 个请求降级处理（没有经过存储）。',
   'outage.archive': '从 {time} 起统计没有保存，存储恢复后会补上。',
   'outage.local': '以下只是本实例的数据。',
