@@ -108,13 +108,18 @@ type Engine struct {
 type installed struct {
 	table     *rule.Table
 	version   int64
+	loaded    bool                        // by Install
 	overrides []Override                  // all, whether or not they have an effect
 	replaced  map[overridden]*replacement // by those that have; nil if there are none
 	clock     func() weir.Micros
 	shares    shares
 }
 
-// New returns an engine without rules, which allows everything.
+// ErrNoRules is Verdict.Degraded of what was allowed only because no rules were installed yet.
+var ErrNoRules = errors.New("engine: no rules are loaded yet, so every request is allowed")
+
+// New returns an engine without rules. Until Install is called, it allows everything, and marks
+// that as degraded.
 func New(o Options) (*Engine, error) {
 	if o.Store == nil {
 		o.Store = memory.New(memory.Options{Clock: o.Clock})
@@ -229,6 +234,10 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 	if err := in.validate(req); err != nil {
 		return err
 	}
+	if !in.loaded {
+		v.Allowed, v.Degraded = true, ErrNoRules
+		return nil
+	}
 	switch {
 	case in.table.Exempt(req):
 		v.Allowed, v.Reason = true, Exempt
@@ -255,7 +264,7 @@ func (in *installed) validate(req *rule.Request) error {
 	if req.Priority > rule.Critical {
 		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
 	}
-	if len(req.Costs) == 0 {
+	if len(req.Costs) == 0 || !in.loaded {
 		return nil
 	}
 	return in.table.ValidateUnits("cost", req.Costs)

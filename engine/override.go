@@ -25,7 +25,9 @@ func (e *Engine) InstallOverrides(all []Override) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
 	in := e.installed.Load()
-	e.installed.Store(in.under(in.table, in.version, all))
+	next := in.under(in.table, in.version, all)
+	next.loaded = in.loaded
+	e.installed.Store(next)
 }
 
 // with returns other rules with the same overrides, as those are under these rules.
@@ -34,7 +36,7 @@ func (in *installed) with(table *rule.Table, version int64) *installed {
 }
 
 func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
-	return &installed{table: table, version: version, overrides: all, replaced: replacements(table, all), clock: in.clock}
+	return &installed{table: table, version: version, loaded: true, overrides: all, replaced: replacements(table, all), clock: in.clock}
 }
 
 // ValidateOverride returns the key of an override in the form of Result.Key. It returns

@@ -43,6 +43,9 @@ func (e *Engine) validUsed(used Used, parts []SettledPart) error {
 			}
 		}
 	case ByUnit:
+		if !in.loaded {
+			return nil
+		}
 		var units []string
 		for _, p := range parts {
 			if p.Unit != "" {

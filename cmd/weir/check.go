@@ -172,7 +172,11 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 	if v.Priority != "" {
 		fmt.Fprintf(&b, "; its priority is %s", v.Priority)
 	}
-	if v.Degraded && v.Reason != "unavailable" {
+	switch {
+	case !v.Degraded || v.Reason == "unavailable":
+	case len(v.Results) == 0:
+		b.WriteString("; degraded, because no rules are loaded yet")
+	default:
 		b.WriteString("; degraded, because the store is unavailable")
 	}
 	if peek {

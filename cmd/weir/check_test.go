@@ -77,6 +77,10 @@ func TestVerdictsWithoutAStore(t *testing.T) {
 	if got, want := summarize(&open, false), "allowed: no limit could be checked; degraded, because the store is unavailable"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	early := httpapi.CheckAnswer{Allowed: true, Reason: "limits", Degraded: true}
+	if got, want := summarize(&early, false), "allowed: no rule applies; degraded, because no rules are loaded yet"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 	closed := httpapi.CheckAnswer{Reason: "unavailable", Rule: "a", Degraded: true}
 	if got, want := summarize(&closed, false), "denied: the store is unavailable, and rule a fails closed"; got != want {
 		t.Errorf("%q, want %q", got, want)

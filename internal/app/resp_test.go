@@ -10,8 +10,11 @@ import (
 	"testing"
 
 	"github.com/redis/rueidis"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weirhq/weir/internal/certs"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // Redis clients are answered over TLS, by token, with the limits of the store. Metrics and
@@ -97,5 +100,47 @@ func TestRESPTokens(t *testing.T) {
 				t.Errorf("%q: got %q, want %q", address, got, want)
 			}
 		}
+	}
+}
+
+// As long as no rules could be read, every protocol says that its answers are degraded.
+func TestDegradedBeforeRules(t *testing.T) {
+	o, _ := prepared(t, Options{RESP: "127.0.0.1:0", Store: "redis://127.0.0.1:1?timeout=1s", Rules: InRedis}, "")
+	a := started(t, o)
+	url := "http://" + a.Addrs().HTTP.String()
+	for path, body := range map[string]string{"/v1/check": `{"user":"alice","cost":{"tokens":5}}`, "/v1/reserve": `{"user":"alice"}`} {
+		if status, answer := ask(t, nil, "POST", url+path, body); status != http.StatusOK || !strings.Contains(answer, `"allowed":true`) || !strings.Contains(answer, `"degraded":true`) {
+			t.Errorf("%s: %d %s", path, status, answer)
+		}
+	}
+	resp, err := http.Get(url + "/v1/authz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body.Close(); resp.StatusCode != http.StatusOK || resp.Header.Get("X-RateLimit-Degraded") != "1" {
+		t.Errorf("%d %v", resp.StatusCode, resp.Header)
+	}
+	if status, answer := ask(t, nil, "GET", url+"/readyz", ""); status != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", status, answer)
+	}
+
+	conn, err := grpc.NewClient("passthrough:///"+a.Addrs().GRPC.String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if v, err := pb.NewLimiterClient(conn).Check(t.Context(), &pb.CheckRequest{User: "alice"}); err != nil || !v.GetAllowed() || !v.GetDegraded() {
+		t.Errorf("%v, %v", v, err)
+	}
+
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{a.Addrs().RESP.String()}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	check, err := client.Do(t.Context(), client.B().Arbitrary("WEIR.CHECK", "user", "alice").Build()).AsMap()
+	degraded := check["degraded"]
+	if yes, failed := degraded.AsBool(); err != nil || failed != nil || !yes {
+		t.Errorf("%v, %v, %v", check, err, failed)
 	}
 }

@@ -124,7 +124,7 @@ export interface Answer {
   unheld: boolean
   /** of the request; absent if it is normal */
   priority: string
-  /** the store was unavailable */
+  /** the store was unavailable, or no rules are loaded yet */
   degraded: boolean
   /** of the rules */
   version: number
