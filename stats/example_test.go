@@ -39,6 +39,14 @@ func recorded() *stats.Recorder {
 	return recorder
 }
 
+func recordedEarlier() *stats.Recorder {
+	now := noon
+	recorder := must(stats.New(stats.Options{Archive: must(archivememory.New(archivememory.Options{})), Clock: func() time.Time { return now }}))
+	judge(recorder)
+	now = noon.Add(2 * time.Hour)
+	return recorder
+}
+
 func tableOf(rules string) *rule.Table {
 	set, problems := rule.Parse("rules.yaml", []byte(rules))
 	if err := problems.Err(); err != nil {
@@ -171,20 +179,20 @@ func ExampleRecorder_Usage() {
 }
 
 func ExampleRecorder_Suggest() {
-	recorder := recorded()
-	limits, err := recorder.Suggest(ctx, "api", noon, noon.Add(time.Hour), 0.3, 0.01)
+	recorder := recordedEarlier()
+	limits, err := recorder.Suggest(ctx, "api", noon, noon.Add(2*time.Hour), 0.3, 0.01)
 	if err != nil {
 		panic(err)
 	}
 	for _, l := range limits {
 		fmt.Printf("%d of %d requests were denied by the limit for %v\n", l.Denied, l.Requests, l.Period)
 		for _, t := range l.Targets {
-			fmt.Println(t.Share, t.Units, t.Above)
+			fmt.Println(t.Share, t.Units, t.Above, t.Limit)
 		}
 	}
 	// Output:
 	// 3 of 10 requests were denied by the limit for 1h0m0s
-	// 0.3 3 false
+	// 0.3 3 false 3/1h
 	// 0.01 3 true
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,7 +163,7 @@ func TestSuggest(t *testing.T) {
 		d.check(t, alice, 100)
 		d.tick(d.clock.now())
 	}
-	d.pass(10)
+	d.pass(60)
 	flush(t, d.Recorder)
 	all, err = d.Suggest(t.Context(), "api", begin, d.clock.now(), 0.001, 0.995)
 	if err != nil || len(all) != 1 || all[0].Denied != 990 || !all[0].Targets[0].Above || all[0].Targets[0].Units != 10 || all[0].Targets[1].Above {
@@ -178,13 +180,129 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
+// A suggested limit, applied as it is written, denies the same requests at most as often as it
+// says, whatever the algorithm and however the requests come.
+func TestSuggestedLimitIsEnough(t *testing.T) {
+	const seconds = 120
+	// When clients come, in milliseconds of a second.
+	patterns := map[string]func(chance *rand.Rand) []int{
+		"steady": func(*rand.Rand) (at []int) {
+			for i := range 50 {
+				at = append(at, 20*i)
+			}
+			return at
+		},
+		"bursts": func(chance *rand.Rand) []int {
+			return make([]int, chance.IntN(2)*chance.IntN(30))
+		},
+		"random": func(chance *rand.Rand) (at []int) {
+			for range int(chance.ExpFloat64() * 20) {
+				at = append(at, chance.IntN(1000))
+			}
+			slices.Sort(at)
+			return at
+		},
+	}
+	for _, written := range []string{
+		"limit: 1000/1s", "limit: 200/1s, burst: 600", "limit: 9000/1m", "limit: 200/1s, algorithm: leaky_bucket",
+		"limit: 9000/1m, algorithm: fixed_window", "limit: 9000/1m, algorithm: sliding_log", "limit: 9000/1m, algorithm: sliding_window",
+		"limit: 300/1s, algorithm: sliding_window, count_denied: true", "limit: 9000/1m, algorithm: sliding_buckets",
+	} {
+		for name, pattern := range patterns {
+			t.Run(written+" "+name, func(t *testing.T) {
+				// The same requests each time.
+				play := func(limit string) (d *desk, denied, all int) {
+					d = newDesk(t, "rules: [{id: api, key: user, "+limit+"}]")
+					chance := rand.New(rand.NewPCG(5, 6))
+					var v engine.Verdict
+					for range seconds {
+						last := 0
+						for i, at := range pattern(chance) {
+							d.clock.advance(time.Duration(at-last) * time.Millisecond)
+							last = at
+							if err := d.engine.Check(t.Context(), &rule.Request{User: fmt.Sprint("u", i%2)}, &v); err != nil {
+								t.Fatal(err)
+							}
+							if all++; !v.Allowed {
+								denied++
+							}
+						}
+						d.clock.advance(time.Duration(1000-last) * time.Millisecond)
+						d.tick(d.clock.now())
+					}
+					flush(t, d.Recorder)
+					return d, denied, all
+				}
+				d, _, _ := play(written)
+				got, err := d.Suggest(t.Context(), "api", noon, d.clock.now(), 0.001, 0.01, 0.1)
+				if err != nil || len(got) != 1 || len(got[0].Targets) != 3 {
+					t.Fatalf("%+v, %v", got, err)
+				}
+				rest := ""
+				if i := strings.Index(written, ", algorithm"); i > 0 {
+					rest = written[i:]
+				}
+				for _, target := range got[0].Targets {
+					limit, burst, _ := strings.Cut(strings.TrimSuffix(target.Limit, " count_denied"), " burst ")
+					applied := "limit: " + limit + rest
+					if burst != "" {
+						applied += ", burst: " + burst
+					}
+					if _, denied, all := play(applied); float64(denied) > target.Share*float64(all) {
+						t.Errorf("%q for %v denies %d of %d", target.Limit, target.Share, denied, all)
+					}
+				}
+			})
+		}
+	}
+}
+
+// No limit is suggested for a period that is longer than the data, however long ago was asked
+// for, or whose rule is gone. That a limit denies too much is said at once.
+func TestSuggestNeedsData(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limits: [100/1m, 1000/1h, 100000/30d]}, {id: tight, key: user, algorithm: fixed_window, limit: 1/30d}]")
+	targets := func() (all string) {
+		t.Helper()
+		flush(t, d.Recorder)
+		for _, id := range []string{"api", "tight"} {
+			got, err := d.Suggest(t.Context(), id, d.clock.now().Add(-7*24*time.Hour), d.clock.now().Add(time.Hour), 0.01)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range got {
+				all += fmt.Sprintf("%v %v %v; ", s.Period, s.To.Sub(s.From) >= s.Period, s.Targets)
+			}
+		}
+		return all
+	}
+	d.check(t, alice, 20)
+	d.pass(30)
+	const month, tight = "720h0m0s false []; ", "720h0m0s false [{0.01 1  true}]; "
+	if got, want := targets(), "1m0s false []; 1h0m0s false []; "+month+tight; got != want {
+		t.Errorf("after 30 s: %s", got)
+	}
+	d.pass(60)
+	if got, want := targets(), "1m0s true [{0.01 1 1/1m false}]; 1h0m0s false []; "+month+tight; got != want {
+		t.Errorf("after 90 s: %s", got)
+	}
+	d.pass(25 * 3600) // kept by the hour only
+	if got, want := targets(), "1m0s true [{0.01 1 1/1m false}]; 1h0m0s true [{0.01 1 1/1h false}]; "+month+tight; got != want {
+		t.Errorf("after a day: %s", got)
+	}
+	d.install(t, "rules: [{id: api, key: user, limit: 9/7s}]")
+	if got, want := targets(), "1m0s true []; 1h0m0s true []; "+month+tight; got != want {
+		t.Errorf("of another rule: %s", got)
+	}
+}
+
 // Suggestions leave out clients with an override.
 func TestSuggestLeavesOverridesOut(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 100/1h, overrides: {'user:big': 100000/1h}}]")
 	d.check(t, rule.Request{User: "big"}, 500)
 	d.check(t, alice, 10)
+	d.pass(3900)
 	flush(t, d.Recorder)
-	all, err := d.Suggest(t.Context(), "api", noon, d.clock.now().Add(time.Second), 0)
+	all, err := d.Suggest(t.Context(), "api", noon, d.clock.now(), 0)
 	if err != nil || len(all) != 1 || all[0].Requests != 10 || all[0].Targets[0].Units != 10 {
 		t.Errorf("%+v, %v", all, err)
 	}

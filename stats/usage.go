@@ -56,7 +56,11 @@ func (r *Recorder) usage(ctx context.Context, a archive.Store, id string, from, 
 	g := r.planKept(a, archive.Rules, from, to)
 	usage := &Usage{From: g.time(0), To: g.time(g.points)}
 	for q, u := range detail.Usage {
-		usage.Limits = append(usage.Limits, limitUsage(q, u, r.index.Load().capacity(id, q)))
+		capacity := int64(0)
+		if l := r.index.Load().limit(id, q); l != nil {
+			capacity = l.Capacity()
+		}
+		usage.Limits = append(usage.Limits, limitUsage(q, u, capacity))
 	}
 	slices.SortFunc(usage.Limits, func(a, b LimitUsage) int {
 		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
@@ -84,8 +88,8 @@ func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
 	return one
 }
 
-// capacity is what a limit that is in force can hold; 0 if there is no such limit.
-func (x *index) capacity(id string, q frame.Quota) int64 {
+// limit is a limit that is in force; nil if there is no such limit.
+func (x *index) limit(id string, q frame.Quota) *weir.Compiled {
 	for _, p := range x.rules {
 		if p.id != id {
 			continue
@@ -93,10 +97,10 @@ func (x *index) capacity(id string, q frame.Quota) int64 {
 		for tier, line := range p.lines {
 			for _, l := range p.limits[tier] {
 				if line.Tier == q.Tier && l.period == q.Period && l.Algorithm() != weir.InFlight {
-					return l.Capacity()
+					return l.Compiled
 				}
 			}
 		}
 	}
-	return 0
+	return nil
 }

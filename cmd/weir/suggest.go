@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -33,8 +34,11 @@ func newRulesSuggest() *cobra.Command {
 		Use:   "suggest [RULE]",
 		Short: "Suggest limits from the traffic of a running weir",
 		Long: `Suggest limits from the recorded traffic of a running weir: limits that would have denied
-the given share of requests, for one rule or for every rule with traffic.
+at most the given share of requests, for one rule or for every rule with traffic.
 
+"19/1m" is a limit, and "100/1s burst 7" is a limit with a burst: for a token or leaky bucket,
+weir knows which burst is enough at the current rate, but not whether another rate is.
+"-" means that the data is shorter than the period, or that the limit is not in force any more.
 "> 120" means that the current limit of 120 already denies more than this share, so weir
 cannot tell which limit is enough. Add a copy of the rule with a higher limit and
 "mode: shadow", and try again later.`,
@@ -56,13 +60,13 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil || since < time.Second {
 		return usage("--since: %q is not a valid duration; write for example 12h or 7d", f.since)
 	}
-	var shares []string
+	var shares []float64
 	for _, text := range f.shares {
 		share, err := parseShare(text)
 		if err != nil {
 			return err
 		}
-		shares = append(shares, strconv.FormatFloat(share, 'g', -1, 64))
+		shares = append(shares, share)
 	}
 	if len(shares) == 0 {
 		return usage("--share is empty; write for example --share 0.1%%,1%%")
@@ -71,14 +75,14 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	all, err := suggestions(cmd.Context(), server, args, since, strings.Join(shares, ","))
+	all, err := suggestions(cmd.Context(), server, args, since, shares)
 	if err != nil {
 		return err
 	}
 	if f.json || f.client.output == "json" {
 		return writeJSON(cmd.OutOrStdout(), map[string]any{"rules": all})
 	}
-	return printSuggestions(cmd.OutOrStdout(), all, f.since)
+	return printSuggestions(cmd.OutOrStdout(), all, shares, f.since)
 }
 
 // parseShare reads a part of a whole: 1%, or 0.01.
@@ -95,7 +99,7 @@ func parseShare(text string) (float64, error) {
 }
 
 // suggestions asks about a rule, or about all of which something is remembered.
-func suggestions(ctx context.Context, server *client, rules []string, since time.Duration, shares string) ([]httpapi.SuggestAnswer, error) {
+func suggestions(ctx context.Context, server *client, rules []string, since time.Duration, shares []float64) ([]httpapi.SuggestAnswer, error) {
 	get := func(path string, query url.Values, into any) error {
 		_, err := server.ask(ctx, question{method: http.MethodGet, path: []string{"stats", path}, query: query}, into)
 		return err
@@ -117,7 +121,11 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 			}
 		}
 	}
-	query.Set("share", shares)
+	var texts []string
+	for _, share := range shares {
+		texts = append(texts, strconv.FormatFloat(share, 'g', -1, 64))
+	}
+	query.Set("share", strings.Join(texts, ","))
 	all := []httpapi.SuggestAnswer{}
 	for _, rule := range rules {
 		query.Set("rule", rule)
@@ -126,7 +134,7 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 			return nil, err
 		}
 		for _, s := range answer.Suggestions {
-			if len(s.Targets) != strings.Count(shares, ",")+1 {
+			if s.Period <= 0 {
 				return nil, server.stranger(http.StatusOK)
 			}
 		}
@@ -135,21 +143,21 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 	return all, nil
 }
 
-func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, since string) error {
+func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, shares []float64, since string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	rows := 0
 	for _, answer := range all {
 		for _, s := range answer.Suggestions {
 			if rows++; rows == 1 {
-				fmt.Fprint(t, "rule\ttier\tperiod\trequests\tdenied")
-				for _, target := range s.Targets {
-					fmt.Fprintf(t, "\tlimit for %s", shareText(target.Share))
+				fmt.Fprint(t, "rule\ttier\tperiod\tdata\trequests\tdenied")
+				for _, share := range shares {
+					fmt.Fprintf(t, "\tlimit for %s", shareText(share))
 				}
 				fmt.Fprintln(t)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), grouped(s.Requests), deniedText(&s))
-			for _, target := range s.Targets {
-				fmt.Fprintf(t, "\t%s", targetText(target))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s", column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), phrase.Span(time.Duration(s.Data)*time.Second), grouped(s.Requests), deniedText(&s))
+			for _, share := range shares {
+				fmt.Fprintf(t, "\t%s", targetText(&s, share))
 			}
 			fmt.Fprintln(t)
 		}
@@ -175,11 +183,17 @@ func deniedText(s *httpapi.Suggestion) string {
 	return fmt.Sprintf("%s (%s)", grouped(s.Denied), percent(float64(s.Denied)/float64(s.Requests)))
 }
 
-func targetText(t httpapi.SuggestTarget) string {
-	if t.Above {
-		return "> " + grouped(t.Units)
+func targetText(s *httpapi.Suggestion, share float64) string {
+	for _, t := range s.Targets {
+		switch {
+		case t.Share != share:
+		case t.Above:
+			return "> " + grouped(t.Units)
+		default:
+			return column(t.Limit)
+		}
 	}
-	return grouped(t.Units)
+	return "-"
 }
 
 // shareText is a share as it was asked for.

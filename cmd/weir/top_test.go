@@ -212,14 +212,22 @@ func TestSuggest(t *testing.T) {
 	r.on(t, "rules", "suggest").want(t, 0, `\Ano traffic was recorded in the last 7d;`, "")
 	r.on(t, "rules", "suggest", "login").want(t, 0, `\Ano traffic was recorded in the last 7d;`, "")
 	r.busy(t)
-	const want = `rule   tier  period  requests  denied      limit for 0.1 %  limit for 1 %
-api    -     1m      17        0 (0.0 %)    2                2
-login  -     1m      30        25 (83.3 %)  > 5              > 5
+	const early = `rule   tier  period  data  requests  denied      limit for 0.1 %  limit for 1 %
+api    -     1m      48s   17        0 (0.0 %)    -                -
+login  -     1m      48s   30        25 (83.3 %)  > 5              > 5
+`
+	if got := r.on(t, "rules", "suggest"); squeeze(got.stdout) != squeeze(early) {
+		t.Errorf("from 48 s:\n%s%s", got.stdout, got.stderr)
+	}
+	r.pass(t, 60)
+	const want = `rule   tier  period  data  requests  denied      limit for 0.1 %  limit for 1 %
+api    -     1m      1m48s 17        0 (0.0 %)    100/1m burst 2   100/1m burst 2
+login  -     1m      1m48s 30        25 (83.3 %)  > 5              > 5
 `
 	for args, want := range map[string]string{
 		"":                               want,
 		"api":                            want[:strings.LastIndex(want, "login")],
-		"api --share 0.5,25% --since 1h": "rule  tier  period  requests  denied    limit for 50 %  limit for 25 %\napi   -     1m      17        0 (0.0 %)  1               1\n",
+		"api --share 0.5,25% --since 1h": "rule  tier  period  data  requests  denied    limit for 50 %  limit for 25 %\napi   -     1m    1m48s  17        0 (0.0 %)  100/1m burst 1  100/1m burst 1\n",
 	} {
 		if got := r.on(t, append([]string{"rules", "suggest"}, strings.Fields(args)...)...); got.code != 0 || got.stderr != "" || squeeze(got.stdout) != squeeze(want) {
 			t.Errorf("weir rules suggest %s: exit code %d\n%s%s\nwant\n%s", args, got.code, got.stdout, got.stderr, want)

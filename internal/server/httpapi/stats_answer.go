@@ -126,7 +126,7 @@ func topAnswer(top *stats.Top, q stats.TopQuery, sampling int64) *TopAnswer {
 func suggestAnswer(all []stats.Suggestion, q suggestion) *SuggestAnswer {
 	answer := &SuggestAnswer{Rule: q.rule, From: q.from.Unix(), To: q.to.Unix(), Suggestions: make([]Suggestion, len(all))}
 	for i, s := range all {
-		one := Suggestion{Tier: readable(s.Tier), Period: s.Period.Seconds(), Requests: s.Requests, Denied: s.Denied}
+		one := Suggestion{Tier: readable(s.Tier), Period: s.Period.Seconds(), Requests: s.Requests, Denied: s.Denied, Data: max(0, int64(s.To.Sub(s.From)/time.Second)), Targets: []SuggestTarget{}}
 		for _, t := range s.Targets {
 			one.Targets = append(one.Targets, SuggestTarget(t))
 		}

@@ -198,15 +198,20 @@ func TestSuggest(t *testing.T) {
 	s := newStatsStand(t, Options{})
 	s.traffic()
 	var a SuggestAnswer
+	if s.call("GET /v1/stats/suggest?rule=login&share=0.7,0.01", "").want(t, 200, &a); a.Suggestions[0].Data != 10 || len(a.Suggestions[0].Targets) != 1 || !a.Suggestions[0].Targets[0].Above {
+		t.Errorf("after 10 s: %+v", a)
+	}
+	s.pass(60)
+	a = SuggestAnswer{}
 	r := s.call("GET /v1/stats/suggest?rule=login&share=0.7,0.01", "").want(t, 200, &a)
-	if a.Rule != "login" || a.To != begin.Unix()+10 || a.From != a.To-7*24*3600 || len(a.Suggestions) != 1 {
+	if a.Rule != "login" || a.To != begin.Unix()+70 || a.From != a.To-7*24*3600 || len(a.Suggestions) != 1 {
 		t.Fatalf("%s", r.body)
 	}
 	one := a.Suggestions[0]
 	if one.Tier != "" || one.Period != 60 || one.Requests != 5 || one.Denied != 3 || len(one.Targets) != 2 {
 		t.Errorf("%+v", one)
 	}
-	if one.Targets[0] != (SuggestTarget{0.7, 2, false}) || one.Targets[1].Share != 0.01 || !one.Targets[1].Above {
+	if one.Targets[0] != (SuggestTarget{0.7, 2, "2/1m", false}) || one.Targets[1].Share != 0.01 || !one.Targets[1].Above {
 		t.Errorf("%+v", one.Targets)
 	}
 	s.call("GET /v1/stats/suggest?rule=api", "").want(t, 200, &a)

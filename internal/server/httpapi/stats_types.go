@@ -181,14 +181,16 @@ type Suggestion struct {
 	Period   float64         `json:"period_s"`
 	Requests int64           `json:"requests"`
 	Denied   int64           `json:"denied"`
-	Targets  []SuggestTarget `json:"targets"` // in the order of the shares
+	Data     int64           `json:"data_s"`  // length of the data
+	Targets  []SuggestTarget `json:"targets"` // in the order of the shares; without those for which the data is too short
 }
 
 // SuggestTarget is the limit that would have denied a share of the requests.
 type SuggestTarget struct {
 	Share float64 `json:"share"`
 	Units int64   `json:"units"`
-	Above bool    `json:"above"` // more than Units is needed; how much more is unknown
+	Limit string  `json:"limit,omitempty"` // as a rule has it; "" if Above
+	Above bool    `json:"above"`           // more than Units is needed; how much more is unknown
 }
 
 // StatsRange is the time that an answer is about, divided into steps.

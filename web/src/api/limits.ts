@@ -57,12 +57,14 @@ export interface Suggestion {
   period_s: number
   requests: number
   denied: number
-  targets: Target[]
+  data_s: number // length of the data
+  targets: Target[] // without those for which the data is too short
 }
 
 export interface Target {
   share: number
   units: number
+  limit?: string // as a rule has it, with its burst
   above: boolean // more than that is needed; nobody knows how much
 }
 
