@@ -40,7 +40,7 @@ func (s *Service) answer(w *work, req *pb.RateLimitRequest) *pb.RateLimitRespons
 		response.Statuses = make([]*pb.RateLimitResponse_DescriptorStatus, len(w.items))
 	}
 	for i := range w.items {
-		s.describe(&w.items[i], w.quotaOver, &places[i])
+		s.describe(&w.items[i], &places[i])
 		response.Statuses[i] = &places[i].status
 	}
 	response.OverallCode = pb.RateLimitResponse_OK
@@ -56,8 +56,9 @@ func (s *Service) answer(w *work, req *pb.RateLimitRequest) *pb.RateLimitRespons
 	return response
 }
 
-// describe writes down what has become of a descriptor.
-func (s *Service) describe(it *item, quotaOver bool, p *place) {
+// describe writes down what has become of a descriptor. A quota that is used up is over its limit,
+// also if the request is not denied.
+func (s *Service) describe(it *item, p *place) {
 	p.status.Code = pb.RateLimitResponse_OK
 	switch {
 	case it.node == nil:
@@ -77,11 +78,11 @@ func (s *Service) describe(it *item, quotaOver bool, p *place) {
 	p.status.CurrentLimit = &p.limit
 	if !it.over {
 		p.status.LimitRemaining = uint32(max(0, min(it.remaining, math.MaxUint32)))
-	} else if !it.node.Shadow && (!it.quota || quotaOver) {
+	} else if !it.node.Shadow {
 		p.status.Code = pb.RateLimitResponse_OVER_LIMIT
 	}
-	if it.failed || it.over && it.quota && !quotaOver {
-		return // it is unknown, or there is nothing to wait for
+	if it.failed {
+		return // it is unknown
 	}
 	p.reset.Seconds = s.reset(it)
 	p.status.DurationUntilReset = &p.reset
@@ -106,7 +107,7 @@ func (s *Service) reset(it *item) int64 {
 }
 
 // headers tell the client of the limit that has the least left; one that denies the
-// request goes before all others, and the last of those before the first.
+// request by itself goes before all others, and the last of those before the first.
 func (s *Service) headers(w *work, statuses []*pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {
 	tightest, least := -1, uint32(math.MaxUint32)
 	for i, st := range statuses {
@@ -116,7 +117,7 @@ func (s *Service) headers(w *work, statuses []*pb.RateLimitResponse_DescriptorSt
 		if st.LimitRemaining < least {
 			tightest, least = i, st.LimitRemaining
 		}
-		if st.Code == pb.RateLimitResponse_OVER_LIMIT {
+		if st.Code == pb.RateLimitResponse_OVER_LIMIT && !w.items[i].quota {
 			tightest, least = i, 0
 		}
 	}

@@ -75,7 +75,7 @@ func TestAnswers(t *testing.T) {
 		},
 		"quota": {
 			{request("quota=a", "quota2=b x0"), "ok | ok 0 of 1/day in 86399s | ok 1 of 1/day in 86399s"},
-			{request("quota=a", "quota2=b"), "ok | ok 0 of 1/day | ok 0 of 1/day in 86399s"},
+			{request("quota=a", "quota2=b"), "ok | over 0 of 1/day in 86399s | ok 0 of 1/day in 86399s"},
 			{request("quota=a", "quota2=b", "three=a"), "over | over 0 of 1/day in 86399s | over 0 of 1/day in 86399s | ok 2 of 3/hour in 3599s"},
 			{request("three=a"), "ok | ok 2 of 3/hour in 3599s"}, // it was given back
 			{request("quota=a", "two=a x3"), "over | over 0 of 1/day in 86399s | over 0 of 2/minute pair in 59s"},
@@ -173,7 +173,7 @@ func TestGlobalModes(t *testing.T) {
 		step{request("none=a", "three=a"), "ok | over 0 of 0/day in 86399s | ok 1 of 3/hour in 3599s"})
 	b = newBench(t, file, Options{GlobalQuota: true})
 	b.run(t,
-		step{request("two=a x3", "three=a"), "ok | ok 0 of 2/minute pair | ok 2 of 3/hour in 3599s"},
+		step{request("two=a x3", "three=a"), "ok | over 0 of 2/minute pair in 59s | ok 2 of 3/hour in 3599s"},
 		step{request("two=a x3"), "over | over 0 of 2/minute pair in 59s"})
 }
 
@@ -182,7 +182,10 @@ func TestHeaders(t *testing.T) {
 	b.run(t,
 		step{request("three=a", "two=a", "free=a"), "ok | ok 2 of 3/hour in 3599s | ok 1 of 2/minute pair in 59s | ok 4294967295 || RateLimit-Limit 2, RateLimit-Remaining 1, X-Reset 59"},
 		step{request("two=a x2", "three=a", "none=a"), "over | over 0 of 2/minute pair in 59s | ok 2 of 3/hour in 3599s | over 0 of 0/day in 86399s || RateLimit-Limit 0, RateLimit-Remaining 0, X-Reset 86399"},
-		step{request("other=a"), "ok | ok 0"})
+		step{request("other=a"), "ok | ok 0"},
+		// A quota that is used up is named only if it has the least left.
+		step{request("quota=a x2", "quota2=a", "three=b"), "ok | over 0 of 1/day in 86399s | ok 0 of 1/day in 86399s | ok 2 of 3/hour in 3599s || RateLimit-Limit 1, RateLimit-Remaining 0, X-Reset 86399"},
+		step{request("two=b x3", "quota=a x2", "quota2=b"), "over | over 0 of 2/minute pair in 59s | over 0 of 1/day in 86399s | ok 1 of 1/day in 86399s || RateLimit-Limit 2, RateLimit-Remaining 0, X-Reset 59"})
 }
 
 func TestWrongRequests(t *testing.T) {

@@ -20,21 +20,15 @@ var differences = []difference{
 	{
 		// A later version of the other service does so, too. The published module
 		// always lets the request pass.
-		"a request is denied when all of its quotas are used up",
+		"a quota that is used up is over its limit, and a request is denied when all of its quotas are",
 		func(theirs, ours *pb.RateLimitResponse) {
 			used := usedQuotas(theirs)
-			for _, i := range used {
-				if ours.Statuses[i].Code != pb.RateLimitResponse_OVER_LIMIT {
-					return
-				}
-			}
 			for _, i := range used {
 				theirs.Statuses[i].Code = pb.RateLimitResponse_OVER_LIMIT
 				theirs.Statuses[i].DurationUntilReset = ours.Statuses[i].DurationUntilReset
 			}
 			if len(used) > 0 {
 				theirs.OverallCode = ours.OverallCode // OK if everything is a shadow
-				// The one that denies goes before the one with the least remaining.
 				theirs.ResponseHeadersToAdd = ours.ResponseHeadersToAdd
 			}
 		},
