@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
 )
 
 // warn reports what is valid but probably not intended. It skips what could not be
@@ -60,9 +59,6 @@ const largeLog = 10_000
 func (p *parser) warnLimits(r *pending) {
 	for _, q := range r.quotas {
 		for i, rate := range q.Rates {
-			if l, err := r.limit(q.Quota, rate); err == nil && l.Algorithm == weir.FixedWindow && rate.Period > 24*time.Hour {
-				p.warnf("W005", q.rates[i], q.whose+"limit", "a restart resets the usage of a limit per %s in memory, unless --data is set; set --data, or use Redis as the store", duration.Format(rate.Period))
-			}
 			if r.Algorithm == weir.SlidingLog && rate.N > largeLog {
 				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units takes up to %d KB per client; sliding_window and sliding_buckets take less than 1 KB", rate.N, rate.N*8/1000)
 			}

@@ -304,6 +304,27 @@ func TestNewReportsEverything(t *testing.T) {
 	}
 }
 
+// Only the process knows whether a restart resets the usage of a long window. It says so once, and
+// not of a rule that is off.
+func TestRestartWarns(t *testing.T) {
+	const warning = "a restart resets their usage"
+	rules := string(testcall.Must(os.ReadFile("../../examples/rules/plans.yaml"))(t)) + "\n  - {id: unused, key: user, limit: 5/month, mode: off}\n  - {id: daily, key: user, limit: 5/1d}\n"
+	for name, c := range map[string]struct {
+		options Options
+		want    int
+	}{
+		"memory": {Options{}, 1},
+		"data":   {Options{Data: t.TempDir()}, 0},
+		"redis":  {Options{Store: "redis://" + testredis.Start(t).Addr}, 0},
+	} {
+		o, log := prepared(t, c.options, rules)
+		started(t, o)
+		if got := log.String(); strings.Count(got, warning) != c.want || strings.Contains(got, "the rules have warnings") || c.want > 0 && !strings.Contains(got, "rules=quota\n") {
+			t.Errorf("%s:\n%s", name, log)
+		}
+	}
+}
+
 // Who can only check requests is told that their places are not given back. A gateway sees the
 // end of responses.
 func TestConcurrencyWarns(t *testing.T) {

@@ -162,7 +162,6 @@ export const problems: Record<string, string> = {
   W002: '这个客户端在白名单中，单独限额不起作用。从两者中删掉一个。',
   W003: '这个条目同时在白名单中，白名单优先，所以不会被拦截。从其中一个名单删掉。',
   W004: '黑名单包含了整个地址族，会拦截所有客户端。只写你要拦截的网段。',
-  W005: '内存里的长窗口会在重启时丢失。设置 --data，或改用 Redis。',
   W006: '这像是防猜密码的规则，但存储不可用时会全部允许。写 on_failure: local 或 closed。',
   W007: 'sliding_log 为每个客户端保存大量时间戳。改用 sliding_window 或 sliding_buckets 更省内存。',
   W008: '所有客户端合计每秒不到一个请求。如果想限制每个客户端，请换成 key: ip 或 key: user。',
