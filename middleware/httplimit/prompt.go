@@ -123,7 +123,7 @@ func (p *prompt) problem(w http.ResponseWriter, status int, message string, wait
 }
 
 // writeHeaders adds what clients of the API look for: the limit of tokens, and that of
-// requests, with the least left.
+// requests, with the least left. A budget of money, or of another unit, is neither.
 func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers) {
 	if p == nil || families&XRateLimit == 0 {
 		return
@@ -131,7 +131,10 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 	var least [2]*engine.Result
 	for i := range v.Results {
 		r, tokens := &v.Results[i], 0
-		if r.Rule.Tokens != nil {
+		switch {
+		case r.Rule.Tokens.Weighted() || r.Rule.Tokens == nil && r.Rule.Unit != "":
+			continue
+		case r.Rule.Tokens != nil:
 			tokens = 1
 		}
 		if !r.Shadow && r.Asked && (least[tokens] == nil || r.Remaining < least[tokens].Remaining) {

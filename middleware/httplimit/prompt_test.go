@@ -69,7 +69,7 @@ func TestTokens(t *testing.T) {
 	if got, want := s.used("tokens", client), int64(50+5+14); got != want {
 		t.Errorf("%d are used, want %d", got, want)
 	}
-	if got := w.Header(); got.Get("x-ratelimit-limit-tokens") != "1000" || got.Get("x-ratelimit-remaining-tokens") != "395" || got.Get("x-ratelimit-reset-tokens") == "" {
+	if got := w.Header(); got.Get("x-ratelimit-limit") != "1000" || got.Get("x-ratelimit-remaining") != "395" || got.Get("x-ratelimit-limit-tokens") != "" {
 		t.Errorf("%v", got)
 	}
 }
@@ -303,7 +303,7 @@ func TestTokensDenied(t *testing.T) {
 		"/v1/models/g:generateContent": {"x-ratelimit-remaining",
 			`{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"`},
 	} {
-		s := newSettling(t, tokenRules(""), Options{})
+		s := newSettling(t, "rules: [{id: tokens, key: ip, algorithm: fixed_window, limit: 500/1d, tokens: {}}]", Options{})
 		h := s.Wrap(answering(200))
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, chat(path, `{"max_tokens":400,"generationConfig":{"maxOutputTokens":400}}`))
@@ -319,6 +319,26 @@ func TestTokensDenied(t *testing.T) {
 		h.ServeHTTP(w, chat(path, `{"max_tokens":4000,"generationConfig":{"maxOutputTokens":4000}}`))
 		if w.Code != 429 || w.Header().Get("X-Should-Retry") != "false" {
 			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
+// The headers of a vendor have tokens and requests: a budget of money, or of anything else, is
+// in none of them.
+func TestVendorHeaders(t *testing.T) {
+	const tokens, requests = "anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-requests-remaining"
+	for rules, want := range map[string][2]string{
+		"{id: a, key: ip, limit: 1000/1h, tokens: {}}":                                                                              {"587", ""},
+		"{id: a, key: ip, limit: 90000/1h, tokens: {weights: {input: 3, output: 15}}}":                                              {"", ""},
+		"{id: a, key: ip, limit: 90000/1h, tokens: {models: {\"claude*\": {input: 3, output: 15}}}}, {id: b, key: ip, limit: 5/1h}": {"", "4"},
+		"{id: a, key: ip, limit: 90000/1h, tokens: {weights: {input: 1, output: 2}}}, {id: b, key: ip, limit: 1000/1h, tokens: {}}": {"587", ""},
+		"{id: a, key: ip, limit: 1000/1h, tokens: {}}, {id: b, key: ip, limit: 50/1h, unit: bytes}, {id: c, key: ip, limit: 70/1h}": {"587", "69"},
+	} {
+		s := newSettling(t, "rules: ["+rules+"]", Options{})
+		w := httptest.NewRecorder()
+		s.Wrap(answering(200)).ServeHTTP(w, chat("/v1/messages", `{"model":"claude-5","max_tokens":400,"messages":[]}`))
+		if got := [2]string{w.Header().Get(tokens), w.Header().Get(requests)}; got != want || w.Code != 200 {
+			t.Errorf("%s: %d %q, want %q", rules, w.Code, got, want)
 		}
 	}
 }
