@@ -109,3 +109,10 @@ function rounds(min: number, max: number): number[] {
   }
   return all.filter((n) => n >= min * 0.999999 && n <= max * 1.000001)
 }
+
+// lastEnded is the last step that is over: the values of one that is not are still growing. It is
+// the last one if none is, or if the steps are not known.
+export function lastEnded(times: number[], step: number, now: number): number {
+  const found = times.findLastIndex((t) => t + step <= now)
+  return found < 0 ? times.length - 1 : found
+}

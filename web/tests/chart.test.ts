@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { alone, bars, enough, logRange, logSplits, present, smoothed, stack, withGaps } from '../src/chart'
+import { alone, bars, enough, lastEnded, logRange, logSplits, present, smoothed, stack, withGaps } from '../src/chart'
 
 describe('gaps', () => {
   it('are points without a value', () => {
@@ -9,6 +9,15 @@ describe('gaps', () => {
     const data = [[10, 20, 30], [0, 1, 2]]
     expect(withGaps(data, 10)).toBe(data)
     expect(withGaps([[], []], 1)).toEqual([[], []])
+  })
+})
+
+describe('the values beside a chart', () => {
+  it('are of the last step that is over', () => {
+    expect(lastEnded([0, 300, 600], 300, 700)).toBe(1)
+    expect(lastEnded([0, 300, 600], 300, 900)).toBe(2)
+    expect(lastEnded([600], 300, 700)).toBe(0)
+    expect(lastEnded([], 300, 700)).toBe(-1)
   })
 })
 
