@@ -175,6 +175,19 @@ func (r *replay) remarks() (notes []string) {
 		note := fmt.Sprintf("memory was full, and weir dropped %s, so the results are too lenient; set --max-keys above %d", phrase.Count(evicted, "client"), r.o.MaxKeys)
 		notes = append(notes, r.o.plainly(note)+".")
 	}
+	ignored := func(is func(*rule.Entry) bool, format string) {
+		var ids []string
+		for i := range t.rules {
+			if t.rules[i].Applied > 0 && is(t.rules[i].rule) {
+				ids = append(ids, t.rules[i].ID)
+			}
+		}
+		if len(ids) > 0 {
+			notes = append(notes, fmt.Sprintf(format, strings.Join(ids[:min(len(ids), maxIdle)], ", ")))
+		}
+	}
+	ignored((*rule.Entry).Concurrent, "the concurrency of %s was ignored, because a log does not say how long requests took.")
+	ignored(func(c *rule.Entry) bool { return c.Tokens != nil }, "tokens are in no log, so each request counted as 1 for %s.")
 	idle := 0
 	for i := range t.rules {
 		if why := t.idle(&t.rules[i], r.o.Host); why != "" {
@@ -209,6 +222,9 @@ func (r *replay) shortest() (short time.Duration) {
 func (t *tally) idle(rt *ruleTally, host string) string {
 	if rt.Applied > 0 || rt.Mode == rule.Off {
 		return ""
+	}
+	if len(rt.demands) == 0 && rt.rule.Concurrent() {
+		return "it limits requests in flight, and a log does not say how long they took"
 	}
 	for _, source := range rt.rule.Key {
 		switch {

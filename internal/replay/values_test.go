@@ -67,6 +67,10 @@ func TestRemarks(t *testing.T) {
 		{"{id: a, match: {path: /x}, key: ip, limit: 5/1m}", login, "no request matched"},
 		{"{id: a, key: user, limit: 5/1m, mode: off}", login, ""},
 		{"{id: a, key: ip, limit: 5/1m}", "", "there are no requests."},
+		{"{id: a, key: ip, concurrency: 2}", login, "a applied to no request: it limits requests in flight, and a log does not say how long they took."},
+		{"{id: a, key: ip, concurrency: 2, mode: off}", login, ""},
+		{"{id: a, key: ip, limit: 5/1m, concurrency: 2}", login, "the concurrency of a was ignored, because a log does not say how long requests took."},
+		{"{id: a, key: ip, limit: 5/1m, tokens: {}}", login, "tokens are in no log, so each request counted as 1 for a."},
 	} {
 		r := run(t, Options{Flags: true, Table: compile(t, "rules: ["+c.rules+"]")}, c.log)
 		got := strings.Join(r.Notes, " ")
