@@ -53,7 +53,7 @@ const (
 	OutcomeShadowDenied            // allowed; a shadow rule would have denied it
 	OutcomeSoftDenied              // allowed; a soft rule would have denied it, and the client is told
 	OutcomeDegradedAllowed         // allowed without the store
-	OutcomeDegradedDenied          // denied without the store, because a rule fails closed
+	OutcomeDegradedDenied          // denied without the store: a rule fails closed, or counts locally
 	OutcomeBlocked                 // the client is on the block list; not an outcome of a rule
 	OutcomeExempt                  // the client is on the exempt list; not an outcome of a rule
 	OutcomeNoRule                  // allowed, because no rule applied
@@ -80,6 +80,8 @@ func (v *Verdict) Outcome() Outcome {
 		return OutcomeDegradedDenied
 	}
 	switch {
+	case !v.Allowed && v.Degraded != nil:
+		return OutcomeDegradedDenied
 	case !v.Allowed:
 		return OutcomeDenied
 	case v.Degraded != nil:

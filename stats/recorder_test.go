@@ -101,7 +101,7 @@ func TestOutcomeOfLocalDecisions(t *testing.T) {
 	d.store.lost.Store(true)
 	d.check(t, alice, 3)
 	s := d.summary(t)
-	if want := (frame.Counts{Allowed: 1, DegradedAllowed: 1, Denied: 2}); s.Requests != want || s.Decision.Count != 4 {
+	if want := (frame.Counts{Allowed: 1, DegradedAllowed: 1, DegradedDenied: 2}); s.Requests != want || s.Decision.Count != 4 {
 		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
 	}
 	if want := (frame.Counts{Allowed: 2, Denied: 2}); len(s.Rules) != 1 || s.Rules[0].Counts != want || s.Rules[0].Decision.Count != 4 {

@@ -23,7 +23,7 @@ type Counts struct {
 	ShadowDenied    int64 `json:"shadow_denied"`    // allowed; a shadow rule would have denied it
 	SoftDenied      int64 `json:"soft_denied"`      // allowed; a soft rule would have denied it, and the client was told
 	DegradedAllowed int64 `json:"degraded_allowed"` // allowed while the store was unavailable
-	DegradedDenied  int64 `json:"degraded_denied"`  // denied because the store was unavailable
+	DegradedDenied  int64 `json:"degraded_denied"`  // denied while the store was unavailable
 	Blocked         int64 `json:"blocked"`
 }
 
