@@ -23,7 +23,7 @@ func single(ranked []frame.Entry, all int64) (most int64) {
 	type kind struct{ first, sum int64 }
 	kinds := map[string]*kind{}
 	for _, e := range ranked {
-		name, _, _ := strings.Cut(e.Key, ":")
+		name := e.Key[:max(0, strings.IndexAny(e.Key, ":="))] // of a rule, or of Envoy's descriptors
 		if kinds[name] == nil {
 			kinds[name] = &kind{first: e.Count}
 		}
