@@ -128,7 +128,7 @@ func TestSilenceProblems(t *testing.T) {
 	for _, c := range []struct{ body, field, words string }{
 		{`{"for_s":1}`, "id", "required"},
 		{`{"id":"","for_s":1}`, "id", "required"},
-		{`{"id":"throtled","for_s":1}`, "id", "one of denied, drop"},
+		{`{"id":"throtled","for_s":1}`, "id", "one of denied, denied_requests, drop"},
 		{`{"id":"<b>:x","for_s":1}`, "id", "unknown kind"},
 		{`{"id":"hot_key:` + strings.Repeat("x", 1200) + `","for_s":1}`, "id", "1208 bytes"},
 		{`{"id":"drop"}`, "for_s", "required"},
