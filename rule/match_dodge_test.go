@@ -19,6 +19,8 @@ func TestPathsCannotDodge(t *testing.T) {
 			`/api\login`, "/api%5Clogin", `/api\x\..\login`, // IIS
 			"/api/login;v=1", "/api;x/login;y", "/api/x/..;/login", "/api/login;", "/api/login%3Bv", // Tomcat
 			"/api//../login", "/api/;/login", // browsers' and RFC 3986's dots
+			"/api/login.", "/api/login..", "/api/login...", "/api/login%20", "/api/login .", "/api/login%2E%20.", "/api/login/..", "/api/login/...", // Caddy
+			"/api/login./.", "/api/login./x/..", "/api%2Flogin.", "/api/login%2F..", "/api/login/%2e%2e/..", "/api/%2e%2e/../login", "/api/login/a%2F../b%2F../..", `/api/login%2f..;v=1/..`, `/api/login%2f..\x/..`,
 			"/api/login?x", "/api/login?/../..", "/api/login/?", "api/login",
 		},
 		"/search/{q}": {"/search/..", "/search/.", "/search/%2e%2e", "/search%2F..", "/search/a%2Fb", "/search/;x/..", "/search/a;b"},
@@ -50,7 +52,7 @@ func TestStrangePathsOfRulesAreRead(t *testing.T) {
 // Other readings are of strange paths only: an ordinary one has its own meaning.
 func TestOrdinaryPathsHaveOneReading(t *testing.T) {
 	table := compile(t, rule.Options{}, limited("r", rule.Match{Paths: []string{"/api/login"}}))
-	for _, path := range []string{"/api/Login", "/api/login.html", "/api/login%20", "/api/login%2525", "/api-login", "/api/login%252F", "/api/%256Cogin", "/api.login"} {
+	for _, path := range []string{"/api/Login", "/api/login.html", "/api/login.x", "/api/.login", "/api./login", "/api/%20login", "/api/login%09", "/api/login%2525", "/api-login", "/api/login%252F", "/api/%256Cogin", "/api.login"} {
 		if len(table.Match(nil, &rule.Request{Path: path})) != 0 {
 			t.Errorf("%s is taken for /api/login", path)
 		}

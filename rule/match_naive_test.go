@@ -49,12 +49,14 @@ func (n naive) path(pattern, path string) bool {
 	}
 	path, _, _ = strings.Cut(path, "?")
 	want := strings.Split(strings.Trim(pattern, "/"), "/")
-	for _, lenient := range []bool{false, true} {
-		segments := n.decode(path, lenient)
+	undotted := strings.Join(naiveDots(naiveMerge(strings.Split(path, "/"))), "/") // before escapes are read
+	for lenient := range 3 {
+		segments, trimmed := n.decode(path, lenient), naiveTrim(n.decode(path, lenient))
+		again := n.decode(undotted, lenient)
 		for _, reading := range [][]string{
-			naiveDots(naiveMerge(segments)),
-			naiveMerge(naiveDots(segments)),
-			naiveMerge(segments),
+			naiveDots(naiveMerge(segments)), naiveMerge(naiveDots(segments)), naiveMerge(segments),
+			naiveDots(naiveMerge(trimmed)), naiveMerge(naiveTrim(naiveDots(naiveMerge(segments)))),
+			naiveDots(naiveMerge(again)), naiveDots(naiveMerge(naiveTrim(again))), naiveMerge(naiveTrim(naiveDots(naiveMerge(again)))),
 		} {
 			if n.segments(want, reading) {
 				return true
@@ -62,6 +64,18 @@ func (n naive) path(pattern, path string) bool {
 		}
 	}
 	return false
+}
+
+// naiveTrim cuts dots and spaces off the end of the path, and slashes before that.
+func naiveTrim(segments []string) []string {
+	segments = slices.Clone(segments)
+	for len(segments) > 1 && segments[len(segments)-1] == "" {
+		segments = segments[:len(segments)-1]
+	}
+	if n := len(segments) - 1; n >= 0 {
+		segments[n] = strings.TrimRight(segments[n], ". ")
+	}
+	return segments
 }
 
 func (n naive) segments(want, have []string) bool {
@@ -81,16 +95,20 @@ func (n naive) segments(want, have []string) bool {
 	return len(want) == len(have)
 }
 
-func (n naive) decode(path string, lenient bool) (segments []string) {
+// decode is lenient with escaped slashes at 1, and with backslashes and parameters at 2.
+func (n naive) decode(path string, lenient int) (segments []string) {
 	for raw := range strings.SplitSeq(strings.TrimPrefix(path, "/"), "/") {
 		one := n.decodeOne(raw)
-		if !lenient {
+		switch lenient {
+		case 0:
 			segments = append(segments, one)
-			continue
-		}
-		for part := range strings.SplitSeq(strings.ReplaceAll(one, `\`, "/"), "/") {
-			part, _, _ = strings.Cut(part, ";")
-			segments = append(segments, part)
+		case 1:
+			segments = append(segments, strings.Split(one, "/")...)
+		default:
+			for part := range strings.SplitSeq(strings.ReplaceAll(one, `\`, "/"), "/") {
+				part, _, _ = strings.Cut(part, ";")
+				segments = append(segments, part)
+			}
 		}
 	}
 	return segments

@@ -84,7 +84,7 @@ func drawPattern(t *rapid.T) string {
 
 func drawRequest(t *rapid.T) rule.Request {
 	segment := rapid.SampledFrom([]string{
-		"a", "b", "a", "b", "A", "api", "é", "%C3%a9", "", ".", "..", "%2e", ".%2E", "%61", "%2f", "a%2Fb", `a\b`, "%5c..", "x;v=1", "x", ";", "..;", "l", "%6c", "%", "%zz", "%2", "...", "%00",
+		"a", "b", "a", "b", "A", "api", "é", "%C3%a9", "", ".", "..", "%2e", ".%2E", "%61", "%2f", "a%2Fb", `a\b`, "%5c..", "x;v=1", "x", ";", "..;", "l", "%6c", "%", "%zz", "%2", "...", "%00", "a.", "a%20", "%20", "b .",
 	})
 	path := strings.Join(rapid.SliceOfN(segment, 0, 6).Draw(t, "path"), "/")
 	req := rule.Request{

@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
@@ -30,6 +31,10 @@ func CanonicalPath(path string) string {
 type written struct {
 	path string
 	odd  oddity
+
+	// undotted is the path after its dots were resolved before its escapes were read; "" if
+	// that is the canonical path.
+	undotted string
 }
 
 // oddity is a set of things that servers read in different ways.
@@ -40,6 +45,7 @@ const (
 	dots                        // a segment that is . or ..
 	gaps                        // an empty segment
 	loose                       // an escaped slash or backslash, or parameters
+	tail                        // a dot or a space at the end
 )
 
 // readPath spells a path. It cuts off the query and slashes at the end, neither of
@@ -53,11 +59,14 @@ func readPath(path string, ignoreCase bool) written {
 	}
 	path = trimSlashes(path)
 	odd := scanPath(path, ignoreCase)
-	if odd&misspelt != 0 {
-		path = trimSlashes(spellPath(path, ignoreCase))
-		odd = scanPath(path, ignoreCase)
+	if odd&misspelt == 0 {
+		return written{path: path, odd: odd}
 	}
-	return written{path, odd}
+	w := written{path: trimSlashes(spellPath(path, ignoreCase))}
+	if w.odd = scanPath(w.path, ignoreCase); w.odd&dots != 0 {
+		w.undotted = trimSlashes(spellPath(resolveDots("/"+path, true), ignoreCase))
+	}
+	return w
 }
 
 // trimSlashes removes slashes at the end.
@@ -118,7 +127,21 @@ func scanPath(path string, ignoreCase bool) (odd oddity) {
 			return misspelt
 		}
 	}
+	if trimTail(path) != path {
+		odd |= tail
+	}
 	return odd
+}
+
+// trimTail removes dots and spaces at the end.
+func trimTail(path string) string {
+	for {
+		before := path
+		path = strings.TrimSuffix(strings.TrimRight(path, "."), "%20")
+		if path == before {
+			return path
+		}
+	}
 }
 
 // segmentOddity looks at the beginning of a segment.
@@ -209,13 +232,24 @@ func (w written) canonical() string {
 //   - strict: dots are resolved before slashes are merged, as RFC 3986 and browsers
 //     have it: /a//../b is /a/b.
 //   - literal: dots are names like any other, as for Express and gin.
-//   - lenient, in all three ways: an escaped slash and a backslash are slashes, as
-//     for nginx, gin and IIS; parameters are no part of a segment, as for Tomcat.
-func (w written) readings() []string {
-	all := w.readSlashes(nil)
-	if w.odd&loose != 0 {
-		l := loosen(w.path)
-		all = written{l, scanPath(l, false)}.readSlashes(all)
+//   - trimmed: dots and spaces at the end are no part of the path, as for Caddy, before
+//     dots are resolved or after it: /a. and /a/.. are /a.
+//   - undotted: dots are resolved before escapes are read, and again after it, as where
+//     Caddy strips a prefix: /a/%2e%2e/.. is /a.
+//   - lenient, in all these ways: an escaped slash is a slash, as for nginx, Caddy and gin; a
+//     backslash is one, too, as for IIS, and parameters are no part of a segment, as for Tomcat.
+func (w written) readings() (all []string) {
+	for _, form := range w.forms() {
+		all = form.readTail(appendNew(all, form.canonical()))
+		if form.odd&dots != 0 {
+			all = appendNew(all, resolveDots(form.path, false))
+			all = appendNew(all, joinPath(strings.Split(form.path, "/")))
+		}
+	}
+	if w.odd&dots != 0 {
+		for _, form := range spelt(cmp.Or(w.undotted, w.canonical())).forms() {
+			all = form.readTail(appendNew(all, form.canonical()))
+		}
 	}
 	return all
 }
@@ -224,19 +258,29 @@ func (w written) readings() []string {
 // ordinary path has none.
 func OtherReadings(path string) []string {
 	w := readPath(path, false)
-	if w.odd&(dots|loose) == 0 {
+	if w.odd&(dots|loose|tail) == 0 {
 		return nil
 	}
 	return w.readings()[1:]
 }
 
-func (w written) readSlashes(all []string) []string {
-	all = appendNew(all, w.canonical())
-	if w.odd&dots != 0 {
-		all = appendNew(all, resolveDots(w.path, false))
-		all = appendNew(all, joinPath(strings.Split(w.path, "/")))
+// forms are the path as it is, and as lenient servers have it.
+func (w written) forms() []written {
+	if w.odd&loose == 0 {
+		return []written{w}
 	}
-	return all
+	return []written{w, spelt(strings.ReplaceAll(w.path, "%2F", "/")), spelt(loosen(w.path))}
+}
+
+// spelt is a path in which every byte has its one spelling already.
+func spelt(path string) written { return written{path: path, odd: scanPath(path, false)} }
+
+func (w written) readTail(all []string) []string {
+	if w.odd&tail == 0 {
+		return all
+	}
+	all = appendNew(all, resolveDots(trimTail(w.path), true))
+	return appendNew(all, resolveDots(trimTail(w.canonical()), true))
 }
 
 func appendNew(all []string, path string) []string {

@@ -120,8 +120,9 @@ func (r *Rule) Route(path string, from int) (route, next int) {
 	}
 	readings := w.readings()
 	for i := from; i < len(readings); i++ {
-		if route = r.specific(readings[i]); route >= 0 {
-			return route, i + 1
+		known := func(before string) bool { return r.specific(before) == route }
+		if route = r.specific(readings[i]); route >= 0 && !slices.ContainsFunc(readings[:i], known) {
+			return route, i + 1 // each route once: readings are many, and made again for each call
 		}
 	}
 	if from == 0 {
