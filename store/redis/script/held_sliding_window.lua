@@ -67,6 +67,7 @@ local spread = unpack
 local call, pcall, pack, unpack, KEYS = redis.call, redis.pcall, struct.pack, struct.unpack, KEYS
 
 local HEAD = 28 -- bytes of a state without its tail: four whole numbers of seven each
+local STRANGE = 32 -- no state begins with such a byte, or a higher one: it would be a number of EXACT or more
 
 -- The standing of one key under one limit at one instant, as in view.go.
 local k, c -- the key and the limit
@@ -236,6 +237,7 @@ while first <= last do
         oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
         foreign = oldFresh >= EXACT
       else
+        if not foreign and head ~= '' then foreign = string.byte(head) >= STRANGE end
         oldFresh = 0
         oldA = 0
         oldB = 0

@@ -26,6 +26,7 @@ local spread = unpack
 local call, pcall, pack, unpack, KEYS = redis.call, redis.pcall, struct.pack, struct.unpack, KEYS
 
 local HEAD = 28 -- bytes of a state without its tail: four whole numbers of seven each
+local STRANGE = 32 -- no state begins with such a byte, or a higher one: it would be a number of EXACT or more
 
 -- The standing of one key under one limit at one instant, as in view.go.
 local k, c -- the key and the limit

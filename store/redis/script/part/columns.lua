@@ -19,6 +19,8 @@ local function load(k)
   elseif #head == HEAD then
     local left, first, second, expires = unpack('>I7I7I7I7', head)
     if left < EXACT then FRESH[k], A[k], B[k], EXPIRES[k] = left, first, second, expires else FOREIGN[k] = true end
+  elseif head ~= '' and string.byte(head) >= STRANGE then
+    FOREIGN[k] = true -- and too short for a state
   end
 end
 

@@ -31,6 +31,7 @@ if not foreign and #head >= HEAD then
   oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
   foreign = oldFresh >= EXACT
 else
+  if not foreign and head ~= '' then foreign = string.byte(head) >= STRANGE end
   oldFresh = 0
   oldA = 0
   oldB = 0

@@ -32,6 +32,8 @@ if not foreign and head and #head >= HEAD then
   oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
   foreign = oldFresh >= EXACT
   if oldFresh > 0 then keyWords = floor((#head - HEAD) / WORD) end
+elseif not foreign and head and head ~= '' then
+  foreign = string.byte(head) >= STRANGE
 end
 
 --: writeState
