@@ -141,7 +141,9 @@ func (r *room) keep(e *entry, now, expires weir.Micros) {
 	}
 	r.link(e)
 	r.weigh(e)
-	_ = r.reclaim(now) && r.reclaim(now)
+	for range 2 {
+		r.reclaim(now)
+	}
 }
 
 // weigh takes note of what an entry weighs now.

@@ -12,8 +12,8 @@ import (
 // since. If this store keeps counts for a shorter time than the one that wrote the snapshot, they
 // expire as if they had just been changed. If the snapshot has more entries than MaxEntries,
 // Restore keeps them all, and the store is full until enough of them have expired. Restore skips
-// the lowest members of lists beyond MaxMembers. If the snapshot is truncated, damaged or not a snapshot, Restore returns an
-// error that says so, and the store stays empty and usable.
+// the lowest members of lists beyond MaxMembers. If the snapshot is truncated, damaged or not a
+// snapshot, Restore returns an error that says so, and the store stays empty and usable.
 func (s *Store) Restore(r io.Reader) error {
 	s.snapshot.Lock()
 	defer s.snapshot.Unlock()
@@ -38,8 +38,10 @@ func (s *Store) readRoom(r io.Reader) (*room, error) {
 		for in := (&decoder{r}); in.More(); {
 			e := in.entry()
 			in.Must(restored.entries[e.id] == nil)
-			e.expires = min(e.expires, now+s.longest(e.id)+grace)
-			if in.Err == nil && now < e.expires {
+			if in.Err != nil {
+				continue
+			}
+			if e.expires = min(e.expires, now+s.longest(e.id)+grace); now < e.expires {
 				s.fit(e.body)
 				restored.put(e)
 			}

@@ -19,7 +19,7 @@ import (
 
 // DefaultMaxEntries is the default of Options.MaxEntries. A counter takes about 400
 // bytes plus twice its name, and other entries take less. So a full store takes about
-// 100 MB.
+// 100 MB, and twice as much if its names have used up their reserve.
 const DefaultMaxEntries = 1 << 18
 
 // Options configures a store. The zero value is ready to use.
