@@ -64,6 +64,9 @@ type Limiter struct {
 	doubt bool          // the probe is compared with a time in which something changed
 
 	demand demand
+
+	first, last *Place        // of requests whose clients are known
+	shortUntil  time.Duration // until then no client has more than its share
 }
 
 type state int
@@ -102,16 +105,21 @@ func (l *Limiter) Acquire(now time.Duration, c priority.Class) bool {
 	l.tick(now)
 	l.demand.arrived[c]++
 	if l.inFlight >= l.places(c) {
-		l.denied++
-		l.now.denied++
-		if l.state == probing && now-l.since > l.patience() {
-			l.steady(now) // those in flight stay too long, such as streams
-			l.probe = now + 10*l.patience()
-		}
+		l.denyLocked(now)
 		return false
 	}
 	l.inFlight++
 	return true
+}
+
+// denyLocked takes note that there was no place.
+func (l *Limiter) denyLocked(now time.Duration) {
+	l.denied++
+	l.now.denied++
+	if l.state == probing && now-l.since > l.patience() {
+		l.steady(now) // those in flight stay too long, such as streams
+		l.probe = now + 10*l.patience()
+	}
 }
 
 // Release gives a place back.
@@ -119,6 +127,10 @@ func (l *Limiter) Release(now time.Duration, o Outcome) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tick(now)
+	l.releaseLocked(now, o)
+}
+
+func (l *Limiter) releaseLocked(now time.Duration, o Outcome) {
 	l.inFlight--
 	l.demand.end(l.inFlight)
 	switch {

@@ -75,18 +75,24 @@ func (x *exchange) acquire() bool {
 		return true
 	}
 	now := x.gateway.now()
-	if x.placed = l.Acquire(now, x.class); !x.placed {
+	client, _ := x.gateway.peers.clients.Client(x.in.RemoteAddr, x.in.Header)
+	ok := l.Enter(now, x.class, client, &x.place)
+	if !ok {
 		x.choice.overloaded(now, x.gateway)
 	}
-	return x.placed
+	return ok
 }
 
-// release gives the place back.
-func (x *exchange) release(o adaptive.Outcome) {
-	if x.placed {
-		x.placed = false
-		x.choice.adaptive.Release(x.gateway.now(), o)
+// wait says that the request waits for its client, and resume that this has moved some bytes. That is false
+// if there is no place any more. Without an adaptive limit they do nothing.
+func (x *exchange) wait() {
+	if x.choice.target != nil && x.choice.adaptive != nil {
+		x.place.Wait(x.gateway.now())
 	}
+}
+
+func (x *exchange) resume(n int) bool {
+	return x.choice.target == nil || x.choice.adaptive == nil || x.place.Resume(x.gateway.now(), n)
 }
 
 // outcome is what the end of the exchange says about the upstream.

@@ -86,12 +86,12 @@ func (x *exchange) explain(err error) *answer {
 	switch {
 	case x.Context.Err() != nil && errors.Is(x.Context.Err(), context.Canceled):
 		return clientGone
+	case errors.Is(err, errOverloaded), errors.Is(x.body.failed(), errOverloaded):
+		return overloaded
 	case x.body.failed() != nil:
 		return blameClient(x.body.failed())
 	case errors.Is(err, errBusy):
 		return busy
-	case errors.Is(err, errOverloaded):
-		return overloaded
 	case timedOut(err):
 		return late
 	case connectFailure(err) != nil:

@@ -29,10 +29,10 @@ type exchange struct {
 	tried   []*target
 	room    [maxTries]*target // of tried
 	class   priority.Class
-	placed  bool        // it has a place in the adaptive limit of the choice
-	upgrade bool        // the client asked for a WebSocket
-	wrote   atomic.Bool // the whole prompt, if there is one
-	body    *body       // nil if the request has none
+	place   adaptive.Place // in the adaptive limit of the choice
+	upgrade bool           // the client asked for a WebSocket
+	wrote   atomic.Bool    // the whole prompt, if there is one
+	body    *body          // nil if the request has none
 
 	forwarded [3]string // values of headers on the way out
 
@@ -75,7 +75,7 @@ func (x *exchange) answer(a *answer, why error) {
 // leave says that the upstream has nothing more to do for this request.
 func (x *exchange) leave(o adaptive.Outcome) {
 	if x.choice.target != nil {
-		x.release(o)
+		x.place.Leave(x.gateway.now(), o)
 		x.choice.inFlight.Add(-1)
 	}
 }
@@ -102,12 +102,17 @@ func (x *exchange) end() {
 // does nothing, because one upstream that cannot be reached must not close it for the next;
 // the server closes its own in the end.
 type body struct {
-	reader io.Reader
-	err    atomic.Pointer[error]
+	reader   io.Reader
+	exchange *exchange
+	err      atomic.Pointer[error]
 }
 
 func (b *body) Read(p []byte) (int, error) {
+	b.exchange.wait()
 	n, err := b.reader.Read(p)
+	if !b.exchange.resume(n) {
+		n, err = 0, errOverloaded
+	}
 	if err != nil && err != io.EOF {
 		failure := err // or every err would be an allocation
 		b.err.Store(&failure)

@@ -92,6 +92,7 @@ func (x *exchange) prepare(r *http.Request) bool {
 	case x.takeShort(out):
 	case out.Body != nil:
 		x.body = &x.bodyRoom
+		x.body.exchange = x
 		if x.body.reader = out.Body; g.options.MaxBody > 0 {
 			x.body.reader = http.MaxBytesReader(x.w, out.Body, g.options.MaxBody)
 		}
@@ -177,6 +178,7 @@ func (x *exchange) got1xx(code int, header textproto.MIMEHeader) error {
 // client sees that it is not whole.
 func (x *exchange) respond(res *http.Response) {
 	x.status = res.StatusCode
+	x.place.Answer()
 	h := x.w.Header()
 	copyBack(h, res.Header)
 	announced := len(res.Trailer)
@@ -227,10 +229,14 @@ func (x *exchange) copyBody(res *http.Response) error {
 	for {
 		n, err := res.Body.Read(buffer[:])
 		if n > 0 {
-			if _, err := x.w.Write(buffer[:n]); err != nil {
+			x.wait()
+			_, err := x.w.Write(buffer[:n])
+			if err == nil {
+				_ = flush()
+			}
+			if x.resume(n); err != nil {
 				return err
 			}
-			_ = flush()
 		}
 		switch err {
 		case nil:

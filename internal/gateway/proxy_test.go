@@ -28,7 +28,7 @@ func TestPrepareAllocations(t *testing.T) {
 			t.Errorf("%v: %v allocations, %d headers of %d", c, n, len(x.out.Header), want)
 		}
 	}
-	in := &body{reader: strings.NewReader(strings.Repeat("x", 1000))}
+	in := &body{reader: strings.NewReader(strings.Repeat("x", 1000)), exchange: new(exchange)}
 	to := make([]byte, 1)
 	if n := testing.AllocsPerRun(100, func() { in.Read(to) }); n > 0 {
 		t.Errorf("%v allocations to read", n)

@@ -36,6 +36,8 @@ func (x *exchange) switchProtocols(res *http.Response) error {
 	if x.err != nil {
 		return nil // there is nobody to tell
 	}
+	x.place.Answer()
+	x.wait() // it is not known when a WebSocket is busy
 	ended := make(chan error, 2)
 	go carry(ended, client, upstream)
 	// The client may have written something already. Behind that, the reader of the server would

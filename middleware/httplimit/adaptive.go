@@ -1,6 +1,8 @@
 package httplimit
 
 import (
+	"errors"
+	"io"
 	"net/http"
 	"time"
 
@@ -14,7 +16,8 @@ import (
 // between Min and Max to how many requests the handlers can answer at the same time. Further
 // requests are answered with 503, first those of low priority. Only requests that the rules
 // allow count, so denied ones are charged nevertheless. A place is free when the handler has
-// returned.
+// returned. A request that waits for its client, to send its body or to read the response, can lose its place
+// to another client; if there is none when the client goes on with the body, reading it is an error.
 type Adaptive struct{ Min, Max int }
 
 // AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
@@ -39,7 +42,9 @@ func (m *Middleware) adapt(next http.Handler) func(rule.Priority) http.Handler {
 				next.ServeHTTP(w, r)
 				return
 			}
-			if !l.Acquire(time.Since(m.began), class) {
+			client, _ := m.clients.Client(r.RemoteAddr, r.Header)
+			p := &waiting{began: m.began}
+			if !l.Enter(time.Since(m.began), class, client, &p.Place) {
 				m.shed(w, r)
 				return
 			}
@@ -47,14 +52,52 @@ func (m *Middleware) adapt(next http.Handler) func(rule.Priority) http.Handler {
 			if !is {
 				n = &noted{ResponseWriter: w}
 			}
+			n.place = p
+			if r.Body != nil && r.Body != http.NoBody {
+				own := *r
+				own.Body = &waitingBody{r.Body, p}
+				r = &own
+			}
 			ended := false
 			defer func() {
-				l.Release(time.Since(m.began), adaptive.OutcomeOf(r.Context(), ended, n.status))
+				p.Leave(time.Since(m.began), adaptive.OutcomeOf(r.Context(), ended, n.status))
 			}()
 			next.ServeHTTP(n, r)
 			ended = true
 		})
 	}
+}
+
+// waiting is the place of a request, of which it is known when it waits for its client. A nil one does
+// nothing.
+type waiting struct {
+	adaptive.Place
+	began time.Time
+}
+
+func (p *waiting) begin() {
+	if p != nil {
+		p.Wait(time.Since(p.began))
+	}
+}
+
+func (p *waiting) end(n int) bool { return p == nil || p.Resume(time.Since(p.began), n) }
+
+// waitingBody is the body of a request that has a place, or has lost it while its client sent nothing.
+type waitingBody struct {
+	io.ReadCloser
+	place *waiting
+}
+
+var errOverloaded = errors.New("httplimit: other requests took the place of this one while it waited for its client")
+
+func (b *waitingBody) Read(to []byte) (int, error) {
+	b.place.begin()
+	n, err := b.ReadCloser.Read(to)
+	if !b.place.end(n) {
+		return 0, errOverloaded
+	}
+	return n, err
 }
 
 // shed answers a request for which there is no place.

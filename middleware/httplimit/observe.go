@@ -81,6 +81,7 @@ type noted struct {
 	watch  *llm.Watch   // or nil
 	kept   *kept        // or nil
 	hold   *engine.Hold // or nil
+	place  *waiting     // or nil
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -100,6 +101,9 @@ func (n *noted) begin(status int) {
 		return
 	}
 	n.status = status
+	if n.place != nil {
+		n.place.Answer()
+	}
 	n.kept.begin(n.Header())
 	if n.watch != nil {
 		if n.watch.Begin(status, n.Header()); n.watch.Shortens() {
@@ -112,8 +116,7 @@ func (n *noted) begin(status int) {
 func (n *noted) Write(body []byte) (int, error) {
 	n.begin(http.StatusOK)
 	if n.watch == nil {
-		written, err := n.ResponseWriter.Write(body)
-		n.bytes += int64(written)
+		written, err := n.write(body)
 		n.kept.add(body[:written])
 		return written, err
 	}
@@ -134,9 +137,17 @@ func (n *noted) send(body []byte) error {
 	if len(body) == 0 {
 		return nil
 	}
-	written, err := n.ResponseWriter.Write(body)
-	n.bytes += int64(written)
+	_, err := n.write(body)
 	return err
+}
+
+// write waits for a client that reads.
+func (n *noted) write(body []byte) (int, error) {
+	n.place.begin()
+	written, err := n.ResponseWriter.Write(body)
+	n.place.end(written)
+	n.bytes += int64(written)
+	return written, err
 }
 
 // finish sends what is left when the handler is done.
@@ -173,7 +184,9 @@ func (n *noted) ReadFrom(r io.Reader) (int64, error) {
 		return io.Copy(struct{ io.Writer }{n}, r)
 	}
 	n.begin(http.StatusOK)
+	n.place.begin()
 	copied, err := io.Copy(n.ResponseWriter, r)
+	n.place.end(int(copied))
 	n.bytes += copied
 	return copied, err
 }
@@ -181,7 +194,9 @@ func (n *noted) ReadFrom(r io.Reader) (int64, error) {
 // Flush implements http.Flusher.
 func (n *noted) Flush() {
 	n.begin(http.StatusOK)
+	n.place.begin()
 	_ = http.NewResponseController(n.ResponseWriter).Flush()
+	n.place.end(0)
 }
 
 // Hijack implements http.Hijacker.
@@ -189,6 +204,10 @@ func (n *noted) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, rw, err := http.NewResponseController(n.ResponseWriter).Hijack()
 	if err == nil && n.status == 0 {
 		n.status = http.StatusSwitchingProtocols
+	}
+	if err == nil && n.place != nil {
+		n.place.Answer()
+		n.place.begin() // it is not known when the connection is busy
 	}
 	if err == nil && n.hold != nil {
 		conn = inFlight(conn, n.hold.Keep())

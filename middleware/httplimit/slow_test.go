@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -197,5 +199,64 @@ func TestSlowBody(t *testing.T) {
 		if got := s.honest(client, 100); got != http.StatusOK {
 			t.Errorf("afterwards: %d", got)
 		}
+	}
+}
+
+// Requests that wait for their own clients take no places from others. One that has lost its place and
+// goes on when there is none cannot read its body.
+func TestAdaptiveSlowClients(t *testing.T) {
+	failed := make(chan error, 2)
+	held, holds := make(chan struct{}), make(chan struct{})
+	limit := newSettling(t, "rules: [{id: all, key: ip, limit: 1000000/1s}]", Options{
+		Adaptive: Adaptive{Min: 2, Max: 2}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	server := httptest.NewServer(limit.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/hold" {
+			close(held)
+			<-holds
+		} else if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			failed <- err
+		}
+	})))
+	defer server.Close()
+	get := func(path string) int {
+		req, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+path, nil)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		req.Header.Set("X-Forwarded-For", "192.0.2.2")
+		res, err := server.Client().Do(req)
+		if err != nil {
+			return 0
+		}
+		defer res.Body.Close()
+		return res.StatusCode
+	}
+	var slow [2]net.Conn
+	for i := range slow {
+		var err error
+		if slow[i], err = net.Dial("tcp", server.Listener.Addr().String()); err != nil {
+			t.Fatal(err)
+		}
+		defer slow[i].Close()
+		fmt.Fprint(slow[i], "POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 10\r\n\r\nx")
+	}
+	eventually(t, func() bool { return limit.AdaptiveLimit().InFlight == 2 && get("/") == http.StatusOK })
+	for i := range 20 {
+		if got := get("/"); got != http.StatusOK {
+			t.Fatalf("request %d: %d", i, got)
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(holds)
+	wg.Go(func() { get("/hold") }) // in a place of one that waits
+	<-held
+	for _, c := range slow {
+		fmt.Fprint(c, "x")
+	}
+	if err := <-failed; err != errOverloaded {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,206 @@
+package adaptive
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/internal/priority"
+)
+
+// Place is that of a request in flight whose client is known. The zero value has none.
+//
+// While a request waits for its client, to send more of the request or to read more of the response, it is
+// no load. So when there is no place for another request, one that waits loses its place: first of a
+// client that has more than half of the places, for the benefit of one that has less; of others only if
+// the client is slow. If places are short nevertheless, no client gets more than half of them. While there
+// are places, one client can have all.
+type Place struct {
+	limiter      *Limiter
+	class        priority.Class
+	client       netip.Addr
+	before, next *Place // guarded by the limiter's mu, as is the list
+	left         bool   // the same
+
+	mu       sync.Mutex // taken after the limiter's
+	lost     bool       // written with both
+	waits    bool
+	answered bool          // there is a response
+	since    time.Duration // when the client began to move the bytes that it moves; 0 if it has not
+	moved    int           // bytes since then
+}
+
+const (
+	block   = 16 << 10    // bytes that a client has to move
+	slow    = time.Second // within this time
+	memory  = time.Second // for which places are short after a client has found none
+	halfway = 2
+)
+
+// Enter is Acquire for a request of a client. The place is left by Leave.
+func (l *Limiter) Enter(now time.Duration, c priority.Class, client netip.Addr, p *Place) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tick(now)
+	l.demand.arrived[c]++
+	p.limiter, p.class, p.client = l, c, client
+	p.lost, p.waits, p.answered, p.since, p.moved = false, false, false, 0, 0
+	p.left = !l.enterLocked(now, p)
+	return !p.left
+}
+
+// enterLocked takes a place.
+func (l *Limiter) enterLocked(now time.Duration, p *Place) bool {
+	if now < l.shortUntil && l.hasLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
+		l.denyLocked(now)
+		return false
+	}
+	l.inFlight++
+	if p.before = l.last; l.last != nil {
+		l.last.next = p
+	} else {
+		l.first = p
+	}
+	l.last = p
+	return true
+}
+
+// makePlaceLocked takes places from requests that wait for their clients, until there is one.
+func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
+	most := l.mostLocked()
+	modest := l.hasLocked(newcomer.client) < l.halfLocked()
+	greedy := modest && most != newcomer.client && l.hasLocked(most) > l.halfLocked()
+	need := l.places(newcomer.class)
+	for p := l.first; p != nil && l.inFlight >= need; {
+		next := p.next
+		p.mu.Lock()
+		if p.waits && (greedy && p.client == most || now-p.since >= slow) {
+			p.lost = true
+			l.unlinkLocked(p)
+			l.inFlight--
+		}
+		p.mu.Unlock()
+		p = next
+	}
+	if l.inFlight < need {
+		return true
+	}
+	if modest {
+		l.shortUntil = now + memory
+	}
+	return false
+}
+
+func (l *Limiter) halfLocked() int { return max(1, l.limit/halfway) }
+
+// hasLocked is how many places a client has.
+func (l *Limiter) hasLocked(client netip.Addr) (n int) {
+	for p := l.first; p != nil; p = p.next {
+		if p.client == client {
+			n++
+		}
+	}
+	return n
+}
+
+// mostLocked is the client that has more than half of what is taken, if there is one, else any: it is
+// who remains when different clients leave in pairs.
+func (l *Limiter) mostLocked() (most netip.Addr) {
+	n := 0
+	for p := l.first; p != nil; p = p.next {
+		switch {
+		case n == 0:
+			most, n = p.client, 1
+		case p.client == most:
+			n++
+		default:
+			n--
+		}
+	}
+	return most
+}
+
+func (l *Limiter) unlinkLocked(p *Place) {
+	if p.before != nil {
+		p.before.next = p.next
+	} else {
+		l.first = p.next
+	}
+	if p.next != nil {
+		p.next.before = p.before
+	} else {
+		l.last = p.before
+	}
+	p.before, p.next = nil, nil
+}
+
+// Wait says that the request waits for its client from now on.
+func (p *Place) Wait(now time.Duration) {
+	if p.limiter == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waits = true; p.since == 0 {
+		p.since = max(now, 1)
+	}
+}
+
+// Resume says that the client has moved n bytes, and that the request goes on. If it has lost its place, it
+// needs another one, unless there is a response: it returns false if there is none.
+func (p *Place) Resume(now time.Duration, n int) bool {
+	if p.limiter == nil {
+		return true
+	}
+	p.mu.Lock()
+	p.waits = false
+	if p.moved += n; p.moved >= block {
+		p.since, p.moved = 0, 0
+	}
+	lost, answered := p.lost, p.answered
+	p.mu.Unlock()
+	return !lost || p.again(now, answered)
+}
+
+// again takes a place for a request that has lost its own. One that is answered can do without.
+func (p *Place) again(now time.Duration, answered bool) bool {
+	l := p.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.tick(now); p.left || answered && l.inFlight >= l.places(p.class) {
+		return true
+	}
+	entered := l.enterLocked(now, p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lost = !entered
+	return entered || answered
+}
+
+// Answer says that there is a response. From now on the request waits only for a client that reads.
+func (p *Place) Answer() {
+	if p.limiter == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answered, p.waits, p.since, p.moved = true, false, 0, 0
+}
+
+// Leave gives the place back, if it is not lost. It does nothing the second time.
+func (p *Place) Leave(now time.Duration, o Outcome) {
+	l := p.limiter
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.left {
+		return
+	}
+	l.tick(now)
+	if p.left = true; !p.lost {
+		l.unlinkLocked(p)
+		l.releaseLocked(now, o)
+	}
+}

@@ -1,0 +1,124 @@
+package adaptive
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/priority"
+)
+
+var alice, bob = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("192.0.2.2")
+
+// fullOf is a limiter of 10 places that a client has.
+func fullOf(t *testing.T, client netip.Addr) (*Limiter, []*Place) {
+	l := New(10, 10)
+	var places []*Place
+	for range 10 {
+		p := new(Place)
+		if !l.Enter(0, priority.Normal, client, p) {
+			t.Fatal("one client does not get all places")
+		}
+		places = append(places, p)
+	}
+	return l, places
+}
+
+func (l *Limiter) enters(now time.Duration, client netip.Addr) *Place {
+	if p := new(Place); l.Enter(now, priority.Normal, client, p) {
+		return p
+	}
+	return nil
+}
+
+// A request that waits for its client loses its place to another client, at once if its own has more than
+// half of the places, and to anybody if the client is slow. When it goes on, it needs a place again.
+func TestPlaceOfAWaitingRequest(t *testing.T) {
+	l, places := fullOf(t, alice)
+	if l.enters(0, bob) != nil {
+		t.Error("a request that does not wait has lost its place")
+	}
+	places[3].Wait(1)
+	if l.enters(1, alice) != nil {
+		t.Error("a client takes places from itself")
+	}
+	got := l.enters(1, bob)
+	if got == nil || !places[3].lost || l.Stats().InFlight != 10 {
+		t.Fatalf("a request that waits keeps its place; %+v", l.Stats())
+	}
+	if places[3].Resume(2, 1) {
+		t.Error("a request that has lost its place goes on without")
+	}
+	got.Leave(3, Success)
+	begin := 2 * memory // places are not short any more
+	if !places[3].Resume(begin, 1) || places[3].lost {
+		t.Error("a request that has lost its place gets no other one")
+	}
+	places[5].Wait(begin) // a byte now and then is slow, too
+	for at := begin; at < begin+slow; at += slow / 10 {
+		places[5].Resume(at, 1)
+		places[5].Wait(at)
+	}
+	if l.enters(begin+slow/2, alice) != nil || l.enters(begin+slow, alice) == nil || !places[5].lost {
+		t.Error("a slow request keeps its place, or one that is not does not")
+	}
+	places[6].Wait(begin)
+	for at := begin; at <= begin+2*slow; at += slow / 2 {
+		places[6].Resume(at, block)
+		places[6].Wait(at)
+	}
+	if l.enters(begin+2*slow, alice) != nil {
+		t.Error("a request gets on, and has lost its place")
+	}
+	for _, p := range places {
+		p.Leave(begin+3*slow, Success)
+		p.Leave(begin+3*slow, Success)
+		p.Resume(begin+3*slow, 0) // by a transport that still reads
+	}
+	if n := l.Stats().InFlight; n != 1 {
+		t.Errorf("%d are in flight in the end, want 1", n)
+	}
+}
+
+// A response goes on without a place, and takes one when there is one.
+func TestPlaceOfAResponse(t *testing.T) {
+	l, places := fullOf(t, alice)
+	places[0].Wait(1)
+	places[0].Answer() // the request was still being sent
+	if l.enters(1, bob) != nil {
+		t.Error("a response that is not waited for has lost its place")
+	}
+	places[0].Wait(1)
+	got := l.enters(1, bob)
+	if got == nil || !places[0].Resume(2, 1) || !places[0].lost {
+		t.Error("a response does not go on without a place, or has kept it")
+	}
+	got.Leave(3, Success)
+	places[0].Wait(2 * memory)
+	if !places[0].Resume(2*memory, 1) || places[0].lost || l.Stats().InFlight != 10 {
+		t.Errorf("a response takes no place; %+v", l.Stats())
+	}
+}
+
+// When another client finds no place, a client that has half of them gets no more for a while.
+func TestPlacesAreShared(t *testing.T) {
+	l, places := fullOf(t, alice)
+	if l.enters(0, bob) != nil {
+		t.Fatal("there was a place")
+	}
+	for _, p := range places[:5] {
+		p.Leave(1, Success)
+	}
+	if l.enters(2, alice) != nil {
+		t.Error("a client gets more than half while places are short")
+	}
+	for range 5 {
+		if l.enters(3, bob) == nil {
+			t.Error("the other client gets no place")
+		}
+	}
+	places[5].Leave(4, Success)
+	if l.enters(5+memory, alice) == nil {
+		t.Error("a client gets no place although places are not short")
+	}
+}
