@@ -69,6 +69,8 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 	flags.DurationVar(&g.HeaderTimeout, "header-timeout", time.Minute, "how long weir waits for the start of the response, after it has sent the whole request")
 	flags.BoolVar(&g.RewriteHost, "rewrite-host", false, "send the upstream's name as Host, instead of the Host of the request")
 	flags.Int64Var(&g.MaxBody, "max-body", 0, "maximum size of a request body in `bytes`; 0 for no maximum")
+	flags.DurationVar(&g.BodyTimeout, "body-timeout", 5*time.Minute, "how long a request body may take that a rule reads")
+	flags.Int64Var(&g.BodyRate, "body-rate", 1024, "least `bytes` per second of a request body that a rule reads, after 10 s")
 	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "maximum `count` of requests that wait at the same time because of rules with shape or wait")
 	f.add(flags)
 	return cmd

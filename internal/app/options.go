@@ -201,9 +201,11 @@ type Gateway struct {
 	// Options of the proxy. Limit, Observe and Logger are filled in.
 	gateway.Options
 
-	// MaxDelayed and Protect are as in httplimit.Options.
-	MaxDelayed int
-	Protect    engine.Protect
+	// MaxDelayed, Protect, BodyTimeout and BodyRate are as in httplimit.Options.
+	MaxDelayed  int
+	Protect     engine.Protect
+	BodyTimeout time.Duration
+	BodyRate    int64
 }
 
 // ready fills in defaults, and reports everything that is wrong.

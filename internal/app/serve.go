@@ -140,6 +140,7 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 	o := a.options.Gateway
 	how := a.limits()
 	how.MaxDelayed, how.Protect = o.MaxDelayed, o.Protect
+	how.BodyTimeout, how.BodyRate = o.BodyTimeout, o.BodyRate
 	limit, err := httplimit.New(a.engine, how)
 	if err != nil {
 		return nil, err

@@ -163,7 +163,7 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 		return nil, fmt.Errorf("httplimit: Adaptive: %w", err)
 	}
 	if o.BodyTimeout < 0 || o.BodyRate < 0 {
-		return nil, errors.New("httplimit: BodyTimeout and BodyRate must be above 0, or 0 for the default")
+		return nil, fmt.Errorf("httplimit: BodyTimeout is %v and BodyRate %d; they must be above 0, or 0 for the defaults of %v and %d", o.BodyTimeout, o.BodyRate, httpbody.Usual.Timeout, httpbody.Usual.Rate)
 	}
 	o.BodyTimeout = cmp.Or(o.BodyTimeout, httpbody.Usual.Timeout)
 	o.BodyRate = cmp.Or(o.BodyRate, httpbody.Usual.Rate)

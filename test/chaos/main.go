@@ -1,5 +1,6 @@
 // Chaos runs three weirs on one Redis, on a master with Sentinels and on a Redis Cluster in
-// turn, lets clients ask them, and does harm to all of them while it checks every answer.
+// turn, lets clients ask them, and does harm to all of them while it checks every answer. Then it lets
+// hostile clients attack a gateway, and checks that others are answered.
 // "make chaos" builds and runs it.
 package main
 
@@ -11,6 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -41,12 +43,12 @@ func main() {
 	flag.DurationVar(&o.Timeout, "timeout", 50*time.Millisecond, "timeout `duration` of the store")
 	flag.StringVar(&o.Weir, "weir", "bin/weir", "the weir program, a `file`")
 	flag.StringVar(&o.Out, "out", "bin/chaos-history", "`directory` for the history of a run that broke a promise")
-	topologies := flag.String("topologies", "redis,sentinel,cluster", "comma-separated `list`")
+	topologies := flag.String("topologies", "redis,sentinel,cluster,hostile", "comma-separated `list`; hostile is one weir with hostile clients")
 	flag.Parse()
 	for _, name := range strings.Split(*topologies, ",") {
 		t := plan.Topology(name)
-		if t != plan.Single && t != plan.Sentinel && t != plan.Cluster {
-			fail(fmt.Errorf("chaos: --topologies: %q is unknown; use redis, sentinel or cluster", name))
+		if !slices.Contains(plan.Topologies(), t) {
+			fail(fmt.Errorf("chaos: --topologies: %q is unknown; use redis, sentinel, cluster or hostile", name))
 		}
 		o.Topologies = append(o.Topologies, t)
 	}

@@ -33,10 +33,13 @@ const (
 	Single   Topology = "redis"
 	Sentinel Topology = "sentinel"
 	Cluster  Topology = "cluster"
+
+	// Hostile has no Redis and no faults, but hostile clients.
+	Hostile Topology = "hostile"
 )
 
 // Topologies are all of them.
-func Topologies() []Topology { return []Topology{Single, Sentinel, Cluster} }
+func Topologies() []Topology { return []Topology{Single, Sentinel, Cluster, Hostile} }
 
 // Kinds are the faults that a topology can have.
 func (t Topology) Kinds() []Kind {

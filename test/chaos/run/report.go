@@ -58,6 +58,15 @@ func (r *Report) Write(w io.Writer, seed uint64) {
 	for _, s := range r.Scenes {
 		s.writeViolations(w, seed)
 	}
+	if len(r.Attacks) > 0 {
+		fmt.Fprintf(w, "\n%-32s%18s%18s%18s\n", "attack", "honest requests", "not answered", "longest answer")
+	}
+	for _, a := range r.Attacks {
+		fmt.Fprintf(w, "%-32s%18d%18d%18v\n", a.Attack, a.Requests, a.Failed, a.Longest.Round(time.Millisecond))
+		if a.Failed > 0 {
+			fmt.Fprintf(w, "  violated: %s\n", a.First)
+		}
+	}
 }
 
 // shown is how many violations of a scene are printed; the history has all.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/hostile"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
 
@@ -27,7 +28,8 @@ type Options struct {
 
 // Report is what came of a run.
 type Report struct {
-	Scenes []Scene
+	Scenes  []Scene
+	Attacks []hostile.Outcome
 }
 
 // Scene is what came of one topology.
@@ -49,6 +51,9 @@ func (r *Report) Broken() (n int) {
 	for _, s := range r.Scenes {
 		n += len(s.Violations) + s.More
 	}
+	for _, a := range r.Attacks {
+		n += a.Failed
+	}
 	return n
 }
 
@@ -66,6 +71,13 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 			break
 		}
 		share := (o.Duration - time.Since(begun)) / time.Duration(len(o.Topologies)-i)
+		if t == plan.Hostile {
+			var err error
+			if report.Attacks, err = attack(ctx, o, share, progress); err != nil {
+				return report, err
+			}
+			continue
+		}
 		done, err := runScene(ctx, o, t, share, progress)
 		if done != nil {
 			report.Scenes = append(report.Scenes, *done)
@@ -75,6 +87,20 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		}
 	}
 	return report, nil
+}
+
+// attack lets hostile clients attack a weir, in each way they know.
+func attack(ctx context.Context, o Options, share time.Duration, p *progress) (outcomes []hostile.Outcome, err error) {
+	h, err := testcall.NewScope("chaos")
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	s, all := newScene(ctx, o, h, plan.Hostile), hostile.Attacks()
+	err = h.Try(func() {
+		outcomes = hostile.Run(ctx, h, o.Weir, share/time.Duration(len(all)), all, func(doing string) { p.tell(s, doing) })
+	})
+	return outcomes, err
 }
 
 func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {

@@ -1,0 +1,182 @@
+package hostile
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/internal/child"
+	"github.com/weirhq/weir/internal/testcall"
+)
+
+// rules read bodies in both ways, and deny nobody.
+const rules = `rules:
+  - {id: requests, key: ip, limit: 1000000/1s}
+  - {id: tokens, match: {path: /v1/**}, key: ip, algorithm: fixed_window, limit: 1000000000000/1d, tokens: {}}
+  - {id: json, match: {path: /json}, key: ip, algorithm: fixed_window, limit: 1000000000000/1d, cost: {estimate: request.json.n, default: 1}}
+`
+
+const (
+	large    = 8 << 20         // bytes of a response that nobody reads
+	patience = 5 * time.Second // of an honest client
+	pause    = 50 * time.Millisecond
+)
+
+// Outcome is how honest clients fared during an attack.
+type Outcome struct {
+	Attack   string
+	Requests int // of honest clients
+	Failed   int
+	First    string // what happened to the first that failed
+	Longest  time.Duration
+}
+
+// Run makes each attack for so long on a weir that it starts, and tells of each.
+func Run(ctx context.Context, h *testcall.Scope, program string, each time.Duration, attacks []Attack, tell func(string)) []Outcome {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if r.URL.Path == "/large" {
+			_, _ = w.Write(make([]byte, large))
+		}
+	}))
+	h.Cleanup(func() { upstream.CloseClientConnections(); upstream.Close() })
+	var outcomes []Outcome
+	for _, a := range attacks {
+		if ctx.Err() != nil {
+			break
+		}
+		tell(a.Name)
+		c, end := start(h, program, upstream.URL)
+		outcomes = append(outcomes, c.try(ctx, a, each))
+		end()
+	}
+	return outcomes
+}
+
+var listening = regexp.MustCompile(`(?m)^weir listens on http://(\S+)[^\n]*\n(?:.*\n)*?weir gateway listens on http://(\S+)`)
+
+// start starts a gateway, and returns a client for it.
+func start(h *testcall.Scope, program, upstream string) (*Client, func()) {
+	dir := h.TempDir()
+	file, log := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "weir.log")
+	testcall.OK(h, os.WriteFile(file, []byte(rules), 0o600))
+	process := testcall.Must(child.Start(program, []string{"gateway", "--rules", file, "--http", "127.0.0.1:0", "--grpc", "off",
+		"--listen", "127.0.0.1:0", "--upstream", upstream, "--adaptive", "5-1000", "--log-level", "error"}, log))(h)
+	h.Cleanup(process.Kill)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		text, _ := os.ReadFile(log)
+		if found := listening.FindSubmatch(text); found != nil {
+			return &Client{API: string(found[1]), Gateway: string(found[2])}, process.Kill
+		}
+		if !process.Alive() || time.Now().After(deadline) {
+			h.Fatalf("weir does not start:\n%s", text)
+		}
+	}
+}
+
+// try attacks while honest clients ask.
+func (c *Client) try(ctx context.Context, a Attack, long time.Duration) Outcome {
+	ctx, cancel := context.WithTimeout(ctx, long)
+	defer cancel()
+	if other := net.IPv4(127, 0, 0, 2); canUse(other) {
+		c.From = other
+	}
+	transport := &http.Transport{DialContext: c.dialer().DialContext, Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	c.h2 = &http.Client{Transport: transport}
+	defer transport.CloseIdleConnections()
+	var attacking, asking sync.WaitGroup
+	for range a.Times {
+		attacking.Go(func() {
+			for ctx.Err() == nil {
+				a.Do(ctx, c)
+				wait(ctx, pause)
+			}
+		})
+	}
+	o := Outcome{Attack: a.Name}
+	var mu sync.Mutex
+	honest := &http.Client{Timeout: patience, Transport: new(http.Transport)}
+	for _, q := range questions(c) {
+		asking.Go(func() {
+			for ctx.Err() == nil {
+				begun := time.Now()
+				said := q.ask(honest)
+				mu.Lock()
+				o.Requests++
+				o.Longest = max(o.Longest, time.Since(begun))
+				if said != "" {
+					if o.Failed++; o.First == "" {
+						o.First = said
+					}
+				}
+				mu.Unlock()
+				wait(ctx, pause)
+			}
+		})
+	}
+	asking.Wait()
+	attacking.Wait()
+	honest.CloseIdleConnections()
+	return o
+}
+
+// canUse reports whether there can be connections from an address: not every system has all of loopback.
+func canUse(ip net.IP) bool {
+	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip})
+	if err == nil {
+		_ = l.Close()
+	}
+	return err == nil
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// question is what an honest client asks.
+type question struct{ method, url, body string }
+
+func questions(c *Client) []question {
+	gateway, api := "http://"+c.Gateway, "http://"+c.API
+	return []question{
+		{"POST", gateway + "/v1/chat/completions", `{"model":"m","messages":[{"content":"` + strings.Repeat("a", 6000) + `"}]}`},
+		{"POST", gateway + "/v1/chat/completions", `{"model":"m","messages":[{"content":"` + strings.Repeat("a", 200_000) + `"}]}`},
+		{"POST", gateway + "/json", `{"n": 3, "text": "` + strings.Repeat("a", 100_000) + `"}`},
+		{"GET", gateway + "/plain", ""},
+		{"POST", gateway + "/plain", strings.Repeat("a", 100_000)},
+		{"POST", api + "/v1/check", `{"ip": "203.0.113.7"}`},
+		{"POST", api + "/v1/check", `{"ip": "203.0.113.7"}` + spaces(30_000)},
+	}
+}
+
+// ask returns what went wrong, or "".
+func (q question) ask(client *http.Client) string {
+	req, err := http.NewRequest(q.method, q.url, bytes.NewReader([]byte(q.body)))
+	if err != nil {
+		return err.Error()
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if res.StatusCode != http.StatusOK || err != nil {
+		return fmt.Sprintf("%s %s was answered with %d: %.200s %v", q.method, req.URL.Path, res.StatusCode, text, err)
+	}
+	return ""
+}
