@@ -13,8 +13,8 @@ import (
 // While a request waits for its client, to send more of the request or to read more of the response, it is
 // no load. So when there is no place for another request, one that waits loses its place: first of a
 // client that has more than half of the places, for the benefit of one that has less; of others only if
-// the client is slow. If places are short nevertheless, no client gets more than half of them. While there
-// are places, one client can have all.
+// the client is slow. If that is not enough, no client gets more than half of the places for a while, and
+// others get what they have beyond. While there are places, one client can have all.
 type Place struct {
 	limiter      *Limiter
 	class        priority.Class
@@ -65,7 +65,9 @@ func (l *Limiter) enterLocked(now time.Duration, p *Place) bool {
 	return true
 }
 
-// makePlaceLocked takes places from requests that wait for their clients, until there is one.
+// makePlaceLocked takes places from requests that wait for their clients, until there is one. What a client
+// has beyond half of the places does not count for one that has less: until it ends, there are more in
+// flight than the limit says, but not more than the maximum.
 func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
 	most := l.mostLocked()
 	modest := l.hasLocked(newcomer.client) < l.halfLocked()
@@ -88,7 +90,8 @@ func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
 	if modest {
 		l.shortUntil = now + memory
 	}
-	return false
+	excess := l.hasLocked(most) - l.halfLocked()
+	return greedy && l.inFlight-max(0, excess) < need && l.inFlight < int(l.max)
 }
 
 func (l *Limiter) halfLocked() int { return max(1, l.limit/halfway) }

@@ -100,6 +100,21 @@ func TestPlaceOfAResponse(t *testing.T) {
 	}
 }
 
+// What a client has beyond half of the places does not count for others, as long as the maximum allows it.
+func TestPlacesBeyondHalf(t *testing.T) {
+	l := New(1, 1000)
+	for l.enters(0, alice) != nil {
+	}
+	if n := l.Stats().InFlight; n != start {
+		t.Fatalf("one client has %d of %d places", n, start)
+	}
+	for l.enters(1, bob) != nil {
+	}
+	if n := l.Stats().InFlight; n != start+start/2 {
+		t.Errorf("with another one, %d are in flight", n)
+	}
+}
+
 // When another client finds no place, a client that has half of them gets no more for a while.
 func TestPlacesAreShared(t *testing.T) {
 	l, places := fullOf(t, alice)
