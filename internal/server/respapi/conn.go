@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -22,8 +23,8 @@ type conn struct {
 	id     int64
 
 	r     reader
-	large bool      // the buffer of r is not small
-	begun time.Time // when the command began to arrive that is not complete; zero if there is none
+	large budget.Item // the room of the buffer of r, if that is not small
+	begun time.Time   // when the command began to arrive that is not complete; zero if there is none
 
 	readBy, writeBy deadline
 
@@ -103,7 +104,9 @@ func (c *conn) receive() bool {
 		return false // Shutdown sets its deadline after this one, or is seen here
 	}
 	n, err := c.net.Read(room)
-	c.r.end += n
+	if c.r.end += n; len(c.r.buf) > smallBuffer {
+		c.server.large.Progress(&c.large)
+	}
 	return n > 0 || err == nil
 }
 
@@ -173,26 +176,35 @@ func (c *conn) wait() {
 // grow makes room for a command that does not fit into a small buffer: all that one may
 // need is claimed at once, and taken as it arrives.
 func (c *conn) grow() bool {
-	if !c.large {
-		ctx, cancel := context.WithTimeout(c.server.closing, c.server.options.Patience)
-		defer cancel()
-		if c.server.large.Take(ctx, maxCommand) != nil {
-			return false
-		}
-		c.large = true
+	size, more := min(2*len(c.r.buf), maxCommand), 0
+	if more = size; len(c.r.buf) > smallBuffer {
+		more -= len(c.r.buf)
 	}
-	c.r.resize(min(2*len(c.r.buf), maxCommand))
+	if !c.server.large.Grow(&c.large, c, int64(more), 0) {
+		return false
+	}
+	c.r.resize(size)
 	return true
+}
+
+// Client implements budget.Sender.
+func (c *conn) Client() netip.Addr { return c.client }
+
+// Abort implements budget.Sender. TLS would wait until the client knows.
+func (c *conn) Abort() {
+	if secret, ok := c.net.(*tls.Conn); ok {
+		_ = secret.NetConn().Close()
+	} else {
+		_ = c.net.Close()
+	}
 }
 
 // shrink gives back what a long command needed.
 func (c *conn) shrink() {
-	if !c.large {
-		return
+	if len(c.r.buf) > smallBuffer {
+		c.r.resize(smallBuffer)
+		c.server.large.Release(&c.large)
 	}
-	c.r.resize(smallBuffer)
-	c.large = false
-	c.server.large.Give(maxCommand)
 }
 
 // flush sends the answers. A client that does not read them is not waited for long.

@@ -210,6 +210,27 @@ func TestHostileMemory(t *testing.T) {
 	}
 }
 
+// Clients that begin long commands and do not end them make place for others that do.
+func TestUnfinishedCommands(t *testing.T) {
+	s := newStand(t, Options{})
+	half := "*2\r\n$4\r\nECHO\r\n$130000\r\n" + strings.Repeat("x", 100_000)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range 150 {
+		c := s.dial(t)
+		wg.Go(func() { io.WriteString(c, half) })
+	}
+	for deadline := time.Now().Add(time.Minute); s.large.Free() > maxLarge/4; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the commands take no room")
+		}
+	}
+	long := strings.Repeat("y", 100_000)
+	if got := s.dial(t).do("ECHO " + long); got != long {
+		t.Errorf("%.100v", got)
+	}
+}
+
 // A connection keeps nothing of a long command, not even a password that nobody asked for.
 func TestIdleMemory(t *testing.T) {
 	s := newStand(t, Options{})
@@ -294,7 +315,7 @@ func TestLongCommands(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if !s.large.Try(maxLarge) {
+	if s.large.Free() != maxLarge {
 		t.Error("not all of the memory was given back")
 	}
 }

@@ -55,7 +55,7 @@ type Server struct {
 	options  Options
 	policies manage.Policies
 	limits   limits
-	large    *budget.Room
+	large    *budget.Inbox
 	work     sync.Pool
 	stats    stats
 	warned   atomic.Int64 // of an HTTP request, in Unix seconds
@@ -88,7 +88,7 @@ func New(o Options) (*Server, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
 	}
-	s := &Server{options: o, large: budget.New(maxLarge), conns: map[*conn]struct{}{}}
+	s := &Server{options: o, large: budget.NewInbox(maxLarge), conns: map[*conn]struct{}{}}
 	s.stats.answered = make([][2]atomic.Uint64, len(commands))
 	s.work.New = func() any { return new(work) }
 	s.ctx, s.cancel = context.WithCancel(context.Background())
