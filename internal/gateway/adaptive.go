@@ -75,8 +75,7 @@ func (x *exchange) acquire() bool {
 		return true
 	}
 	now := x.gateway.now()
-	client, _ := x.gateway.peers.clients.Client(x.in.RemoteAddr, x.in.Header)
-	ok := l.Enter(now, x.class, client, &x.place)
+	ok := l.Enter(now, x.class, x.client, &x.place)
 	if !ok {
 		x.choice.overloaded(now, x.gateway)
 	}

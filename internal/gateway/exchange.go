@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"net/url"
 	"strings"
 	"sync"
@@ -24,6 +25,9 @@ type exchange struct {
 	in      *http.Request
 	route   *route
 	began   time.Time
+
+	client   netip.Addr
+	ofClient *atomic.Int64 // how many requests it has in flight; nil if it may not have any
 
 	choice  choice
 	tried   []*target
@@ -83,6 +87,9 @@ func (x *exchange) leave(o adaptive.Outcome) {
 // end is called when everything is over, also by a panic.
 func (x *exchange) end() {
 	x.leave(x.outcome())
+	if x.ofClient != nil {
+		x.ofClient.Add(-1)
+	}
 	o := Outcome{Status: x.status, Header: x.header, Took: time.Since(x.began), Tries: len(x.tried), Err: x.err}
 	if x.route != nil {
 		o.Route = x.route.name

@@ -27,9 +27,11 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"hash/maphash"
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/match"
@@ -51,6 +53,11 @@ type Gateway struct {
 	// the whole entry, by the version of the protocol.
 	name string
 	via  map[int][]string
+
+	// inFlight is how many requests clients have, by a hash of the client. Those that share one count
+	// together, which matters only if that is very many.
+	inFlight [1024]atomic.Int64
+	seed     maphash.Seed
 }
 
 // New returns a gateway. It makes no connection yet.
@@ -59,7 +66,7 @@ func New(o Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{options: o, began: time.Now()}
+	g := &Gateway{options: o, began: time.Now(), seed: maphash.MakeSeed()}
 	if g.table, err = newTable(o.Routes); err != nil {
 		return nil, err
 	}
@@ -118,6 +125,9 @@ func (g *Gateway) serve(p rule.Priority) http.Handler {
 		x := exchangeOf(r.Context())
 		x.w, x.class, x.began = w, priority.Class(p-rule.Low), time.Now() // the limiter may have held it
 		x.tried = x.room[:0]
+		x.client, _ = g.peers.clients.Client(r.RemoteAddr, r.Header)
+		x.ofClient = &g.inFlight[maphash.Comparable(g.seed, x.client)%uint64(len(g.inFlight))]
+		x.ofClient.Add(1)
 		defer x.end()
 		if r.ProtoMajor == 1 && r.ContentLength != 0 {
 			// Without it, the server would throw away what has not been read of the body

@@ -57,7 +57,8 @@ type Options struct {
 	MaxIdle int
 
 	// MaxInFlight is the maximum number of requests in flight to each upstream. Further
-	// requests are answered with 503. Default 10000.
+	// requests are answered with 503. The last quarter is for clients that have at most an eighth of it
+	// in flight. Default 10000.
 	MaxInFlight int
 
 	// MaxBody is how many bytes the body of a request may have; what is longer is

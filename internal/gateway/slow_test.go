@@ -65,3 +65,24 @@ func TestSlowClients(t *testing.T) {
 		})
 	}
 }
+
+// One client cannot have all requests that may be in flight to an upstream, with bodies that do not end.
+func TestSlowUploads(t *testing.T) {
+	b := newStand(t, setup{options: Options{MaxInFlight: 16, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
+		upstream(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	for range 20 {
+		c := b.dial()
+		defer c.Close()
+		fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 10\r\n\r\nx")
+	}
+	for range 8 { // are denied
+		if o := b.outcome(); o.Status != http.StatusServiceUnavailable {
+			t.Errorf("%+v", o)
+		}
+	}
+	for i := range 20 {
+		if got := b.do("POST", "/", strings.NewReader("hello"), "X-Forwarded-For: 192.0.2.2"); got.StatusCode != http.StatusOK {
+			t.Fatalf("request %d: %d %s", i, got.StatusCode, got.body)
+		}
+	}
+}

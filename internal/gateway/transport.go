@@ -74,7 +74,7 @@ func (t *transport) send(x *exchange, req *http.Request) (*http.Response, error)
 		if !x.next() {
 			break
 		}
-		if x.choice.inFlight.Add(1) > int64(t.gateway.options.MaxInFlight) {
+		if n, most := x.choice.inFlight.Add(1), int64(t.gateway.options.MaxInFlight); n > most || n > most-most/4 && x.ofClient.Load() > most/8 {
 			return nil, errBusy
 		}
 		if !x.acquire() {
