@@ -72,7 +72,9 @@ func TestCompose(t *testing.T) {
 	}
 	environment := []string{"WEIR_HTTP=127.0.0.1:0", "WEIR_GRPC=127.0.0.1:0"}
 	for name, value := range weir.Environment {
-		if strings.HasPrefix(value, "${") {
+		if _, standard, given := strings.Cut(value, ":-"); strings.HasPrefix(value, "${") && given {
+			value = strings.TrimSuffix(standard, "}")
+		} else if strings.HasPrefix(value, "${") {
 			value = "0123456789abcdef0123456789abcdef"
 		}
 		environment = append(environment, name+"="+strings.Replace(value, "/var/lib/weir", data, 1))
@@ -86,7 +88,7 @@ func TestCompose(t *testing.T) {
 	if a := ask(t, client(t), "PUT", p.URL+"/v1/rules", perUser, "If-Match", "*", "Authorization", token); a.Status != http.StatusOK {
 		t.Errorf("%d %s", a.Status, a.Text)
 	}
-	if a := ask(t, client(t), "POST", p.URL+"/v1/check", alice); a.Status != http.StatusOK || a.Degraded || a.Limit != 5 {
+	if a := ask(t, client(t), "POST", p.URL+"/v1/check", alice, "Authorization", token); a.Status != http.StatusOK || a.Degraded || a.Limit != 5 {
 		t.Errorf("%d %s", a.Status, a.Text)
 	}
 	if redis.Do("DBSIZE") == "0" {

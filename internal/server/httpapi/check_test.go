@@ -68,7 +68,7 @@ func TestCheckCosts(t *testing.T) {
 	} {
 		status := 200
 		if strings.Contains(want, "detail") {
-			status = 422
+			status = 400
 		}
 		for _, call := range []string{"POST /v1/check", "POST /v1/reserve"} {
 			if r := s.call(call, body).want(t, status, nil); !strings.Contains(string(r.body), want) {
