@@ -80,7 +80,7 @@ func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 	}
 	for end := (time.Time{}); i.state == receiving; {
 		fits := b.fitsLocked(i, n)
-		if fits && (i.n > 0 || b.free >= b.announced) {
+		if fits && (i.n > 0 || b.free-b.size/shortage >= b.announced) {
 			b.takeLocked(i, n)
 			return true
 		}
@@ -91,7 +91,7 @@ func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 		s := b.surveyLocked(i, n, now)
 		late := !now.Before(end)
 		switch {
-		case fits && (late || b.free >= s.announced):
+		case fits && (late || !s.hope || s.room >= s.announced):
 			b.takeLocked(i, n)
 			return true
 		case !fits && s.victim != nil && (s.entitled || !s.hope || now.Sub(s.victim.moved) >= idle || late && i.n > 0):
@@ -184,20 +184,24 @@ type survey struct {
 	entitled bool
 
 	hope      bool  // something gets on, so that there will be room
+	room      int64 // that the client can have
 	announced int64 // by those that get on, and by the item
 }
 
 func (b *Inbox) surveyLocked(i *Item, n int64, now time.Time) survey {
 	has, own := b.byClientLocked(), network(i.from.Client())
 	greedy := has[own]+n > b.size/share
-	s := survey{hope: b.inUse > 0, announced: i.announced}
+	s := survey{hope: b.inUse > 0, room: b.free, announced: i.announced}
+	if has[own]+i.announced > b.size/share {
+		s.room -= b.size / shortage
+	}
 	for o := b.first; o != nil; o = o.next {
 		if o == i || o.state != receiving || o.n == 0 {
 			continue
 		}
 		client := network(o.from.Client())
 		above := has[client] > b.size/share
-		if !o.waits && now.Sub(o.moved) < idle {
+		if now.Sub(o.moved) < idle && (!o.waits || i.n == 0) { // who has not begun waits for all that have
 			s.hope = true
 			if greedy || !above {
 				s.announced += o.announced

@@ -47,8 +47,8 @@ type Options struct {
 	// 8 parts.
 	Bounds map[protoreflect.FullName]Bound
 
-	// Large is how many bytes of messages beyond a Window may be received at once, and
-	// Decoded how many bytes of messages may have been decoded and not answered yet. A
+	// Large is how many bytes of messages beyond a Window one client may send at once, and all
+	// together a third more; and Decoded is how many bytes of messages may have been decoded and not answered yet. A
 	// call counts as 2 KiB at least.
 	Large, Decoded int64
 
@@ -78,7 +78,7 @@ func New(o Options) *Guard {
 		o.Reads = func(context.Context) bool { return true }
 	}
 	o.Wait = cmp.Or(o.Wait, 2*time.Second)
-	return &Guard{options: o, windows: budget.NewInbox(maxReceiving * Window), large: budget.NewInbox(o.Large), decoded: budget.New(o.Decoded)}
+	return &Guard{options: o, windows: budget.NewInbox(maxReceiving * Window), large: budget.NewInbox(o.Large * 4 / 3), decoded: budget.New(o.Decoded)}
 }
 
 // Registrar registers services with another one so that their calls go by the guard.
