@@ -281,8 +281,8 @@ func (p *tab) press(selector string) {
 		p.run("press "+selector,
 			chromedp.Evaluate(fmt.Sprintf(guard, literal(selector)), nil),
 			chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
-		var missed bool // not if the page was replaced
-		return p.eval("window.pressing?.hit === false", &missed) == nil && !missed
+		var missed bool // not if the page was replaced; while it is being replaced, there is an error
+		return p.eval("window.pressing?.hit === false", &missed) != nil || !missed
 	})
 }
 
