@@ -15,7 +15,7 @@ const fields = [
 export const denies = (mode: string | undefined): boolean => mode !== 'shadow' && mode !== 'soft'
 
 // usualFailure is what a rule does while the store is unavailable if it says nothing: budgets keep counting.
-export const usualFailure = (rule: Rule): string => (rule.tokens !== undefined || rule.unit !== undefined || rule.count !== undefined ? 'local' : 'open')
+export const usualFailure = (rule: Rule): string => ((rule.tokens ?? rule.unit ?? rule.count) ? 'local' : 'open')
 
 // would is how many requests a rule that denies nothing would have denied.
 export const would = (of: { shadow_denied: number; soft_denied: number }): number => of.shadow_denied + of.soft_denied

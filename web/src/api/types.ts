@@ -29,6 +29,7 @@ export interface Rule {
   count_denied?: boolean
   cost?: number | { estimate?: number | string; default?: number; actual?: string }
   count?: { status?: Words }
+  unit?: string
   tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
   warn?: Words
   penalty?: string | { after?: number; within?: string; for?: string }
