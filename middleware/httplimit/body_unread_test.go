@@ -117,7 +117,13 @@ func TestUnreadableBodiesByRule(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // in which nobody waits for room
 			room := prompts
 			defer func() { prompts = room }()
-			prompts = httpbody.New(1)
+			prompts = httpbody.New(16 << 10)
+			taken := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 11<<10)))
+			_, release, err := prompts.Read(httpbody.Source{Request: taken}, 1<<20)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer release()
 			s := newSettling(t, rules, Options{})
 			w := httptest.NewRecorder()
 			s.Wrap(answering(200)).ServeHTTP(w, chat("/n", `{"n":400,"x":"`+strings.Repeat("x", 5000)+`"}`))

@@ -261,14 +261,14 @@ func TestHighAvailability(t *testing.T) {
 
 	h.sentOnce()
 
-	// A weir dies. It is unknown whether its calls in flight, at most one per caller, were
-	// charged; HAProxy allows them.
+	// A weir dies. It is unknown whether its calls in flight were charged; HAProxy allows them. A caller has
+	// one, and then maybe another on a connection of which HAProxy has not noticed yet that it is closed.
 	l := h.phase("weir", func() {
 		h.weirs[1].kill()
 		waitFor(t, "two down", func() bool { return h.stat("two")["status"] == "DOWN" })
 	})
 	stored, _, away := l.sum()
-	if away > haCallers {
+	if away > 2*haCallers {
 		t.Errorf("%d calls were lost with a weir, of %d callers", away, haCallers)
 	}
 	if missing := haUsers*haLimit - stored; missing > away {
