@@ -183,7 +183,7 @@ func (c *check) answered() error {
 
 // overslept reports whether this process did not run when it should have noticed that an answer was
 // due. Then it is not known whether the store is to blame.
-func (s *Store) overslept(due, now time.Time) bool { return now.Sub(due) > s.timeout/4 }
+func (s *Store) overslept(due, now time.Time) bool { return now.Sub(due) > s.timeout/10 }
 
 func (s *Store) busy() error {
 	return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, weir.ErrBusy)
