@@ -237,10 +237,13 @@ func TestTimeout(t *testing.T) {
 	defer s.Close()
 	resume := pause(t, control)
 	defer resume()
-	_, err = s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1})
-	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Take = %v, want a deadline exceeded", err)
-	}
+	eventually(t, "a deadline that was exceeded", func() bool {
+		_, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1})
+		if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, weir.ErrBusy) { // on a busy machine
+			t.Fatalf("Take = %v", err)
+		}
+		return errors.Is(err, context.DeadlineExceeded)
+	})
 }
 
 // A server that is gone is an error to everyone, and no verdict.
