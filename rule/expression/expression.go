@@ -64,7 +64,29 @@ func newEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
 		cel.OptionalTypes(), ext.Math(), cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(rule.MaxExpression), cel.ParserErrorRecoveryLimit(1),
 		cel.ParserRecursionLimit(maxDepth), cel.ExpressionNodeLimit(maxNodes))
-	return cel.NewCustomEnv(append(options, append(more, cel.StdLib())...)...)
+	return cel.NewCustomEnv(append(append(append(options, more...), cel.StdLib()), conversions()...)...)
+}
+
+// conversions are those of CEL, except that an empty text is a value that is missing, as it is
+// everywhere, and not one that cannot be converted.
+func conversions() (options []cel.EnvOption) {
+	for name, of := range map[string]struct {
+		overload string
+		to       *cel.Type
+	}{
+		overloads.TypeConvertBool: {overloads.StringToBool, cel.BoolType}, overloads.TypeConvertDouble: {overloads.StringToDouble, cel.DoubleType},
+		overloads.TypeConvertInt: {overloads.StringToInt, cel.IntType}, overloads.TypeConvertUint: {overloads.StringToUint, cel.UintType},
+		overloads.TypeConvertDuration: {overloads.StringToDuration, cel.DurationType}, overloads.TypeConvertTimestamp: {overloads.StringToTimestamp, cel.TimestampType},
+	} {
+		convert := func(text ref.Val) ref.Val {
+			if text == types.String("") {
+				return types.WrapErr(errEmpty)
+			}
+			return text.ConvertToType(of.to)
+		}
+		options = append(options, cel.Function(name, cel.Overload(of.overload, []*cel.Type{cel.StringType}, of.to, cel.UnaryBinding(convert))))
+	}
+	return options
 }
 
 func variables(all map[string]*cel.Type) (options []cel.EnvOption) {
@@ -224,7 +246,7 @@ func (p program) evaluate(req *rule.Request, resp *rule.Response) (ref.Val, erro
 	case in.answer.wrong != nil:
 		return nil, &failure{"the response is not JSON that can be read", false}
 	case err != nil:
-		return nil, discreet(err.Error(), in.absent)
+		return nil, discreet(err.Error())
 	}
 	return value, nil
 }
@@ -238,7 +260,7 @@ type failure struct {
 func (f *failure) Error() string { return f.says }
 
 // discreet says what went wrong, and nothing of what the client sent.
-func discreet(text string, absent bool) error {
+func discreet(text string) error {
 	for _, known := range []struct {
 		begins string
 		failure
@@ -247,6 +269,7 @@ func discreet(text string, absent bool) error {
 		{"no such attribute", failure{"a field that it reads does not exist", true}},
 		{"index ", failure{"an index that it reads does not exist", true}},
 		{errSize.Error(), failure{errSize.Error(), true}},
+		{errEmpty.Error(), failure{errEmpty.Error(), true}},
 		{"operation cancelled: actual cost limit exceeded", failure{"the evaluation takes too many steps", false}},
 		{"no such overload", failure{"an operation does not fit the types of its values; convert them, as in double(x) or int(x)", false}},
 		{"divi", failure{"it divides by zero", false}},
@@ -258,5 +281,5 @@ func discreet(text string, absent bool) error {
 			return &known.failure
 		}
 	}
-	return &failure{"a value cannot be converted", absent}
+	return &failure{"a value cannot be converted", false}
 }

@@ -213,6 +213,8 @@ func TestCostsThatFail(t *testing.T) {
 		"request.json.messages.map(m, m.none)[0]": false, "request.json.messages.map(m, 1)[7]": false,
 		"request.json.model": true, "-1": true, "request.size - 5000": true, "0.0 / 0.0": true, "1.0 / 0.0": true, "1e300": true, "9223372036854775807": true,
 		"request.size / 0": true, "int(request.json.model)": true, "18446744073709551615u": true, "-0.5 - 0.6": true, "-0.5": true, `int(request.headers["x-plan"])`: true,
+		`request.headers["x-none"] == "pro" ? 1 : int(request.headers["x-plan"])`: true, `request.headers["x-none"] == "" ? int(request.json.model) : 1`: true,
+		`request.headers["x-plan"] == "" ? 1 : int(request.headers["x-none"])`: false, `int(request.path.matches("x") ? "1" : "")`: false,
 		"request.json.user * 2": true, "request.json.stream": true, "1125899906842624.5": true,
 	} {
 		e := entry(t, fmt.Sprintf("    cost: {estimate: %q, default: 30, actual: %q}", expression, expression))

@@ -22,7 +22,6 @@ type input struct {
 
 	requestJSON, responseJSON ref.Val  // nil until they are read
 	body, answer              document // of them
-	absent                    bool     // a text was looked up that is not there
 }
 
 var _ interpreter.Activation = (*input)(nil)
@@ -67,11 +66,11 @@ func (in *input) request(name string) any {
 		}
 		return types.Int(req.Size)
 	case "request.attributes":
-		return in.textsOf(func(name string) string { return req.Attributes[name] })
+		return textsOf(func(name string) string { return req.Attributes[name] })
 	case "request.headers":
-		return in.textsOf(in.header)
+		return textsOf(in.header)
 	case "request.query":
-		return in.textsOf(func(name string) string {
+		return textsOf(func(name string) string {
 			if req.Values == nil {
 				return ""
 			}
@@ -96,7 +95,7 @@ func (in *input) response(name string) any {
 	case "response.duration":
 		return types.Duration{Duration: resp.Duration}
 	case "response.headers":
-		return in.textsOf(func(name string) string {
+		return textsOf(func(name string) string {
 			if resp.Header == nil {
 				return ""
 			}
@@ -113,6 +112,9 @@ func (in *input) response(name string) any {
 
 // errSize is that a body is sent without its length.
 var errSize = errors.New("the length of the body is not known")
+
+// errEmpty is that a text which is not there is converted.
+var errEmpty = errors.New("a text that is empty or missing cannot be converted")
 
 var errBody = &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request could not be read."}
 
@@ -170,19 +172,16 @@ func joined(values func(string, int) (string, int), name string) string {
 // of it: see checkReads.
 type named struct {
 	traits.Mapper
-	in    *input
 	value func(name string) string
 }
 
 var noTexts = types.NewStringStringMap(types.DefaultTypeAdapter, nil)
 
-func (in *input) textsOf(value func(name string) string) named { return named{noTexts, in, value} }
+func textsOf(value func(name string) string) named { return named{noTexts, value} }
 
 func (m named) Find(name ref.Val) (ref.Val, bool) {
 	if name, ok := name.(types.String); ok {
-		value := m.value(string(name))
-		m.in.absent = m.in.absent || value == ""
-		return types.String(value), true
+		return types.String(m.value(string(name))), true
 	}
 	return types.MaybeNoSuchOverloadErr(name), false
 }
