@@ -123,6 +123,7 @@ type Handler struct {
 	replaying  atomic.Int32  // calls of POST /v1/rules/replay that are being worked on
 	consulting chan struct{} // has an element for each call that reads statistics
 	patience   time.Duration // how long a follower may take to read an event
+	replayTime time.Duration // how long a replay may take
 
 	waiting atomic.Int32 // calls that wait for work
 	foreign atomic.Bool  // the log has that somebody calls by a name that is not known
@@ -164,7 +165,7 @@ func New(o Options) (*Handler, error) {
 		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
 	}
 	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), bodies: newBodies()}
-	h.consulting, h.patience = make(chan struct{}, maxConsulting), followerPatience
+	h.consulting, h.patience, h.replayTime = make(chan struct{}, maxConsulting), followerPatience, maxReplayTime
 	if h.authz, err = newAuthz(&o); err != nil {
 		return nil, err
 	}

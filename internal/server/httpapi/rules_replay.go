@@ -18,7 +18,7 @@ const (
 	MaxReplayBody = 4 << 20 // bytes: some 20,000 lines
 
 	maxReplaying   = 2                // at once, so that checks have enough CPU time
-	replayPatience = 20 * time.Second // for both reports together
+	maxReplayTime  = 20 * time.Second // for both reports together
 	replayKeys     = 1 << 18          // clients under all rules; a log of this size rarely has more
 	replayWords    = 1 << 20          // of 8 bytes, in sub-windows of all clients
 	replayArrivals = 1 << 18          // that are remembered for suggestions
@@ -66,7 +66,7 @@ func (h *Handler) replayLog(c *call) (any, error) {
 }
 
 func (h *Handler) replay(c *call, want *ReplayRequest) (a ReplayAnswer, err error) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), replayPatience)
+	ctx, cancel := context.WithTimeout(c.r.Context(), h.replayTime)
 	defer cancel()
 	if want.Source != "" {
 		trial, id, err := h.options.Editor.Trial(ctx, []byte(want.Source), h.options.RuleOptions)
@@ -89,7 +89,7 @@ func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.R
 	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, busy.of("The replay took longer than %s; send a shorter log.", replayPatience).coded("replay-too-long", "seconds", int(replayPatience/time.Second))
+		return nil, busy.of("The replay took longer than %s; send a shorter log.", maxReplayTime).coded("replay-too-long", "seconds", int(maxReplayTime/time.Second))
 	case errors.As(err, &invalid):
 		return nil, invalidRequest.of("log: %s", manage.Sentence(err)).in("log")
 	case err != nil:
