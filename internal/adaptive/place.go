@@ -170,8 +170,8 @@ func (p *Place) again(now time.Duration, answered bool) bool {
 	l := p.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.tick(now); p.left || answered && l.inFlight >= l.places(p.class) {
-		return true
+	if l.tick(now); p.left || !p.lost || answered && l.inFlight >= l.places(p.class) {
+		return true // maybe with the place that another goroutine has just taken for it
 	}
 	entered := l.enterLocked(now, p)
 	p.mu.Lock()

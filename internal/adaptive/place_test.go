@@ -2,6 +2,8 @@ package adaptive
 
 import (
 	"net/netip"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,5 +137,30 @@ func TestPlacesAreShared(t *testing.T) {
 	places[5].Leave(4, Success)
 	if l.enters(5+memory, alice) == nil {
 		t.Error("a client gets no place although places are not short")
+	}
+}
+
+// A request whose body and response go on at the same time takes one place, not two.
+func TestPlaceOfTwoThatResume(t *testing.T) {
+	l, places := fullOf(t, alice)
+	places[0].Wait(1)
+	l.enters(1, bob).Leave(2, Success)
+	places[1].Leave(2, Success)
+	moved := func() int {
+		places[0].mu.Lock()
+		defer places[0].mu.Unlock()
+		return places[0].moved
+	}
+	var both sync.WaitGroup
+	l.mu.Lock()
+	for range 2 {
+		both.Go(func() { places[0].Resume(2*memory, 1) })
+	}
+	for moved() < 2 {
+		runtime.Gosched()
+	}
+	l.mu.Unlock()
+	if both.Wait(); l.Stats().InFlight != 9 {
+		t.Errorf("%d are in flight, want 9", l.Stats().InFlight)
 	}
 }
