@@ -45,14 +45,15 @@ func (l *Limiter) Enter(now time.Duration, c priority.Class, client netip.Addr, 
 	l.demand.arrived[c]++
 	p.limiter, p.class, p.client = l, c, client
 	p.lost, p.waits, p.answered, p.since, p.moved = false, false, false, 0, 0
-	p.left = !l.enterLocked(now, p)
+	if p.left = !l.enterLocked(now, p); p.left {
+		l.denyLocked(now)
+	}
 	return !p.left
 }
 
 // enterLocked takes a place.
 func (l *Limiter) enterLocked(now time.Duration, p *Place) bool {
 	if now < l.shortUntil && l.hasLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
-		l.denyLocked(now)
 		return false
 	}
 	l.inFlight++
@@ -174,6 +175,9 @@ func (p *Place) again(now time.Duration, answered bool) bool {
 		return true // maybe with the place that another goroutine has just taken for it
 	}
 	entered := l.enterLocked(now, p)
+	if !entered && !answered {
+		l.denyLocked(now)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lost = !entered

@@ -96,6 +96,10 @@ func TestPlaceOfAResponse(t *testing.T) {
 		t.Error("a response does not go on without a place, or has kept it")
 	}
 	got.Leave(3, Success)
+	denied := l.Stats().Denied
+	if places[0].Wait(4); !places[0].Resume(5, 1) || !places[0].lost || l.Stats().Denied != denied {
+		t.Errorf("a response takes a place while its client has its share, or counts as denied; %+v", l.Stats())
+	}
 	places[0].Wait(2 * memory)
 	if !places[0].Resume(2*memory, 1) || places[0].lost || l.Stats().InFlight != 10 {
 		t.Errorf("a response takes no place; %+v", l.Stats())
