@@ -65,8 +65,8 @@ type Limiter struct {
 
 	demand demand
 
-	first, last *Place        // of requests whose clients are known
-	shortUntil  time.Duration // until then no client has more than its share
+	first, last *Place                          // of requests whose clients are known
+	shortUntil  [priority.Classes]time.Duration // until then no client has more than its share
 }
 
 type state int

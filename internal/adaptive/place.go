@@ -13,8 +13,9 @@ import (
 // While a request waits for its client, to send more of the request or to read more of the response, it is
 // no load. So when there is no place for another request, one that waits loses its place: first of a
 // client that has more than half of the places, for the benefit of one that has less; of others only if
-// the client is slow. If that is not enough, no client gets more than half of the places for a while, and
-// others get what they have beyond. While there are places, one client can have all.
+// the client is slow. If that is not enough, no client gets more than half of the places for a while, for
+// requests that are not more important, and others get what they have beyond. While there are places, one
+// client can have all.
 type Place struct {
 	limiter      *Limiter
 	class        priority.Class
@@ -53,7 +54,7 @@ func (l *Limiter) Enter(now time.Duration, c priority.Class, client netip.Addr, 
 
 // enterLocked takes a place.
 func (l *Limiter) enterLocked(now time.Duration, p *Place) bool {
-	if now < l.shortUntil && l.hasLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
+	if now < l.shortUntil[p.class] && l.hasLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
 		return false
 	}
 	l.inFlight++
@@ -89,7 +90,9 @@ func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
 		return true
 	}
 	if modest {
-		l.shortUntil = now + memory
+		for c := range newcomer.class + 1 {
+			l.shortUntil[c] = now + memory
+		}
 	}
 	excess := l.hasLocked(most) - l.halfLocked()
 	return greedy && l.inFlight-max(0, excess) < need && l.inFlight < int(l.max)

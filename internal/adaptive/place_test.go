@@ -133,6 +133,11 @@ func TestPlacesAreShared(t *testing.T) {
 	if l.enters(2, alice) != nil {
 		t.Error("a client gets more than half while places are short")
 	}
+	critical := new(Place)
+	if !l.Enter(2, priority.Critical, alice, critical) {
+		t.Error("a shortage for normal requests denies a critical one")
+	}
+	critical.Leave(2, Success)
 	for range 5 {
 		if l.enters(3, bob) == nil {
 			t.Error("the other client gets no place")
