@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/priority"
 )
 
@@ -44,7 +45,7 @@ func (l *Limiter) Enter(now time.Duration, c priority.Class, client netip.Addr, 
 	defer l.mu.Unlock()
 	l.tick(now)
 	l.demand.arrived[c]++
-	p.limiter, p.class, p.client = l, c, client
+	p.limiter, p.class, p.client = l, c, clientip.Network(client)
 	p.lost, p.waits, p.answered, p.since, p.moved = false, false, false, 0, 0
 	if p.left = !l.enterLocked(now, p); p.left {
 		l.denyLocked(now)

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/internal/clientip"
 )
 
 // Inbox is memory for what clients send: it is shared by what is being received, and by what has
@@ -154,25 +156,16 @@ func (b *Inbox) Free() int64 {
 
 // fitsLocked reports whether there is room for n more of an item.
 func (b *Inbox) fitsLocked(i *Item, n int64) bool {
-	return n <= b.free && (b.free-n >= b.size/shortage || b.byClientLocked()[network(i.from.Client())]+n <= b.size/share)
+	return n <= b.free && (b.free-n >= b.size/shortage || b.byClientLocked()[clientip.Network(i.from.Client())]+n <= b.size/share)
 }
 
 // byClientLocked is how much room each client has.
 func (b *Inbox) byClientLocked() map[netip.Addr]int64 {
 	has := map[netip.Addr]int64{}
 	for i := b.first; i != nil; i = i.next {
-		has[network(i.from.Client())] += i.n
+		has[clientip.Network(i.from.Client())] += i.n
 	}
 	return has
-}
-
-// network is the address of a client, or its network, of which it can have any address.
-func network(a netip.Addr) netip.Addr {
-	if a.Is6() && !a.Is4In6() {
-		p, _ := a.WithZone("").Prefix(64)
-		return p.Addr()
-	}
-	return a.Unmap()
 }
 
 // survey is what others do while an item has no room.
@@ -189,7 +182,7 @@ type survey struct {
 }
 
 func (b *Inbox) surveyLocked(i *Item, n int64, now time.Time) survey {
-	has, own := b.byClientLocked(), network(i.from.Client())
+	has, own := b.byClientLocked(), clientip.Network(i.from.Client())
 	greedy := has[own]+n > b.size/share
 	s := survey{hope: b.inUse > 0, room: b.free, announced: i.announced}
 	if has[own]+i.announced > b.size/share {
@@ -199,7 +192,7 @@ func (b *Inbox) surveyLocked(i *Item, n int64, now time.Time) survey {
 		if o == i || o.state != receiving || o.n == 0 {
 			continue
 		}
-		client := network(o.from.Client())
+		client := clientip.Network(o.from.Client())
 		above := has[client] > b.size/share
 		if now.Sub(o.moved) < idle && (!o.waits || i.n == 0) { // who has not begun waits for all that have
 			s.hope = true

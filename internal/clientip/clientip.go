@@ -79,6 +79,16 @@ func (r *Resolver) Client(remoteAddr string, h http.Header) (netip.Addr, Doubt) 
 	return r.behind(peer, h)
 }
 
+// Network is what tells one client from another: its address or, for IPv6, its network of 64 bits, of which a
+// client can have any address.
+func Network(client netip.Addr) netip.Addr {
+	if client.Is6() && !client.Is4In6() {
+		n, _ := client.WithZone("").Prefix(64)
+		return n.Addr()
+	}
+	return client.Unmap()
+}
+
 // Trusts is whether a connection is of a proxy that is believed.
 func (r *Resolver) Trusts(remoteAddr string) bool {
 	peer, ok := parsePeer(remoteAddr)

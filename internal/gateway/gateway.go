@@ -34,6 +34,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/match"
 	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/rule"
@@ -126,7 +127,7 @@ func (g *Gateway) serve(p rule.Priority) http.Handler {
 		x.w, x.class, x.began = w, priority.Class(p-rule.Low), time.Now() // the limiter may have held it
 		x.tried = x.room[:0]
 		x.client, _ = g.peers.clients.Client(r.RemoteAddr, r.Header)
-		x.ofClient = &g.inFlight[maphash.Comparable(g.seed, x.client)%uint64(len(g.inFlight))]
+		x.ofClient = &g.inFlight[maphash.Comparable(g.seed, clientip.Network(x.client))%uint64(len(g.inFlight))]
 		x.ofClient.Add(1)
 		defer x.end()
 		if r.ProtoMajor == 1 && r.ContentLength != 0 {

@@ -70,10 +70,10 @@ func TestSlowClients(t *testing.T) {
 func TestSlowUploads(t *testing.T) {
 	b := newStand(t, setup{options: Options{MaxInFlight: 16, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}},
 		upstream(t, func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	for range 20 {
+	for i := range 20 { // addresses of one network
 		c := b.dial()
 		defer c.Close()
-		fmt.Fprint(c, "POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 192.0.2.1\r\nContent-Length: 10\r\n\r\nx")
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 2001:db8::%x\r\nContent-Length: 10\r\n\r\nx", i)
 	}
 	for range 8 { // are denied
 		if o := b.outcome(); o.Status != http.StatusServiceUnavailable {

@@ -70,6 +70,7 @@ var layout = []line{
 	{[]string{"internal/loadgen"}, "generates load with a closed loop of callers, and measures rate and latency"},
 	{[]string{"internal/protect"}, "sheds requests by priority while a process uses too much CPU or memory"},
 	{[]string{"internal/adaptive", "internal/testoverload"}, "limits how many requests are in flight to a service of unknown capacity, and simulates such a service in virtual time"},
+	{[]string{"internal/budget"}, "shares a limited amount of a resource, such as memory, among concurrent callers"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
 }
 
