@@ -1,7 +1,10 @@
 package budget
 
 import (
+	"cmp"
+	"container/list"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,20 +18,37 @@ import (
 //
 // The last quarter of the room is only for clients that have less than an eighth of it. So one client
 // can have most of the room while nobody else wants any, and never all of it.
+//
+// On average, a call takes a time that does not depend on how many items there are. One that frees room wakes
+// all that wait, which is a bounded number.
 type Inbox struct {
 	size int64
 
-	mu          sync.Mutex
-	free        int64
-	inUse       int64 // of items that have been received
-	announced   int64 // by items that are being received, beyond what has come
-	first, last *Item // all that have room; of those being received, the slowest first
-	freed       chan struct{}
+	mu      sync.Mutex
+	free    int64
+	inUse   int64 // of items that have been received
+	clients map[netip.Addr]*client
+	above   []*client // those that have more than their share: fewer than share
+	wanted  int64     // by all clients, up to the share of each
+	freed   chan struct{}
+
+	// What is being received and has begun: items that got on within idle, and others; the slowest first.
+	fresh, stalled list.List
+	waiting        int // for room, begun or not
+	moving, begun  int // fresh ones that do not wait for room, and all fresh ones
+}
+
+// client is who has items.
+type client struct {
+	address        netip.Addr
+	items, waiting int
+	n              int64
+	announced      int64     // by fresh items, beyond what has come
+	receiving      list.List // items that have begun; the slowest first
 }
 
 // Sender is who sends an item.
 type Sender interface {
-	// Client is asked only when room is short.
 	Client() netip.Addr
 
 	// Abort ends what is being received. It must not wait. It is called once at most, and not after
@@ -38,12 +58,13 @@ type Sender interface {
 
 // Item is something that is received. The zero value has no room.
 type Item struct {
-	from         Sender
-	n, announced int64
-	moved        time.Time // when it got on last
-	waits        bool      // for room
-	state        state
-	before, next *Item
+	from           Sender
+	client         *client
+	n, announced   int64
+	moved          time.Time // when it got on last
+	waits, stalled bool      // for room; for longer than idle
+	state          state
+	all, own       *list.Element // in a list of the inbox, and of the client
 }
 
 type state uint8
@@ -63,10 +84,15 @@ const (
 	// patience how long an item waits for room.
 	idle     = time.Second
 	patience = 2 * time.Second
+
+	// queue is how many items wait for room. A client may have its share of them.
+	queue = 1024
 )
 
 // NewInbox returns an inbox of this size.
-func NewInbox(size int64) *Inbox { return &Inbox{size: size, free: size} }
+func NewInbox(size int64) *Inbox {
+	return &Inbox{size: size, free: size, clients: map[netip.Addr]*client{}}
+}
 
 // Grow takes n more room for an item, which has got on. It returns false if there is none, or if the item
 // was given up; then the item has no room any more. What was announced matters only the first time: what
@@ -77,29 +103,26 @@ func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 	n = min(n, b.size)
 	if i.state == outside {
 		i.state, i.from, i.announced = receiving, from, max(n, announced)
-		b.announced += i.announced
-		b.pushLocked(i)
+		i.client = b.clientLocked(clientip.Network(from.Client()))
 	}
 	for end := (time.Time{}); i.state == receiving; {
-		fits := b.fitsLocked(i, n)
-		if fits && (i.n > 0 || b.free-b.size/shortage >= b.announced) {
-			b.takeLocked(i, n)
-			return true
-		}
 		now := time.Now()
 		if end.IsZero() {
 			end = now.Add(patience)
 		}
-		s := b.surveyLocked(i, n, now)
-		late := !now.Before(end)
+		b.moveLocked(i, now)
+		b.ageLocked(now)
+		fits, hope := b.fitsLocked(i, n), b.hopeLocked(i)
+		late := !now.Before(end) || b.waiting >= queue || i.client.waiting >= queue/share
+		victim, entitled := b.victimLocked(i, n)
 		switch {
-		case fits && (late || !s.hope || s.room >= s.announced):
-			b.takeLocked(i, n)
+		case fits && (i.n > 0 || late || !hope || b.hasRoomLocked(i)):
+			b.takeLocked(i, n, now)
 			return true
-		case !fits && s.victim != nil && (s.entitled || !s.hope || now.Sub(s.victim.moved) >= idle || late && i.n > 0):
-			b.dropLocked(s.victim, aborted)
-			s.victim.from.Abort()
-		case !s.hope || late:
+		case !fits && victim != nil && (entitled || !hope || now.Sub(victim.moved) >= idle || late && i.n > 0):
+			b.dropLocked(victim, aborted)
+			victim.from.Abort()
+		case !fits && (!hope || late):
 			b.dropLocked(i, aborted)
 		default:
 			b.waitLocked(i, min(end.Sub(now), idle/2))
@@ -109,12 +132,12 @@ func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 }
 
 // takeLocked takes room.
-func (b *Inbox) takeLocked(i *Item, n int64) {
-	came := min(n, i.announced)
+func (b *Inbox) takeLocked(i *Item, n int64, now time.Time) {
+	b.countLocked(i, -1)
 	b.free -= n
-	b.announced -= came
-	i.n, i.announced = i.n+n, i.announced-came
-	b.moveLocked(i)
+	i.n, i.announced = i.n+n, max(0, i.announced-n)
+	b.countLocked(i, 1)
+	b.moveLocked(i, now)
 }
 
 // Progress takes note that an item got on.
@@ -122,7 +145,7 @@ func (b *Inbox) Progress(i *Item) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i.state == receiving {
-		b.moveLocked(i)
+		b.moveLocked(i, time.Now())
 	}
 }
 
@@ -131,9 +154,10 @@ func (b *Inbox) Received(i *Item) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if i.state == receiving {
-		b.announced -= i.announced
-		b.inUse += i.n
-		i.state, i.announced = inUse, 0
+		b.countLocked(i, -1)
+		i.state = inUse
+		b.countLocked(i, 1)
+		b.unlinkLocked(i)
 	}
 	return i.state != aborted
 }
@@ -156,59 +180,95 @@ func (b *Inbox) Free() int64 {
 
 // fitsLocked reports whether there is room for n more of an item.
 func (b *Inbox) fitsLocked(i *Item, n int64) bool {
-	return n <= b.free && (b.free-n >= b.size/shortage || b.byClientLocked()[clientip.Network(i.from.Client())]+n <= b.size/share)
+	return n <= b.free && (b.free-n >= b.size/shortage || i.client.n+n <= b.size/share)
 }
 
-// byClientLocked is how much room each client has.
-func (b *Inbox) byClientLocked() map[netip.Addr]int64 {
-	has := map[netip.Addr]int64{}
-	for i := b.first; i != nil; i = i.next {
-		has[clientip.Network(i.from.Client())] += i.n
+// hopeLocked reports whether there will be more room, because something else gets on or is in use. An item that
+// has begun does not wait for others that wait.
+func (b *Inbox) hopeLocked(i *Item) bool {
+	others := b.begun
+	if i.n > 0 {
+		others = b.moving - 1
 	}
-	return has
+	return b.inUse > 0 || others > 0
 }
 
-// survey is what others do while an item has no room.
-type survey struct {
-	// victim is which of them is given up first: the slowest of the same client if that has its share,
-	// else the slowest of a client that has more, to which the item is entitled, else the slowest. It is
-	// nil if there is none.
-	victim   *Item
-	entitled bool
-
-	hope      bool  // something gets on, so that there will be room
-	room      int64 // that the client can have
-	announced int64 // by those that get on, and by the item
+// hasRoomLocked reports whether there is room for all of an item that has not begun, and for what those have
+// announced that get on. What another client has announced counts up to its share.
+func (b *Inbox) hasRoomLocked(i *Item) bool {
+	c, room := i.client, b.free
+	if c.n+i.announced > b.size/share {
+		room -= b.size / shortage
+	}
+	return room >= i.announced+c.announced+b.wanted-b.wantedLocked(c)
 }
 
-func (b *Inbox) surveyLocked(i *Item, n int64, now time.Time) survey {
-	has, own := b.byClientLocked(), clientip.Network(i.from.Client())
-	greedy := has[own]+n > b.size/share
-	s := survey{hope: b.inUse > 0, room: b.free, announced: i.announced}
-	if has[own]+i.announced > b.size/share {
-		s.room -= b.size / shortage
+// wantedLocked is what a client has announced, up to its share of the room.
+func (b *Inbox) wantedLocked(c *client) int64 {
+	return max(0, min(c.announced, b.size/share-c.n))
+}
+
+// victimLocked is which other item is given up first: the slowest of the same client if that has its share,
+// else the slowest of a client that has more, to which the item is entitled, else the slowest. It is nil if
+// there is none.
+func (b *Inbox) victimLocked(i *Item, n int64) (victim *Item, entitled bool) {
+	if i.client.n+n > b.size/share {
+		return first(&i.client.receiving, i), false
 	}
-	for o := b.first; o != nil; o = o.next {
-		if o == i || o.state != receiving || o.n == 0 {
-			continue
-		}
-		client := clientip.Network(o.from.Client())
-		above := has[client] > b.size/share
-		if now.Sub(o.moved) < idle && (!o.waits || i.n == 0) { // who has not begun waits for all that have
-			s.hope = true
-			if greedy || !above {
-				s.announced += o.announced
-			}
-		}
-		switch {
-		case greedy && client != own, s.entitled:
-		case !greedy && above:
-			s.victim, s.entitled = o, true
-		case s.victim == nil:
-			s.victim = o
+	for _, c := range b.above {
+		if o := first(&c.receiving, nil); o != nil && (victim == nil || o.moved.Before(victim.moved)) {
+			victim = o
 		}
 	}
-	return s
+	if victim != nil {
+		return victim, true
+	}
+	return cmp.Or(first(&b.stalled, i), first(&b.fresh, i)), false
+}
+
+// first is the first item of a list that is not this one.
+func first(l *list.List, but *Item) *Item {
+	for e := l.Front(); e != nil; e = e.Next() {
+		if i := e.Value.(*Item); i != but {
+			return i
+		}
+	}
+	return nil
+}
+
+// clientLocked is the client of one more item.
+func (b *Inbox) clientLocked(address netip.Addr) *client {
+	c := b.clients[address]
+	if c == nil {
+		c = &client{address: address}
+		b.clients[address] = c
+	}
+	c.items++
+	return c
+}
+
+// countLocked adds an item to the sums (by 1), or takes it from them (by -1).
+func (b *Inbox) countLocked(i *Item, by int) {
+	c := i.client
+	was := c.n > b.size/share
+	b.wanted -= b.wantedLocked(c)
+	c.n += int64(by) * i.n
+	switch {
+	case i.state == inUse:
+		b.inUse += int64(by) * i.n
+	case i.n > 0 && !i.stalled:
+		c.announced += int64(by) * i.announced
+		b.begun += by
+		if !i.waits {
+			b.moving += by
+		}
+	}
+	b.wanted += b.wantedLocked(c)
+	if is := c.n > b.size/share; is && !was {
+		b.above = append(b.above, c)
+	} else if was && !is {
+		b.above = slices.DeleteFunc(b.above, func(o *client) bool { return o == c })
+	}
 }
 
 // waitLocked waits until there is more room, but not for long. The item gets on as fast as it can.
@@ -216,63 +276,81 @@ func (b *Inbox) waitLocked(i *Item, most time.Duration) {
 	if b.freed == nil {
 		b.freed = make(chan struct{})
 	}
-	freed, timer := b.freed, time.NewTimer(most)
+	freed, timer, c := b.freed, time.NewTimer(most), i.client
 	defer timer.Stop()
+	b.countLocked(i, -1)
 	i.waits = true
+	b.countLocked(i, 1)
+	b.waiting++
+	c.waiting++
 	b.mu.Unlock()
 	select {
 	case <-freed:
 	case <-timer.C:
 	}
 	b.mu.Lock()
-	if i.waits = false; i.state == receiving {
-		b.moveLocked(i)
+	b.waiting--
+	c.waiting--
+	if i.state != receiving {
+		i.waits = false
+		return
 	}
+	b.countLocked(i, -1)
+	i.waits = false
+	b.countLocked(i, 1)
 }
 
-// dropLocked takes an item out of the list, and its room back.
+// dropLocked takes the room of an item back.
 func (b *Inbox) dropLocked(i *Item, s state) {
-	if i.state == inUse {
-		b.inUse -= i.n
-	}
+	b.countLocked(i, -1)
+	b.unlinkLocked(i)
 	b.free += i.n
-	b.announced -= i.announced
-	b.removeLocked(i)
-	i.n, i.announced, i.state = 0, 0, s
+	if i.client.items--; i.client.items == 0 {
+		delete(b.clients, i.client.address)
+	}
+	i.n, i.announced, i.client, i.state = 0, 0, nil, s
 	if b.freed != nil {
 		close(b.freed)
 		b.freed = nil
 	}
 }
 
-// moveLocked makes an item the last that is given up.
-func (b *Inbox) moveLocked(i *Item) {
-	i.moved = time.Now()
-	if b.last != i {
-		b.removeLocked(i)
-		b.pushLocked(i)
+// moveLocked makes an item that has begun the last that is given up.
+func (b *Inbox) moveLocked(i *Item, now time.Time) {
+	switch {
+	case i.n == 0:
+		return
+	case i.all == nil:
+		i.all, i.own = b.fresh.PushBack(i), i.client.receiving.PushBack(i)
+	case i.stalled:
+		b.stallLocked(i, false, &b.stalled, &b.fresh)
+	}
+	i.moved = now
+	b.fresh.MoveToBack(i.all)
+	i.client.receiving.MoveToBack(i.own)
+}
+
+// ageLocked takes note of what has not got on for too long.
+func (b *Inbox) ageLocked(now time.Time) {
+	for i := first(&b.fresh, nil); i != nil && now.Sub(i.moved) >= idle; i = first(&b.fresh, nil) {
+		b.stallLocked(i, true, &b.fresh, &b.stalled)
 	}
 }
 
-func (b *Inbox) pushLocked(i *Item) {
-	if i.before = b.last; b.last != nil {
-		b.last.next = i
-	} else {
-		b.first = i
-	}
-	b.last = i
+func (b *Inbox) stallLocked(i *Item, stalled bool, from, to *list.List) {
+	b.countLocked(i, -1)
+	i.stalled = stalled
+	b.countLocked(i, 1)
+	from.Remove(i.all)
+	i.all = to.PushBack(i)
 }
 
-func (b *Inbox) removeLocked(i *Item) {
-	if i.before != nil {
-		i.before.next = i.next
-	} else {
-		b.first = i.next
+// unlinkLocked takes an item out of the lists in which it is.
+func (b *Inbox) unlinkLocked(i *Item) {
+	if i.all != nil {
+		b.fresh.Remove(i.all)
+		b.stalled.Remove(i.all)
+		i.client.receiving.Remove(i.own)
 	}
-	if i.next != nil {
-		i.next.before = i.before
-	} else {
-		b.last = i.before
-	}
-	i.before, i.next = nil, nil
+	i.all, i.own, i.stalled = nil, nil, false
 }

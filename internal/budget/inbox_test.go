@@ -2,6 +2,7 @@ package budget
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,11 +11,16 @@ import (
 // sender is a client whose items may be given up.
 type sender struct {
 	client  netip.Addr
+	asked   int
 	aborted bool
 }
 
-func (s *sender) Client() netip.Addr { return s.client }
-func (s *sender) Abort()             { s.aborted = true }
+func (s *sender) Client() netip.Addr {
+	s.asked++
+	return s.client
+}
+
+func (s *sender) Abort() { s.aborted = true }
 
 type sent struct {
 	*sender
@@ -27,6 +33,12 @@ func (b *Inbox) from(client string) sent {
 }
 
 func (s sent) grow(n int64) bool { return s.in.Grow(s.Item, s.sender, n, 0) }
+
+// sums is what must be as in the beginning when there are no items.
+func (b *Inbox) sums() []int64 {
+	return []int64{b.free, b.inUse, b.wanted, int64(len(b.clients)), int64(len(b.above)), int64(b.fresh.Len()), int64(b.stalled.Len()),
+		int64(b.waiting), int64(b.moving), int64(b.begun)}
+}
 
 // One client may have nearly all the room as long as nobody else wants any. Then what it sends is given
 // up, the slowest first, and what others send is not.
@@ -66,8 +78,8 @@ func TestInboxShares(t *testing.T) {
 			b.Release(s.Item)
 			b.Release(s.Item)
 		}
-		if b.Free() != 800 || b.first != nil || b.last != nil || b.inUse != 0 {
-			t.Errorf("%d of 800 are free in the end", b.Free())
+		if want := NewInbox(800); !slices.Equal(b.sums(), want.sums()) {
+			t.Errorf("in the end there are %+v, want %+v", b.sums(), want.sums())
 		}
 	})
 }
@@ -113,6 +125,64 @@ func TestInboxWaits(t *testing.T) {
 		time.AfterFunc(time.Second/4, func() { b.Release(early.Item) })
 		if late = b.from("192.0.2.1"); !b.Grow(late.Item, late.sender, 10, 20) || took() != time.Second/4 {
 			t.Error("one that has not begun does not wait for one that has")
+		}
+	})
+}
+
+// Items for which there is no room do not look at all others, and not all that come wait.
+func TestInboxWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = queue / share
+		b := NewInbox(4 * n)
+		var all []sent
+		for i := range 3 * n {
+			s := b.from("192.0.2.1")
+			if all = append(all, s); !s.grow(1) || i%2 == 0 && !b.Received(s.Item) {
+				t.Fatal("there was room")
+			}
+		}
+		begun, got := time.Now(), make(chan bool)
+		for range n {
+			s := b.from("192.0.2.1")
+			all = append(all, s)
+			go func() { got <- s.grow(n) }()
+		}
+		synctest.Wait()
+		other := b.from("192.0.2.2")
+		if b.from("192.0.2.1").grow(n) || !other.grow(n/2) || time.Since(begun) != 0 {
+			t.Error("one more waits, or another client does")
+		}
+		for _, s := range all[:3*n] {
+			b.Release(s.Item)
+		}
+		for range n {
+			<-got
+		}
+		for _, s := range append(all, other) {
+			if s.asked != 1 {
+				t.Fatalf("a client was looked at %d times", s.asked)
+			}
+		}
+	})
+}
+
+// What one client announces does not make others wait.
+func TestInboxAnnounced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := NewInbox(800)
+		var greedy []sent
+		for range 8 {
+			s := b.from("192.0.2.1")
+			if greedy = append(greedy, s); !b.Grow(s.Item, s.sender, 1, 100) {
+				t.Fatal("there was room")
+			}
+		}
+		for _, s := range greedy {
+			b.Progress(s.Item)
+		}
+		begun, other := time.Now(), b.from("192.0.2.2")
+		if !b.Grow(other.Item, other.sender, 10, 100) || time.Since(begun) != 0 {
+			t.Errorf("it got room after %v", time.Since(begun))
 		}
 	})
 }
