@@ -72,7 +72,7 @@ type requestBody struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	request *rule.Request
-	denial  *engine.Denial // if the request is denied before its body is read
+	denied  *look // if the request is denied before its body is read; or nil
 	done    bool
 	text    []byte
 	err     error
@@ -114,15 +114,19 @@ type look struct {
 	request *rule.Request
 	verdict *engine.Verdict
 	denial  *engine.Denial
+	err     error // why the request cannot be decided
 }
 
-// Look is errDenied if the request is denied.
+// Look is errDenied if the request is denied, or cannot be decided.
 func (l *look) Look() error {
 	denied, err := l.by.gate.Deny(l.r.Context(), l.request, l.verdict, l.denial)
-	if l.request.Unread = false; denied {
+	if l.request.Unread = false; err != nil {
+		*l.denial, l.err = engine.DescribeError(l.verdict, err), err
+	}
+	if denied || err != nil {
 		return errDenied
 	}
-	return err
+	return nil
 }
 
 // errDenied is that a request is denied whatever its body is.
@@ -150,13 +154,13 @@ func (b *requestBody) read() ([]byte, error) {
 
 // readAhead reads as much as an expression can use, and puts it before the rest.
 func (b *requestBody) readAhead() {
-	known, v, d, r := *b.request, new(engine.Verdict), new(engine.Denial), b.r
+	known, r := *b.request, b.r
 	known.JSON = nil
-	from := b.by.source(b.w, r, b.request)
-	from.Long = &look{b.by, r, &known, v, d}
+	from, look := b.by.source(b.w, r, b.request), &look{b.by, r, &known, new(engine.Verdict), new(engine.Denial), nil}
+	from.Long = look
 	read, release, err := prompts.ReadAhead(from, maxJSON+1)
 	if b.release = release; err == errDenied {
-		b.denial = d
+		b.denied = look
 	}
 	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, b}
 	switch {
@@ -168,9 +172,6 @@ func (b *requestBody) readAhead() {
 		b.text = read
 	}
 }
-
-// denied reports whether the request was denied before its body was read.
-func (b *requestBody) denied() bool { return b != nil && b.denial != nil }
 
 // free gives back the room of what was read.
 func (b *requestBody) free() {

@@ -133,3 +133,19 @@ func TestUnreadableBodiesByRule(t *testing.T) {
 		})
 	}
 }
+
+// A request that cannot be decided is answered in the same way, however long its body is.
+func TestUndecidedBodies(t *testing.T) {
+	for _, reads := range []string{`tokens: {}`, `cost: {estimate: size(request.json.x), default: 1}`} {
+		s := newSettling(t, `rules: [{id: ip, key: ip, limit: 10/1h}, {id: n, key: ip, limit: 10000/1h, `+reads+`}]`, Options{
+			Permit: func(*http.Request) func(rule, key string) bool { return func(string, string) bool { return false } },
+		})
+		for _, n := range []int{10, 5000} {
+			w := httptest.NewRecorder()
+			s.Wrap(answering(200)).ServeHTTP(w, chat("/v1/chat/completions", `{"x":"`+strings.Repeat("x", n)+`"}`))
+			if w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "may not be charged") {
+				t.Errorf("%s, %d bytes: %d %s", reads, n, w.Code, w.Body)
+			}
+		}
+	}
+}

@@ -165,11 +165,11 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	body := m.offerBody(w, r, &p.request, prompt)
 	v := &p.verdict
 	ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial)
-	if body.denied() {
+	if body != nil && body.denied != nil {
 		if ok { // by an expression that could not read the body
 			_ = m.engine.Refund(r.Context(), v)
 		}
-		ok, err, p.denial.Denial = false, nil, *body.denial
+		ok, err, p.denial.Denial = false, body.denied.err, *body.denied.denial
 	}
 	if !ok {
 		prompt.writeHeaders(w.Header(), v, m.options.Headers)

@@ -49,7 +49,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		if err == nil {
 			from := m.source(w, r, q)
 			from.Memory = p.take(r, by)
-			pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial}
+			pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial, nil}
 			from.Long = &pass.look
 			p.body, p.release, err = prompts.Read(from, maxPrompt)
 		}
@@ -58,7 +58,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			p.Request, _ = llm.Parse(q.Path, nil, llm.API(counts.Tokens.API))
 			if err == errDenied {
 				p.writeHeaders(w.Header(), &pass.verdict, m.options.Headers)
-				m.stop(w, r, pass, p, nil)
+				m.stop(w, r, pass, p, pass.look.err)
 			} else {
 				p.unread(w, err)
 			}
