@@ -272,7 +272,8 @@ func (in *installed) validate(req *rule.Request) error {
 
 // gather lists the limits that apply. Visits, if there are any, take note of the client.
 // A request that is too many clients at once, that a rule cannot read, or that has a client that it may
-// not charge, is an error, but never by a shadow rule, which then does not apply.
+// not charge, is an error, but never by a shadow rule, which then does not apply. One that was denied before
+// is always an error.
 func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
 	v.Priority = 0
 	v.hits = in.table.Match(v.hits, req)
@@ -283,13 +284,18 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 				continue
 			}
 			left--
-			if err := v.add(in, c, req, visits); err != nil && p == enforced {
+			if err := v.add(in, c, req, visits); err != nil && (p == enforced || wasDenied(err)) {
 				return err
 			}
 		}
 		v.end(p)
 	}
 	return nil
+}
+
+func wasDenied(err error) bool {
+	wrong, is := errors.AsType[*rule.RequestError](err)
+	return is && wrong.Denied
 }
 
 // charge takes everything that the enforced rules want, or nothing, and then, if the

@@ -62,6 +62,10 @@ func (e *ExpressionError) Error() string { return e.Reason }
 type RequestError struct {
 	Status int    // for HTTP: 400, 413, 415, or 503 if the client can try again
 	Reason string // a sentence for the client
+
+	// Denied is whether the request was denied before its body was read. Then no rule applies, not even
+	// one that never denies.
+	Denied bool
 }
 
 func (e *RequestError) Error() string { return "rule: " + e.Reason }

@@ -130,7 +130,7 @@ func (l *look) Look() error {
 }
 
 // errDenied is that a request is denied whatever its body is.
-var errDenied = errors.New("httplimit: the request is denied before its body is read")
+var errDenied error = &rule.RequestError{Status: http.StatusTooManyRequests, Reason: "The request is denied before its body is read.", Denied: true}
 
 func hasBody(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0

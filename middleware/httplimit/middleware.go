@@ -166,9 +166,6 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	v := &p.verdict
 	ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial)
 	if body != nil && body.denied != nil {
-		if ok { // by an expression that could not read the body
-			_ = m.engine.Refund(r.Context(), v)
-		}
 		ok, err, p.denial.Denial = false, body.denied.err, *body.denied.denial
 	}
 	if !ok {

@@ -140,12 +140,13 @@ func TestStalledBodies(t *testing.T) {
 // read first. Nothing is charged twice, and what counts denied requests counts one.
 func TestDeniedBeforeTheBody(t *testing.T) {
 	const json = `
-  - {id: json, match: {path: /json}, key: ip, limit: 1000000/1d, cost: {estimate: size(request.json.messages) + 1, default: 77}}`
+  - {id: json, match: {path: /json}, key: ip, limit: 1000000/1d, cost: {estimate: size(request.json.messages) + 1, default: 77}}
+  - {id: trial, mode: shadow, match: {path: /trial}, key: ip, limit: 1000/1d, cost: {estimate: size(request.json.messages) + 1, default: 77}}`
 	rules := strings.ReplaceAll(tokenRules(""), "1000/1d", "1000000/1d") + json + `
   - {id: requests, key: ip, algorithm: fixed_window, limit: 2/1d}
   - {id: guesses, key: ip, algorithm: fixed_window, limit: 100/1d, count_denied: true}
 `
-	for _, path := range []string{"/v1/chat/completions", "/json"} {
+	for _, path := range []string{"/v1/chat/completions", "/json", "/trial"} {
 		for _, list := range []string{"", "block: {ip: [127.0.0.1]}\n"} {
 			t.Run(path+" "+list, func(t *testing.T) {
 				s := newStalling(t, list+rules, 1<<20, Options{})
