@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -79,3 +80,28 @@ func TestAdaptiveOptions(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A handler that copies its response waits for where that comes from, not for its client, and keeps its place.
+func TestAdaptiveCopies(t *testing.T) {
+	b := newBench(t, "rules: [{id: all, key: ip, limit: 1000/1s}]", Options{Adaptive: Adaptive{Min: 2, Max: 2}})
+	var h http.Handler
+	next := map[string]*http.Request{"/1": from("192.0.2.1:1", "GET", "/2"), "/2": from("192.0.2.2:1", "GET", "/3")}
+	h = b.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(w, readerFunc(func([]byte) (int, error) {
+			if next := next[r.URL.Path]; next != nil {
+				h.ServeHTTP(httptest.NewRecorder(), next)
+			} else {
+				t.Error("a client took the place of another one, which reads")
+			}
+			return 0, io.EOF
+		}))
+	}))
+	h.ServeHTTP(httptest.NewRecorder(), from("192.0.2.1:1", "GET", "/1"))
+	if s := b.AdaptiveLimit(); s.Denied != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(to []byte) (int, error) { return f(to) }

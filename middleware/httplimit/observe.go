@@ -178,15 +178,14 @@ func (n *noted) isLost(r *http.Request) bool {
 	return n.lost || n.status >= http.StatusBadRequest && r.Context().Err() != nil
 }
 
-// ReadFrom implements io.ReaderFrom, by which files are sent without a copy.
+// ReadFrom implements io.ReaderFrom, by which files are sent without a copy. A request that has a place writes
+// itself, because it waits for its client only while it writes.
 func (n *noted) ReadFrom(r io.Reader) (int64, error) {
-	if n.watch != nil || n.kept != nil && !n.kept.lost {
+	if n.place != nil || n.watch != nil || n.kept != nil && !n.kept.lost {
 		return io.Copy(struct{ io.Writer }{n}, r)
 	}
 	n.begin(http.StatusOK)
-	n.place.begin()
 	copied, err := io.Copy(n.ResponseWriter, r)
-	n.place.end(int(copied))
 	n.bytes += copied
 	return copied, err
 }
