@@ -62,14 +62,19 @@ type Source struct {
 	// Memory is for a short body, if it is long enough.
 	Memory []byte
 
+	// Optional is whether the body is used by others if it cannot be read: after an error, there is as much
+	// time for the rest as the server gives. It is not so after ErrBusy if more than 2 × Free was read, for which
+	// there is no room.
+	Optional bool
+
 	// Long is asked when there is more of the body than Free, before more is read. Its error ends the
 	// reading. It may be nil.
 	Long interface{ Look() error }
 }
 
 // Read reads a body of at most so many bytes. The error may be ErrBusy, ErrSlow, that of Long, or an
-// *http.MaxBytesError. Whether or not there is one, release is called when the body is not used any
-// more.
+// *http.MaxBytesError. Whether or not there is one, body is what was read, but nil if Long ended it, and release
+// is called when that is not used any more.
 func (b *Reader) Read(s Source, most int64) (body []byte, release func(), err error) {
 	if s.Request.ContentLength > most {
 		return nil, nothing, &http.MaxBytesError{Limit: most}
@@ -78,10 +83,12 @@ func (b *Reader) Read(s Source, most int64) (body []byte, release func(), err er
 	case io.EOF:
 		return body, release, nil
 	case nil: // whatever its length was said to be
-		setDeadline(s.Writer, time.Now().Add(Grace)) // or the server could wait for the rest for ever
+		if !s.Optional {
+			setDeadline(s.Writer, time.Now().Add(Grace)) // or the server could wait for the rest for ever
+		}
 		err = &http.MaxBytesError{Limit: most}
 	}
-	return nil, release, err
+	return body, release, err
 }
 
 // ReadAhead reads so many bytes of a body, or all of it; then the error is io.EOF. Other errors are those
@@ -115,7 +122,7 @@ func (b *Reader) ReadAhead(s Source, most int64) (body []byte, release func(), e
 	}
 	body, err = r.receive(s.Request.Body, body, s.Request.ContentLength, most)
 	if !r.room.Received(&r.item) {
-		err = ErrBusy
+		err, r.optional = ErrBusy, s.Optional && len(body) <= 2*Free
 	}
 	r.end(err)
 	return body, r.release, err
@@ -173,6 +180,8 @@ type timing struct {
 	began  time.Time
 	w      http.ResponseWriter
 	guard  *guard // nil if nobody else ends it
+
+	optional bool
 }
 
 // guard keeps a deadline that ends the reading of a body.
@@ -186,7 +195,7 @@ func (s *Source) timing() timing {
 	if s, ok := s.Request.Context().Value(http.ServerContextKey).(*http.Server); ok {
 		server = s.ReadTimeout
 	}
-	return timing{pace: cmp.Or(s.Pace, Usual), server: server, began: time.Now(), w: s.Writer}
+	return timing{pace: cmp.Or(s.Pace, Usual), server: server, began: time.Now(), w: s.Writer, optional: s.Optional}
 }
 
 // read reads until there are so many bytes, or an error, of which one is the end.
@@ -233,10 +242,10 @@ func (t *timing) move(n int) bool {
 }
 
 // end lets the server's own deadline hold again. After an error there is no time left, so that nobody
-// waits for the rest of the body.
+// waits for the rest of the body, unless others use it.
 func (t *timing) end(err error) {
 	switch {
-	case err != nil && err != io.EOF:
+	case err != nil && err != io.EOF && !t.optional:
 		setDeadline(t.w, time.Unix(1, 0))
 	case t.server > 0:
 		setDeadline(t.w, t.began.Add(t.server))

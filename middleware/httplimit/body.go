@@ -162,6 +162,12 @@ func (b *requestBody) readAhead() {
 	if b.release = release; err == errDenied {
 		b.denied = look
 	}
+	if again, is := r.Body.(*readAgain); is { // it has been read for a rule that never denies
+		b.release = func() {
+			release()
+			again.from.free()
+		}
+	}
 	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, b}
 	switch {
 	case len(read) > maxJSON:

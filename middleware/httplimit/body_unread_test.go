@@ -104,6 +104,7 @@ func TestUnreadableBodiesByRule(t *testing.T) {
 		`rules: [{id: n, match: {when: 'request.json.plan == "free" || true'}` + rest + `}]`:                            503,
 		`rules: [{id: n` + rest + `, cost: {estimate: 5, actual: 'response.size + request.json.n'}}]`:                   503,
 		`rules: [{id: n` + rest + `, tokens: {}}]`:                                                                      503,
+		`rules: [{id: n, mode: shadow` + rest + `, tokens: {}}]`:                                                        200,
 		`rules: [{id: n, mode: shadow, match: {when: 'request.json.plan == "free"'}` + rest + `}]`:                      200,
 		`rules: [{id: n, mode: shadow` + rest + `, cost: {estimate: request.json.n, default: 1}}]`:                      200,
 		`rules: [{id: n, match: {path: /other}` + rest + `, cost: {estimate: request.json.n, default: 1}}]`:             200,

@@ -172,7 +172,9 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		prompt.writeHeaders(w.Header(), v, m.options.Headers)
 		m.stop(w, r, p, prompt, err)
 		prompt.close()
-		body.free()
+		if again, is := r.Body.(*readAgain); is {
+			again.from.free()
+		}
 		return r, nil, rule.Normal, false
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"bytes"
+	"io"
 	"maps"
 	"net/http"
 	"strconv"
@@ -48,10 +49,15 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		err := checkCoding(r.Header)
 		if err == nil {
 			from := m.source(w, r, q)
-			from.Memory = p.take(r, by)
+			from.Memory, from.Optional = p.take(r, by), !counts.Mode.Denies()
 			pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial, nil}
 			from.Long = &pass.look
 			p.body, p.release, err = prompts.Read(from, maxPrompt)
+		}
+		if busy := err == httpbody.ErrBusy && len(p.body) > 2*httpbody.Free; err != nil && err != errDenied && !busy && !counts.Mode.Denies() {
+			q.Prompt = &p.rule // without tokens, so that the rule does not apply
+			p.handOn(r, err)
+			return nil, nil
 		}
 		if err != nil {
 			p.close()
@@ -90,6 +96,19 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		q.Attributes = pass.attributes
 	}
 	return p, nil
+}
+
+// handOn gives a request its body back that could not be read, for a rule that never denies.
+func (p *prompt) handOn(r *http.Request, err error) {
+	read, release := p.body, p.release
+	if p.memory != nil {
+		read = bytes.Clone(read) // a transport may read it for longer than the memory is ours
+		p.memory.free()
+	}
+	if unread(err).Status != http.StatusBadRequest {
+		err = nil // the rest can be read
+	}
+	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, &requestBody{release: release}}
 }
 
 // unread answers a request that could not be read.

@@ -461,6 +461,41 @@ func TestTokensBody(t *testing.T) {
 	}
 }
 
+// A rule that never denies does not apply to a body that it cannot read, and the handler gets all of that.
+func TestTokensOnTrial(t *testing.T) {
+	const reads = `, {id: json, key: ip, limit: 9/1d, cost: {estimate: size(request.json.x), default: 1}}`
+	for name, c := range map[string]struct {
+		more    string
+		length  int64
+		known   bool
+		coding  string
+		status  int
+		handled int64
+	}{
+		"compressed":             {length: 10, known: true, coding: "gzip", status: 200, handled: 10},
+		"long":                   {length: maxPrompt + 9, known: true, status: 200, handled: maxPrompt + 9},
+		"long, without a length": {length: maxPrompt + 9, status: 200, handled: maxPrompt + 9},
+		"long for another rule":  {more: reads, length: maxPrompt + 9, status: 413},
+	} {
+		for _, mode := range []string{"shadow", "soft"} {
+			s := newSettling(t, `rules: [{id: trial, mode: `+mode+`, key: ip, limit: 1000000000/1d, tokens: {}}`+c.more+`]`, Options{})
+			r := chat("/v1/messages", "")
+			r.Body, r.ContentLength = io.NopCloser(io.LimitReader(zeros{}, c.length)), -1
+			if c.known {
+				r.ContentLength = c.length
+			}
+			if c.coding != "" {
+				r.Header.Set("Content-Encoding", c.coding)
+			}
+			w, n := httptest.NewRecorder(), int64(0)
+			s.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { n, _ = io.Copy(io.Discard, r.Body) })).ServeHTTP(w, r)
+			if w.Code != c.status || n != c.handled || s.used("trial", client) != 0 || prompts.Free() != maxPrompts {
+				t.Errorf("%s, %s: %d %s, %d bytes, cost %d, %d free", name, mode, w.Code, w.Body, n, s.used("trial", client), prompts.Free())
+			}
+		}
+	}
+}
+
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
