@@ -104,7 +104,8 @@ type Store interface {
 var ErrRange = errors.New("counter: the amount would exceed the range; count in larger units, or reset the counter earlier")
 
 // ErrFull is returned by a store in memory if a call needs room for a new name, and there is none.
-// Nothing was changed. Names that exist go on counting.
+// Nothing was changed. Names that exist go on counting; when the room that is kept for them is used up,
+// too, it is also returned for their new windows, members and items.
 var ErrFull = errors.New("counter: the store is full, so new names are rejected; raise its capacity, keep counts for a shorter time, or use fewer names")
 
 // ErrUnavailable is returned if the store did not answer in time. A change may have
