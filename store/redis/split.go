@@ -10,15 +10,15 @@ import (
 
 // do has the ops decided, and appends the decisions in their order.
 func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op) ([]weir.Decision, error) {
-	if err := ctx.Err(); err != nil || len(ops) == 0 {
-		return dst, err
-	}
 	dst, _, err := s.doParts(ctx, dst, verb, ops, false)
 	return dst, err
 }
 
 // doParts is do of a [weir.PartialStore], if it is partial.
 func (s *Store) doParts(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op, partial bool) ([]weir.Decision, []error, error) {
+	if err := ctx.Err(); err != nil || len(ops) == 0 {
+		return dst, nil, err
+	}
 	if s.isApart(ops) {
 		checks, part := s.split(verb, ops)
 		return s.doChecks(ctx, dst, checks, part, partial)
