@@ -46,8 +46,12 @@ func TestNotSentInTime(t *testing.T) {
 // A Redis that was sent a call and does not answer is to blame, unless the process overslept, or
 // sent it late.
 func TestWhoIsLate(t *testing.T) {
-	s := &Store{timeout: time.Second}
 	now := time.Now()
+	s := &Store{timeout: 5 * time.Millisecond}
+	if s.overslept(now, now.Add(2*time.Millisecond)) {
+		t.Error("a timer that rang as exactly as timers do has overslept")
+	}
+	s.timeout = time.Second
 	for name, c := range map[string]struct {
 		sent, due time.Time
 		busy      bool

@@ -182,8 +182,11 @@ func (c *check) answered() error {
 }
 
 // overslept reports whether this process did not run when it should have noticed that an answer was
-// due. Then it is not known whether the store is to blame.
-func (s *Store) overslept(due, now time.Time) bool { return now.Sub(due) > s.timeout/10 }
+// due. Then it is not known whether the store is to blame. A process that does run may be late by a
+// millisecond or two, however short the timeout is.
+func (s *Store) overslept(due, now time.Time) bool {
+	return now.Sub(due) > max(s.timeout/10, 5*time.Millisecond)
+}
 
 func (s *Store) busy() error {
 	return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, weir.ErrBusy)
