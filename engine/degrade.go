@@ -66,9 +66,7 @@ func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *install
 		e.giveBack(ctx, deadline, v)
 		return err
 	}
-	rest, cancel := until(ctx, deadline)
-	defer cancel()
-	e.penalize(rest, in, v)
+	e.penalize(ctx, deadline, in, v)
 	v.conclude()
 	if closed && !denied {
 		v.Reason = Unavailable

@@ -314,13 +314,13 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
 	rest := ctx
 	e.remember(v.at(enforced))
-	if v.penalties > 0 || v.warns || v.upTo[enforced] < len(v.Results) { // there are more calls
+	e.penalize(ctx, deadline, in, v)
+	v.conclude()
+	if v.warns || v.upTo[enforced] < len(v.Results) { // there are more calls
 		var cancel context.CancelFunc
 		rest, cancel = until(ctx, deadline)
 		defer cancel()
 	}
-	e.penalize(rest, in, v)
-	v.conclude()
 	// A shadow has no say: that the store could not be asked is no news. Nor is the end of the context,
 	// if there is a charge already that the caller may give back.
 	if err := e.chargeShadows(rest, v); err != nil && v.upTo[enforced] == 0 {

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -22,29 +23,32 @@ func (v *Verdict) addPenalty(c *rule.Entry, identity string) {
 }
 
 // penalize starts the penalties of clients whom the limits of a rule have just denied. If
-// the store cannot be asked, the next denial does.
-func (e *Engine) penalize(ctx context.Context, in *installed, v *Verdict) {
+// the store cannot be asked before the deadline, the next denial does. The store of this process is asked
+// even later: when another did not answer, the deadline has passed.
+func (e *Engine) penalize(ctx context.Context, deadline time.Time, in *installed, v *Verdict) {
 	if v.penalties == 0 || v.peeked {
 		return
 	}
+	rest, cancel := until(ctx, deadline)
+	defer cancel()
 	results := v.at(enforced)
 	for i := range results {
 		r := &results[i]
 		if !r.isPenalty || !r.Asked || !r.Allowed || !hasDenied(r.others(results, i)) {
 			continue
 		}
-		store, instances := e.store, 1
+		within, store, instances := rest, e.store, 1
 		if r.Local {
-			store, instances = e.local, max(1, e.instances())
+			within, store, instances = ctx, e.local, max(1, e.instances())
 		}
 		if denials, _ := r.Rule.PenaltyLimits(); denials != nil {
-			d, err := store.Take(ctx, v.decisions[:0], weir.Op{Key: r.Key, Limit: in.shares.of(denials, instances), Cost: 1})
+			d, err := store.Take(within, v.decisions[:0], weir.Op{Key: r.Key, Limit: in.shares.of(denials, instances), Cost: 1})
 			if err != nil || d[0].Remaining > 0 {
 				continue
 			}
 		}
 		// If another request has started it meanwhile, it does not start again.
-		if d, err := store.Take(ctx, v.decisions[:0], weir.Op{Key: r.Key, Limit: r.Quota, Cost: 1}); err == nil {
+		if d, err := store.Take(within, v.decisions[:0], weir.Op{Key: r.Key, Limit: r.Quota, Cost: 1}); err == nil {
 			r.Decision = d[0]
 		}
 	}

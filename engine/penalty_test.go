@@ -241,3 +241,16 @@ func TestPenaltyOfReservations(t *testing.T) {
 		b.allowed(t, alice)
 	})
 }
+
+// late is a store whose time is over when it has answered.
+type late struct{ *losable }
+
+func (late) Timeout() time.Duration { return time.Nanosecond }
+
+// A local penalty starts although the store has used up the time of the request.
+func TestPenaltyAfterTheDeadline(t *testing.T) {
+	b := newBench(t, "rules: [{id: login, key: user, algorithm: sliding_log, limit: 1/1m, penalty: 15m}]", func(o *engine.Options) { o.Store = late{o.Store.(*losable)} })
+	b.store.busy.Store(true)
+	b.allowed(t, alice)
+	b.denied(t, alice, 15*time.Minute, true)
+}
