@@ -365,14 +365,7 @@ func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result
 func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
 	v.peeked = true
 	if len(v.Results) > 0 {
-		peek := e.store.Peek
-		if e.partial != nil {
-			peek = func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (_ []weir.Decision, err error) {
-				dst, v.failed, err = e.partial.PeekPartial(ctx, dst, ops...)
-				return dst, err
-			}
-		}
-		if err := e.ask(ctx, peek, v, v.Results, v.opsOf(v.Results)); err != nil {
+		if err := e.peek(ctx, v, v.Results); err != nil {
 			return e.degrade(ctx, e.deadline(), in, v, err, e.local.Peek)
 		}
 	}
@@ -383,6 +376,19 @@ func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
 
 // askStore is Take or Peek of a store.
 type askStore func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+
+// peek finds out what the store says of the first results, and charges nothing. If parts of the store do
+// not answer, the results that are elsewhere are decided nevertheless.
+func (e *Engine) peek(ctx context.Context, v *Verdict, results []Result) error {
+	peek := e.store.Peek
+	if e.partial != nil {
+		peek = func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (_ []weir.Decision, err error) {
+			dst, v.failed, err = e.partial.PeekPartial(ctx, dst, ops...)
+			return dst, err
+		}
+	}
+	return e.ask(ctx, peek, v, results, v.opsOf(results))
+}
 
 // ask puts what a store says of some ops into their results.
 func (e *Engine) ask(ctx context.Context, store askStore, v *Verdict, results []Result, ops []weir.Op) error {

@@ -139,6 +139,32 @@ rules:
 	}
 }
 
+// The same for requests that may wait for a place.
+func TestWaitWithPartOfTheStore(t *testing.T) {
+	b := newPartialBench(t)
+	e := b.engine(t, `
+rules:
+  - {id: address, key: ip, algorithm: fixed_window, limit: 2/1d, count_denied: true, on_failure: open}
+  - {id: places, key: ip, concurrency: 9, wait: 2s, on_failure: open}
+  - {id: person, key: user, algorithm: fixed_window, limit: 9/1d, on_failure: open}
+`)
+	gate := testcall.Must(engine.NewGate(e, 0, nil))(t)
+	req := b.request()
+	check := func() (allowed bool, v engine.Verdict) {
+		return testcall.Must(gate.Allow(t.Context(), &req, &v, &engine.Denial{}))(t), v
+	}
+	if allowed, v := check(); !allowed || v.Degraded != nil {
+		t.Fatalf("%+v", v)
+	}
+	b.dies(t, e, req)
+	defer b.dead.Resume()
+	for _, want := range []bool{true, false} {
+		if allowed, v := check(); allowed != want || v.Results[0].Remaining != 0 || v.Degraded == nil {
+			t.Errorf("allowed is %v, want %v: %+v", allowed, want, v)
+		}
+	}
+}
+
 // The same for holds: parts on masters that answer are held there, and the others by on_failure.
 func TestReserveWithPartOfTheStore(t *testing.T) {
 	b := newPartialBench(t)

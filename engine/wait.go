@@ -250,14 +250,15 @@ func (w *waiter) charge(ctx context.Context) error {
 
 // look finds out whether a place would help, and decides the request if not.
 func (w *waiter) look(ctx context.Context) (done bool, err error) {
-	results, deadline := w.v.at(enforced), w.engine.deadline()
-	if err := w.engine.ask(ctx, w.engine.store.Peek, w.v, results, w.v.opsOf(results)); err != nil {
+	deadline := w.engine.deadline()
+	err = w.engine.peek(ctx, w.v, w.v.at(enforced))
+	if err != nil && w.v.failed == nil {
 		return true, w.engine.degradeCharge(ctx, deadline, w.in, w.v, err)
 	}
-	if _, others := w.denials(); !others {
+	if _, others := w.denials(); !others && err == nil {
 		return false, nil
 	}
-	return true, w.charge(ctx)
+	return true, w.charge(ctx) // if parts of the store do not answer, too: the others are to be charged
 }
 
 // deny denies a request that cannot wait any longer, by what the store has said last. It takes no
