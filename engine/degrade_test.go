@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
 )
 
 // Each rule decides what happens without the store, and one that is closed denies
@@ -149,6 +152,29 @@ func TestLocalBeginsWithWhatWasSeen(t *testing.T) {
 	bob := rule.Request{User: "bob"}
 	if v := b.check(t, bob); !v.Allowed || v.Speaker().Remaining != 9 {
 		t.Errorf("bob: %+v", v)
+	}
+}
+
+// raced is a store in which another request takes two units whenever it was peeked at.
+type raced struct{ weir.Store }
+
+func (r raced) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	dst, err := r.Store.Peek(ctx, dst, ops...)
+	ops[0].Cost = 2
+	return dst, errors.Join(err, testcall.Err(r.Store.Take(ctx, nil, ops[0])))
+}
+
+// What was seen counts as far as there is room for it.
+func TestSeenDoesNotFit(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 10/1h, on_failure: local}]", func(o *engine.Options) {
+		o.Local = raced{memory.New(memory.Options{Clock: o.Clock})}
+	})
+	for range 9 {
+		b.check(t, alice)
+	}
+	b.store.lost.Store(true)
+	if v := b.check(t, alice); v.Allowed {
+		t.Errorf("what was seen is forgotten: %+v", v)
 	}
 }
 

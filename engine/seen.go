@@ -92,8 +92,13 @@ func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	if err != nil {
 		return
 	}
-	if op.Cost -= d[0].Limit - d[0].Remaining; op.Cost > 0 {
-		e.local.Take(ctx, nil, op)
+	if op.Cost -= d[0].Limit - d[0].Remaining; op.Cost <= 0 {
+		return
+	}
+	// Another request may have taken some since.
+	if d, err = e.local.Take(ctx, d[:0], op); err == nil && !d[0].Allowed && d[0].Remaining > 0 {
+		op.Cost = d[0].Remaining
+		_, _ = e.local.Take(ctx, d[:0], op)
 	}
 }
 
