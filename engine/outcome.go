@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -80,7 +81,7 @@ func (v *Verdict) Outcome() Outcome {
 		return OutcomeDegradedDenied
 	}
 	switch {
-	case !v.Allowed && v.Degraded != nil:
+	case !v.Allowed && v.Degraded != nil && !slices.ContainsFunc(v.at(enforced), func(r Result) bool { return !r.Allowed && r.Asked && !r.Local }):
 		return OutcomeDegradedDenied
 	case !v.Allowed:
 		return OutcomeDenied

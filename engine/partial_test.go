@@ -99,8 +99,8 @@ rules:
 		left   int64
 	}{
 		{"open", "allowed allowed allowed denied:address:limits", 0},
-		{"local", "allowed allowed denied:person:limits denied:person:limits", 1},
-		{"closed", "denied:person:unavailable denied:person:unavailable denied:person:unavailable denied:person:unavailable", 3},
+		{"local", "allowed allowed degraded_denied:person:limits degraded_denied:person:limits", 1},
+		{"closed", strings.TrimSpace(strings.Repeat("degraded_denied:person:unavailable ", 4)), 3},
 	} {
 		e, req := engines[c.policy], requests[c.policy]
 		var told []string
@@ -114,7 +114,7 @@ rules:
 			}
 			said := "allowed"
 			if !v.Allowed {
-				said = fmt.Sprint("denied:", v.Speaker().Rule.ID, ":", v.Reason)
+				said = fmt.Sprint(v.Outcome(), ":", v.Speaker().Rule.ID, ":", v.Reason)
 			}
 			told = append(told, said)
 		}
