@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -123,6 +124,15 @@ rules:
 		}
 		if n := remaining(e, req); n != c.left {
 			t.Errorf("%s: %d of the address remain, want %d", c.policy, n, c.left)
+		}
+	}
+
+	// A shadow has no say: nothing was decided without the store.
+	shadow, of := b.engine(t, fmt.Sprintf(strings.Replace(rules, "2/1d,", "2/1d, mode: shadow,", 1), "closed", "open")), b.request()
+	for _, ask := range []func(context.Context, *rule.Request, *engine.Verdict) error{shadow.Peek, shadow.Check} {
+		var v engine.Verdict
+		if err := ask(t.Context(), &of, &v); err != nil || v.Outcome() != engine.OutcomeAllowed || v.Results[1].Asked {
+			t.Errorf("%+v, %v", v, err)
 		}
 	}
 

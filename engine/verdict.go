@@ -314,14 +314,16 @@ func (v *Verdict) prioritize(req *rule.Request) {
 func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
 
 // record takes over what a store has decided. The error is that of a result that it could not decide, or
-// of the hold.
+// of the hold. That it could not decide a shadow is no news.
 func (v *Verdict) record(results []Result) (err error) {
 	if len(v.failed) > len(results) {
 		err = v.failed[len(results)]
 	}
 	for i := range results {
 		if v.failed != nil && v.failed[i] != nil {
-			err = v.failed[i]
+			if !results[i].Shadow {
+				err = v.failed[i]
+			}
 			continue
 		}
 		results[i].Decision, results[i].Asked = v.decisions[i], true
