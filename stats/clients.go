@@ -107,7 +107,7 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 	}
 	for _, s := range slots {
 		for name, ranking := range s.Frame.Top {
-			id, isOthers := strings.CutPrefix(name, others)
+			id, isOthers := strings.CutPrefix(name, frame.Others)
 			if isOthers && q.By != ByDenied {
 				continue
 			}

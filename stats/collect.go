@@ -166,7 +166,7 @@ func (c *collector) count(x *index, buf []byte) {
 			c.ranks.count(p.id, f, buf[:key], n)
 		}
 		if denier != noDenier {
-			c.ranks.of(others + x.rules[denier].id)[1].Add(buf[:key], n)
+			c.ranks.of(frame.Others + x.rules[denier].id)[1].Add(buf[:key], n)
 		}
 		if key > 0 && f&otherKey == 0 {
 			c.frame.Clients.Add(hashOf(buf[:key]), f&requestDenied != 0)

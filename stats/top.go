@@ -177,10 +177,6 @@ func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 	}
 }
 
-// others begins the name of the ranking of clients that a rule denied under other keys than its
-// own: a rule by address denies users, too. Ids of rules contain no parentheses.
-const others = "(others)"
-
 // of returns the ranking of a rule: allowed and denied.
 func (r *ranks) of(rule string) *[2]*frame.Counter {
 	of := r.byRule[rule]

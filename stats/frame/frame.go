@@ -13,6 +13,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Counts holds the number of requests, or of decisions of a rule, by outcome. Each has
@@ -62,6 +63,10 @@ func share(part, all int64) float64 {
 // Other is the name under which the rest is counted: rules and routes beyond a bound,
 // and tiers that a rule does not name. Ids of rules contain no parentheses.
 const Other = "(other)"
+
+// Others begins the name of the ranking of clients that a rule denied under other keys than its
+// own: a rule by address denies users, too. Ids of rules contain no parentheses.
+const Others = "(others)"
 
 // Frame holds the traffic of a time range. Maps may be nil.
 type Frame struct {
@@ -235,7 +240,7 @@ const (
 	MaxHolds     = 1000 // rules with holds
 	MaxInFlight  = 1000 // rules with requests in flight
 	MaxQuotas    = 64   // of one rule
-	MaxRankings  = 64   // besides the ranking of all requests
+	MaxRankings  = 64   // of rules, and as many of Others; besides the ranking of all requests
 	MaxRanked    = 32   // keys in each half of a ranking of a rule
 	MaxRankedAll = 256
 )
@@ -263,7 +268,18 @@ func (f *Frame) Trim() {
 		delete(f.Top, "") // it does not count towards MaxRankings
 		defer func() { f.Top[""] = all }()
 	}
-	fold(f.Top, MaxRankings, func(r *Ranking) int64 { return r.Allowed.Total + r.Denied.Total }, func(string, *Ranking) {})
+	others := map[string]*Ranking{}
+	maps.DeleteFunc(f.Top, func(name string, r *Ranking) bool {
+		apart := strings.HasPrefix(name, Others)
+		if apart {
+			others[name] = r
+		}
+		return apart
+	})
+	for _, top := range []map[string]*Ranking{f.Top, others} {
+		fold(top, MaxRankings, func(r *Ranking) int64 { return r.Allowed.Total + r.Denied.Total }, func(string, *Ranking) {})
+	}
+	maps.Copy(f.Top, others)
 	for _, r := range f.Top {
 		r.trim(MaxRanked)
 	}

@@ -225,6 +225,25 @@ func TestAbove(t *testing.T) {
 	}
 }
 
+// Rankings under other keys take no room from the rankings of quiet rules.
+func TestTrimOthers(t *testing.T) {
+	var f Frame
+	for i := range MaxRankings {
+		f.Ranking(fmt.Sprint("rule", i)).Allowed.Total = 1
+		f.Ranking(fmt.Sprint(Others, "rule", i)).Denied.Total = 9
+	}
+	f.Ranking(Others + "loud").Denied.Total = 10
+	f.Trim()
+	for i := range MaxRankings {
+		if f.Top[fmt.Sprint("rule", i)] == nil {
+			t.Errorf("the ranking of rule %d is gone", i)
+		}
+	}
+	if len(f.Top) > 2*MaxRankings || f.Top[Others+"loud"] == nil {
+		t.Errorf("%d rankings: %v", len(f.Top), f.Top[Others+"loud"])
+	}
+}
+
 // Trim keeps every sum that counts, and every bound.
 func TestTrim(t *testing.T) {
 	var f Frame
