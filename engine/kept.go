@@ -174,6 +174,7 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 		}
 	}
 	if s.used == nil {
+		done.until = h.expires
 		if h.expires = now.Add(s.ttl); h.local {
 			h.expires = min(h.expires, done.Expires)
 		}

@@ -58,17 +58,29 @@ func (e *Engine) validUsed(used Used, parts []SettledPart) error {
 }
 
 // validate reports why a hold cannot be settled so. If that depends on what it consists of, it asks
-// the store, which extends the hold: its rules may have changed, and then have other units.
+// the store, which extends the hold: its rules may have changed, and then have other units. It is no event
+// of the hold, and does not shorten the life of one that stays open.
 func (e *Engine) validate(ctx context.Context, id weir.HoldID, used Used) error {
 	n, isNumber := used.(Units)
 	if table, _ := e.Rules(); e.validUsed(used, nil) == nil && !(isNumber && n > 0 && table.Weighted()) {
 		return nil
 	}
-	held, err := e.Extend(ctx, id, 0)
-	if err != nil || held.State != weir.HoldOpen {
+	if e.holds == nil || e.pending.find(id) != nil {
 		return nil // which the settlement finds out, too
 	}
-	return e.validUsed(used, held.Parts)
+	s, deadline := &settlement{id: id, ttl: weir.DefaultHoldTTL}, e.deadline()
+	held, err := e.try(ctx, deadline, s, nil)
+	if err != nil || held.State != weir.HoldOpen {
+		return nil // as before
+	}
+	e.observePlaces(held.places)
+	if err = e.validUsed(used, held.Parts); err != nil && held.until > held.Expires {
+		s.ttl += time.Duration(held.until-held.Expires) * time.Microsecond
+		if held, failed := e.try(ctx, deadline, s, nil); failed == nil {
+			e.observePlaces(held.places)
+		}
+	}
+	return err
 }
 
 // Settled is what has become of a hold.
@@ -80,6 +92,7 @@ type Settled struct {
 	Repeated bool // it was settled before, and this is the answer of the first time
 
 	places []heldPlace // for observers
+	until  weir.Micros // when it would have expired, if it is open; 0 if that is unknown
 }
 
 // SettledPart is what has become of one rule's part of a hold.
@@ -102,7 +115,7 @@ type SettledPart struct {
 // pending, Settle returns an error.
 //
 // A number that cannot be used, because no rule has its unit or a rule has weights of tokens, is a
-// [weir.InvalidError]. The hold then stays open for weir.DefaultHoldTTL.
+// [weir.InvalidError]. The hold then stays open, for weir.DefaultHoldTTL at least.
 func (e *Engine) Settle(ctx context.Context, id weir.HoldID, used Used) (Settled, error) {
 	if err := e.validate(ctx, id, used); err != nil {
 		return Settled{}, err
@@ -168,7 +181,7 @@ func (e *Engine) settle(ctx context.Context, s *settlement, room []SettledPart) 
 		done.Repeated = !removed // an answer that was lost was none
 	}
 	done.observe(e, s.kind)
-	done.places = nil // which are not for the caller
+	done.places, done.until = nil, 0 // which are not for the caller
 	return done, nil
 }
 
@@ -222,7 +235,7 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	if s.used != nil {
 		e.wakeHeld(first.Parts)
 	}
-	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated, Parts: room}
+	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated, Parts: room, until: first.Until}
 	more := min(done.add(first.Parts), 2)
 	e.notePlaces(&done, &first)
 	if more > 0 {

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,29 @@ func TestSettleUnits(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	})
+}
+
+// A settlement that is refused is no event of a hold, and leaves it the life that it has.
+func TestRefusedSettlement(t *testing.T) {
+	const life = 30 * time.Minute
+	for _, outage := range []bool{false, true} {
+		onStores(t, tokenRules+"  - {id: flights, key: user, concurrency: 2, hold_ttl: 2h, on_failure: local}\n", func(t *testing.T, b *holdBench) {
+			b.store.lost.Store(outage)
+			v := b.reserve(t, tokens700, life)
+			b.store.lost.Store(false)
+			if _, err := b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokns": 150}); err == nil {
+				t.Error("it is settled")
+			}
+			_, _ = b.Settle(t.Context(), weir.NewHoldID(), engine.ByUnit{"tokns": 150})
+			b.now.Add(int64(life/time.Microsecond) - 1)
+			if s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 150}))(t); s.State != weir.HoldSettled {
+				t.Errorf("%+v", s)
+			}
+			if saw := b.saw(); !slices.Equal(saw, []string{"unknown", "settled"}) {
+				t.Errorf("the observer saw %v", saw)
+			}
+		})
+	}
 }
 
 // While the store is unavailable, what cannot be looked at is settled later, and not refused.
