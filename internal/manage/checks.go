@@ -192,9 +192,10 @@ type Sparse struct {
 }
 
 // Next reports whether a line is to be logged, and how many were not since the last one.
+// If the system's clock was set back, a period begins.
 func (s *Sparse) Next() (unlogged int64, ok bool) {
-	now, begun := time.Now().UnixNano(), s.begun.Load()
-	if now-begun >= int64(s.Every) && s.begun.CompareAndSwap(begun, now) {
+	begun, now := s.begun.Load(), time.Now().UnixNano() // in this order, so that nobody else has begun later than now
+	if since := time.Duration(now - begun); (since < 0 || since >= s.Every) && s.begun.CompareAndSwap(begun, now) {
 		s.logged.Store(0)
 	}
 	if s.logged.Add(1) > s.Lines {

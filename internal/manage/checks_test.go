@@ -28,3 +28,13 @@ func TestSparse(t *testing.T) {
 		}
 	})
 }
+
+// A clock that was set back does not silence the log until it has caught up.
+func TestSparseClockSetBack(t *testing.T) {
+	s := Sparse{Lines: 1, Every: time.Minute}
+	s.begun.Store(time.Now().Add(time.Hour).UnixNano())
+	s.logged.Store(1)
+	if _, ok := s.Next(); !ok {
+		t.Error("no line is logged")
+	}
+}
