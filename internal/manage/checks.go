@@ -64,15 +64,15 @@ func (c *Checks) Anybody() Checker { return Checker{Caller: anybody, checks: c} 
 // Identify returns who checks. The error is one of [Identify].
 //
 // Wrong tokens count as those of the management do. But they do not keep others at the same
-// address from checking: tokens that are good for nothing else are accepted all the same. The
-// error for too many is that of a wrong one, so that no client takes it for a denial.
+// address from checking: all but the tokens of an admin are accepted all the same. The error
+// for too many is that of a wrong one, so that no client takes it for a denial.
 func (c *Checks) Identify(ctx context.Context, client netip.Addr, own Credentials) (Checker, error) {
 	tokens := c.tokens()
 	if tokens == nil {
 		return c.Anybody(), nil
 	}
 	caller, err := Identify(tokens, own, c.guard.clock().Time())
-	if err != nil || caller.Rights&^bearer.Charge != 0 {
+	if err != nil || caller.Rights.Has(bearer.Admin) {
 		caller, err = c.guard.Allow(ctx, tokens, Visit{Client: client, Credentials: own, Uncounted: true})
 		if _, often := errors.AsType[*TooOftenError](err); often {
 			err = ErrWrongToken

@@ -18,6 +18,7 @@ const (
 	chargeToken = "a-charge-token-of-the-tests"
 	loginToken  = "a-login-token-of-the-tests"
 	euToken     = "a-token-for-users-in-the-eu"
+	shopToken   = "a-token-of-an-application"
 )
 
 // newClosedStand is a stand that listens, where a check takes a token.
@@ -26,6 +27,7 @@ func newClosedStand(t testing.TB) *stand {
 	list, err := bearer.Parse([]byte(strings.Join([]string{
 		"alice admin " + adminToken, "bob read " + readerToken, "edge check " + checkToken, "billing charge " + chargeToken,
 		"login check rules=login " + loginToken, "eu check clients=user:eu-*,ip:* charge rules=api clients=user:eu-* " + euToken,
+		"shop use check " + shopToken,
 	}, "\n")))
 	if err != nil {
 		t.Fatal(err)
@@ -161,8 +163,9 @@ func TestChargeLog(t *testing.T) {
 		t.Errorf("the log has a token: %s", log)
 	}
 	// Those who have tried many wrong tokens lock nobody at the same address out, and find no
-	// token of the management.
+	// token of an admin.
 	s.call("POST /v1/check", "{}", as(checkToken)).want(t, 200, nil)
+	s.call("POST /v1/check", "{}", as(shopToken)).want(t, 200, nil)
 	s.call("POST /v1/check", "{}", as(adminToken)).wantProblem(t, invalidToken)
 }
 
