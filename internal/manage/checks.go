@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/rule"
@@ -22,10 +23,11 @@ type Checks struct {
 	guard  *Guard
 	logger *slog.Logger
 
-	rejected, charged, exceeded Sparse
+	rejected, charged, exceeded, settled Sparse
 }
 
-const linesPerMinute = 10
+// perMinute lets 10 lines a minute into the log.
+func perMinute() Sparse { return Sparse{Lines: 10, Every: time.Minute} }
 
 // NewChecks returns what decides by a list of tokens. If tokens is nil or returns nil,
 // everybody may check.
@@ -33,10 +35,7 @@ func NewChecks(tokens func() *bearer.List, guard *Guard, logger *slog.Logger) *C
 	if tokens == nil {
 		tokens = func() *bearer.List { return nil }
 	}
-	return &Checks{
-		tokens: tokens, guard: guard, logger: logger,
-		rejected: Sparse{Lines: linesPerMinute, Every: time.Minute}, charged: Sparse{Lines: linesPerMinute, Every: time.Minute}, exceeded: Sparse{Lines: linesPerMinute, Every: time.Minute},
-	}
+	return &Checks{tokens: tokens, guard: guard, logger: logger, rejected: perMinute(), charged: perMinute(), exceeded: perMinute(), settled: perMinute()}
 }
 
 // Tokens returns the list of those who may check; nil if everybody may.
@@ -159,16 +158,21 @@ func (k *Checker) Charged(v *engine.Verdict) {
 		slog.Int64("cost", s.Cost), slog.Bool("fitted", v.Allowed))
 }
 
-// Settled does the same for a hold of which more was used than was reserved.
-func (k *Checker) Settled(s *engine.Settled) {
-	for _, p := range s.Parts {
-		if p.Used <= p.Reserved || s.Repeated {
-			continue
+// Settled does the same for a hold of which more was used than was reserved. While the store is
+// unavailable, it is not known what was reserved, and nobody is told later; so the hold then
+// counts as one of those.
+func (k *Checker) Settled(s *engine.Settled, used engine.Used) {
+	message, more := "settled while the store is unavailable", []slog.Attr{slog.Any("used", used)}
+	if s.State != weir.HoldPending {
+		i := slices.IndexFunc(s.Parts, func(p engine.SettledPart) bool { return p.Used > p.Reserved })
+		if i < 0 || s.Repeated {
+			return
 		}
-		if unlogged, ok := k.checks.charged.Next(); ok {
-			k.log(unlogged, slog.LevelInfo, "settled more than was reserved", slog.String("rule", p.Rule), slog.Int64("reserved", p.Reserved), slog.Int64("used", p.Used))
-		}
-		return
+		p := &s.Parts[i]
+		message, more = "settled more than was reserved", []slog.Attr{slog.String("rule", p.Rule), slog.Int64("reserved", p.Reserved), slog.Int64("used", p.Used)}
+	}
+	if unlogged, ok := k.checks.settled.Next(); ok {
+		k.log(unlogged, slog.LevelInfo, message, more...)
 	}
 }
 

@@ -53,8 +53,11 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 	case req.Used == nil:
 		used = engine.ByUnit(req.GetUsedByUnit())
 	}
-	return l.hold(ctx, &k, req.GetHold(), func(id weir.HoldID) (engine.Settled, error) {
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) {
 		s, err := l.s.options.Engine.Settle(ctx, id, used)
+		if err == nil {
+			l.s.named(ctx, &k).Settled(&s, used)
+		}
 		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok && req.Used == nil {
 			err = &weir.InvalidError{Field: "used_by_unit", Reason: invalid.Reason}
 		}
@@ -64,24 +67,22 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 
 // Cancel implements pb.LimiterServer.
 func (l limiter) Cancel(ctx context.Context, req *pb.CancelRequest) (*pb.HoldResponse, error) {
-	k, err := l.settler(ctx)
-	if err != nil {
+	if _, err := l.settler(ctx); err != nil {
 		return nil, err
 	}
-	return l.hold(ctx, &k, req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Cancel(ctx, id) })
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Cancel(ctx, id) })
 }
 
 // Extend implements pb.LimiterServer.
 func (l limiter) Extend(ctx context.Context, req *pb.ExtendRequest) (*pb.HoldResponse, error) {
-	k, err := l.settler(ctx)
-	if err != nil {
+	if _, err := l.settler(ctx); err != nil {
 		return nil, err
 	}
 	ttl, err := readTTL(req.GetTtl())
 	if err != nil {
 		return nil, err
 	}
-	return l.hold(ctx, &k, req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Extend(ctx, id, ttl) })
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Extend(ctx, id, ttl) })
 }
 
 // settler finds out who wants to end or extend a hold.
@@ -106,7 +107,7 @@ func readTTL(d *durationpb.Duration) (time.Duration, error) {
 }
 
 // hold answers a call about a hold.
-func (l limiter) hold(ctx context.Context, k *manage.Checker, text string, do func(weir.HoldID) (engine.Settled, error)) (*pb.HoldResponse, error) {
+func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error)) (*pb.HoldResponse, error) {
 	id, bad := manage.HoldOf(text)
 	if bad != nil {
 		return nil, badField.of("%s", bad.Detail).in(bad.Field)
@@ -126,7 +127,6 @@ func (l limiter) hold(ctx context.Context, k *manage.Checker, text string, do fu
 	case s.State == weir.HoldExpired:
 		return nil, holdExpired.of("The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with Charge.").in("hold")
 	}
-	l.s.named(ctx, k).Settled(&s)
 	answer := &pb.HoldResponse{State: holdStates[s.State]}
 	if s.State == weir.HoldOpen {
 		answer.ExpiresAt = timestamppb.New(s.Expires.Time())

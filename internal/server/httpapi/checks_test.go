@@ -139,7 +139,14 @@ func TestChargeLog(t *testing.T) {
 	s.call("POST /v1/check", victim, as(checkToken)).wantProblem(t, forbidden)
 	var a CheckAnswer
 	s.call("POST /v1/reserve", `{"user":"carol","path":"/api/x"}`, as(checkToken)).want(t, 200, &a)
+	for range 10 { // which have lines of their own
+		s.call("POST /v1/check", `{"user":"alice","path":"/api/x","charge":"always"}`, as(chargeToken)).want(t, 200, nil)
+	}
 	s.call("POST /v1/settle", `{"hold":"`+a.Hold+`","used":500}`, as(checkToken)).want(t, 200, nil)
+	s.call("POST /v1/reserve", `{"user":"dora","path":"/api/x"}`, as(checkToken)).want(t, 200, &a)
+	s.store.lost.Store(true)
+	s.call("POST /v1/settle", `{"hold":"`+a.Hold+`","used":600}`, as(checkToken)).want(t, 202, nil)
+	s.store.lost.Store(false)
 	for range 40 {
 		s.call("POST /v1/check", victim, as(chargeToken)).want(t, 200, nil)
 		s.call("POST /v1/check", victim, as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
@@ -149,6 +156,7 @@ func TestChargeLog(t *testing.T) {
 		`level=INFO msg="charged always" rules=api key=user:alice cost=7 fitted=true holder=billing client=127.0.0.1`,
 		`level=INFO msg="charged always" rules=api key=user:victim cost=100000 fitted=false holder=billing client=127.0.0.1`,
 		`level=INFO msg="settled more than was reserved" rule=api reserved=1 used=500 holder=edge client=127.0.0.1`,
+		`level=INFO msg="settled while the store is unavailable" used=600 holder=edge client=127.0.0.1`,
 		`level=WARN msg="check rejected" error="manage: The token of edge has the rights check; use one with the right charge." holder=edge client=127.0.0.1`,
 		`level=WARN msg="check rejected" error="manage: unknown token; send one from the server's token file" holder="" client=127.0.0.1`,
 	} {

@@ -117,7 +117,7 @@ func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
 	}
 	s, err := h.options.Engine.Settle(c.r.Context(), want.id, used)
 	if err == nil {
-		h.checker(c).Settled(&s)
+		h.checker(c).Settled(&s, used)
 	}
 	return h.holdAnswer(c, &s, err)
 }

@@ -33,7 +33,7 @@ func (w *work) settle() {
 		w.hold(func(id weir.HoldID) (engine.Settled, error) {
 			s, err := w.server.options.Engine.Settle(w.server.ctx, id, used)
 			if err == nil {
-				k.Settled(&s)
+				k.Settled(&s, used)
 			}
 			return s, err
 		})
