@@ -129,33 +129,39 @@ func (k *Checker) reject(err error) {
 	}
 }
 
-// Charged logs some of the charges that were made whether or not they fit. Those that did not
-// fit lock a client out, so they have lines of their own.
-func (k *Checker) Charged(v *engine.Verdict) {
-	if len(v.Results) == 0 {
+// Charged logs some of the charges that were made whether or not they fit: all of a verdict, or,
+// if it is one on demands, those with Always. Charges that did not fit lock a client out, so
+// they have lines of their own.
+func (k *Checker) Charged(v *engine.Verdict, demands []engine.Demand) {
+	isAlways := func(r *engine.Result) bool { return demands == nil || demands[r.Demand].Always && r.Cost > 0 }
+	var s *engine.Result // the first that did not fit, or the first
+	fitted := true
+	for i := range v.Results {
+		if r := &v.Results[i]; isAlways(r) && (s == nil || fitted && !r.Allowed && !r.Shadow) {
+			s, fitted = r, r.Allowed || r.Shadow
+		}
+	}
+	if s == nil {
 		return // nothing was charged
 	}
 	sparse := &k.checks.charged
-	if !v.Allowed {
+	if !fitted {
 		sparse = &k.checks.exceeded
 	}
 	unlogged, ok := sparse.Next()
 	if !ok {
 		return
 	}
-	s := v.Speaker()
-	if s == nil {
-		s = &v.Results[0] // it is charged when the store is available
-	}
 	var rules []string
 	for i := range v.Results {
-		if id := v.Results[i].Rule.ID; !slices.Contains(rules, id) && len(rules) < maxNamed {
-			rules = append(rules, id)
+		r := &v.Results[i]
+		if isAlways(r) && !slices.Contains(rules, r.Rule.ID) && len(rules) < maxNamed {
+			rules = append(rules, r.Rule.ID)
 		}
 	}
 	// The key has no secret in clear; it is gone when the verdict is.
 	k.log(unlogged, slog.LevelInfo, "charged always", slog.String("rules", strings.Join(rules, ",")), slog.String("key", strings.Clone(s.Key)),
-		slog.Int64("cost", s.Cost), slog.Bool("fitted", v.Allowed))
+		slog.Int64("cost", s.Cost), slog.Bool("fitted", fitted))
 }
 
 // Settled does the same for a hold of which more was used than was reserved. While the store is

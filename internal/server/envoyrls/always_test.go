@@ -1,9 +1,42 @@
 package envoyrls
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/manage"
 )
+
+// The log tells of descriptors that are charged always, and of no others.
+func TestChargeAlwaysLog(t *testing.T) {
+	const config = `
+domain: d
+descriptors:
+  - {key: words, charge: always, rate_limit: {unit: hour, requests_per_unit: 100}}
+  - {key: requests, rate_limit: {unit: minute, requests_per_unit: 2}}
+`
+	log := new(strings.Builder)
+	b := newBench(t, config, Options{Checks: manage.NewChecks(nil, nil, slog.New(slog.NewTextHandler(log, nil)))})
+	client := dial(t, b.Service)
+	for _, descriptors := range [][]string{{"requests=a", "words=a x0"}, {"requests=a x9"}, {"requests=a", "words=a x70"}, {"words=a x70"}} {
+		if _, err := client.ShouldRateLimit(t.Context(), request(descriptors...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := ""
+	for line := range strings.Lines(log.String()) {
+		_, line, _ = strings.Cut(line, "msg=")
+		lines += line
+	}
+	const want = `"charged always" rules=envoy:d.words key="d|words=a" cost=70 fitted=true holder="" client=127.0.0.1
+"charged always" rules=envoy:d.words key="d|words=a" cost=70 fitted=false holder="" client=127.0.0.1
+`
+	if lines != want {
+		t.Errorf("%s\nwant\n%s", lines, want)
+	}
+}
 
 // Envoy AI Gateway asks with 0 hits when a request begins, and tells at the end of the
 // response how many tokens it took, over the limit or not.

@@ -148,11 +148,14 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 
 // identify finds out who asks, by their credentials.
 func (s *Service) identify(ctx context.Context, remote string, own func() manage.Credentials) (k manage.Checker, err error) {
+	peer, _ := netip.ParseAddrPort(remote)
+	client := peer.Addr().Unmap()
 	if s.options.Checks.Open() {
-		return s.options.Checks.Anybody(), nil
+		k = s.options.Checks.Anybody()
+		k.Client = client
+		return k, nil
 	}
-	client, _ := netip.ParseAddrPort(remote)
-	if k, err = s.options.Checks.Identify(ctx, client.Addr().Unmap(), own()); err == nil {
+	if k, err = s.options.Checks.Identify(ctx, client, own()); err == nil {
 		err = k.Need(bearer.Check)
 	}
 	if err != nil {
@@ -168,7 +171,8 @@ func credentialsOf(ctx context.Context) manage.Credentials {
 	}
 }
 
-// limit answers who may ask.
+// limit answers who may ask. A descriptor with charge: always needs no more than the right
+// check: it is there for Envoy to charge so, and the configuration says of which limits.
 func (s *Service) limit(ctx context.Context, k *manage.Checker, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
 	w := s.work.Get().(*work)
 	defer func() {
@@ -185,6 +189,7 @@ func (s *Service) limit(ctx context.Context, k *manage.Checker, req *pb.RateLimi
 		if err := s.options.Engine.Demand(ctx, w.demands, &w.verdict); err != nil {
 			return nil, fault(ctx, err)
 		}
+		k.Charged(&w.verdict, w.demands)
 		w.fold()
 		if w.hasError() {
 			return nil, status.Error(codes.Unavailable, "envoyrls: the store of the limits is unavailable, and the descriptor says on_failure: error")

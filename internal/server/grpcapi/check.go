@@ -85,7 +85,7 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.R
 		return nil, turnAway(err)
 	}
 	if right == bearer.Charge {
-		l.s.named(ctx, &k).Charged(&q.verdict)
+		l.s.named(ctx, &k).Charged(&q.verdict, nil)
 	}
 	return l.s.answer(&q.verdict), nil
 }

@@ -96,7 +96,7 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 		err = e.Reserve(ctx, r, life, v)
 	case right == bearer.Charge:
 		if err = e.Charge(ctx, r, v); err == nil {
-			h.checker(c).Charged(v)
+			h.checker(c).Charged(v, nil)
 		}
 	case right == bearer.Peek:
 		err = e.Peek(ctx, r, v)

@@ -206,7 +206,7 @@ func (w *work) check() {
 	}
 	if w.asked.charge != "" {
 		if w.judged(k, bearer.Charge, w.server.options.Engine.Charge) {
-			k.Charged(&w.verdict)
+			k.Charged(&w.verdict, nil)
 		}
 		return
 	}
