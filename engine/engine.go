@@ -256,9 +256,11 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 	return nil
 }
 
-// Validate reports why a request is invalid, whichever rules apply to it: it has an unknown
-// priority, or a cost in a unit that no rule has. The error is a [weir.InvalidError].
-func (e *Engine) Validate(req *rule.Request) error { return e.installed.Load().validate(req) }
+// Validate returns the error that Check would return for a request by the rules that apply to
+// it, without asking the store. The verdict is not decided.
+func (e *Engine) Validate(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, func(context.Context, *installed, *Verdict) error { return nil })
+}
 
 func (in *installed) validate(req *rule.Request) error {
 	if req.Priority > rule.Critical {

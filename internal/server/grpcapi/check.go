@@ -68,21 +68,18 @@ func (l limiter) Peek(ctx context.Context, req *pb.CheckRequest) (*pb.CheckRespo
 	return l.judge(ctx, req, bearer.Peek, l.s.options.Engine.Peek)
 }
 
-func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.Rights, ask func(context.Context, *rule.Request, *engine.Verdict) error) (*pb.CheckResponse, error) {
+// asking is a method of the engine.
+type asking func(context.Context, *rule.Request, *engine.Verdict) error
+
+func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.Rights, ask asking) (*pb.CheckResponse, error) {
 	k, err := l.s.checker(ctx)
 	if err != nil {
 		return nil, err
 	}
 	q := questions.Get().(*question)
 	defer q.release()
-	if bad := q.read(req); bad != nil {
-		return nil, badField.of("%s", bad.Detail).in(bad.Field)
-	}
-	if err = k.Permit(right, &q.said.Request); err == nil {
-		err = k.Judged(right, ask(ctx, &q.said.Request, &q.verdict))
-	}
-	if err != nil {
-		return nil, turnAway(err)
+	if err := q.put(ctx, req, &k, right, ask); err != nil {
+		return nil, err
 	}
 	if right == bearer.Charge {
 		l.s.named(ctx, &k).Charged(&q.verdict, nil)
@@ -90,7 +87,19 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.R
 	return l.s.answer(&q.verdict), nil
 }
 
-// CheckMany implements pb.LimiterServer. All requests are looked at before the first is
+// put asks what a client says, if the client may.
+func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right bearer.Rights, ask asking) error {
+	if bad := q.read(req); bad != nil {
+		return badField.of("%s", bad.Detail).in(bad.Field)
+	}
+	err := k.Permit(right, &q.said.Request)
+	if err == nil {
+		err = k.Judged(right, ask(ctx, &q.said.Request, &q.verdict))
+	}
+	return turnAway(err)
+}
+
+// CheckMany implements pb.LimiterServer. All requests are validated before the first is
 // charged.
 func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.CheckManyResponse, error) {
 	k, err := l.s.checker(ctx)
@@ -103,25 +112,29 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 	q := questions.Get().(*question)
 	defer q.release()
 	for i, one := range req.GetRequests() {
-		if bad := q.read(one); bad != nil {
-			return nil, badField.of("Request %d: %s", i+1, bad.Detail).in(fmt.Sprintf("requests[%d].%s", i, bad.Field))
-		}
-		if invalid, ok := errors.AsType[*weir.InvalidError](l.s.options.Engine.Validate(&q.said.Request)); ok {
-			return nil, badField.of("Request %d: %s", i+1, manage.Sentence(invalid)).in(fmt.Sprintf("requests[%d].%s", i, invalid.Field))
+		if err := q.put(ctx, one, &k, bearer.Check, l.s.options.Engine.Validate); err != nil {
+			return nil, ofRequest(i, err)
 		}
 	}
 	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
-	for _, one := range req.GetRequests() {
-		q.read(one)
-		if err = k.Permit(bearer.Check, &q.said.Request); err == nil {
-			err = k.Judged(bearer.Check, l.s.options.Engine.Check(ctx, &q.said.Request, &q.verdict))
-		}
-		if err != nil {
-			return nil, turnAway(err)
+	for i, one := range req.GetRequests() {
+		if err := q.put(ctx, one, &k, bearer.Check, l.s.options.Engine.Check); err != nil {
+			return nil, ofRequest(i, err)
 		}
 		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))
 	}
 	return answer, nil
+}
+
+// ofRequest says of which of several requests an error is.
+func ofRequest(i int, err error) error {
+	if f, ok := errors.AsType[*fault](err); ok {
+		f.detail = manage.Clip(fmt.Sprintf("Request %d: %s", i+1, f.detail))
+		if f.field != "" {
+			f.field = fmt.Sprintf("requests[%d].%s", i, f.field)
+		}
+	}
+	return err
 }
 
 // notChecked returns the error of a request that the engine could not check.

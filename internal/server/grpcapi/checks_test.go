@@ -104,3 +104,39 @@ func TestWhoMayCharge(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// If one of several requests is invalid by the rules that apply to it, or its caller may not
+// charge it, none is charged.
+func TestCheckManyChargesNone(t *testing.T) {
+	const eu = "a-token-for-users-in-the-eu"
+	list, err := bearer.Parse([]byte("bob read " + readerToken + "\neu check clients=user:eu-* " + eu))
+	if err != nil {
+		t.Fatal(err)
+	}
+	guard, err := manage.NewGuard(manage.GuardOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := func() *bearer.List { return list }
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens, Guard: guard, Checks: manage.NewChecks(tokens, guard, slog.New(slog.DiscardHandler)), Rules: openRules(t, `
+rules:
+  - {id: all, key: user, limit: 10/1h}
+  - {id: weighted, match: {path: /llm}, key: user, limit: 1000/1h, tokens: {weights: {input: 1, output: 4}}}
+`)}})
+	for _, c := range []struct {
+		req          *pb.CheckRequest
+		kind         kind
+		words, about string
+	}{
+		{&pb.CheckRequest{User: "victim"}, forbidden, `Request 2: The token of eu has the right check, but not for the rule all and the client "user:victim"`, ""},
+		{&pb.CheckRequest{User: "eu-1", Path: "/llm", Cost: 7}, badField, "Request 2: ", "requests[1].cost"},
+	} {
+		_, err := s.limiter.CheckMany(as(t.Context(), eu), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{User: "eu-1"}, c.req}})
+		if f := want(t, err, c.kind, c.words); c.about != "" {
+			f.about(t, c.about)
+		}
+	}
+	if v, err := s.limiter.Peek(as(t.Context(), eu), &pb.CheckRequest{User: "eu-1"}); err != nil || v.Remaining != 10 {
+		t.Errorf("the first request was charged: %v %v", v, err)
+	}
+}

@@ -41,8 +41,9 @@ type LimiterClient interface {
 	// Check decides about a request and charges its cost.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
 	// CheckMany decides about several requests, one by one and in this order, in one
-	// round trip. If any request has an invalid value, none is checked. If a request
-	// cannot be checked, those before it were checked and stay charged.
+	// round trip. If any request has an invalid value, or may not be charged, none is
+	// checked. If a request cannot be checked for another reason, those before it were
+	// checked and stay charged.
 	CheckMany(ctx context.Context, in *CheckManyRequest, opts ...grpc.CallOption) (*CheckManyResponse, error)
 	// Peek returns what Check would return, and charges nothing.
 	Peek(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
@@ -158,8 +159,9 @@ type LimiterServer interface {
 	// Check decides about a request and charges its cost.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
 	// CheckMany decides about several requests, one by one and in this order, in one
-	// round trip. If any request has an invalid value, none is checked. If a request
-	// cannot be checked, those before it were checked and stay charged.
+	// round trip. If any request has an invalid value, or may not be charged, none is
+	// checked. If a request cannot be checked for another reason, those before it were
+	// checked and stay charged.
 	CheckMany(context.Context, *CheckManyRequest) (*CheckManyResponse, error)
 	// Peek returns what Check would return, and charges nothing.
 	Peek(context.Context, *CheckRequest) (*CheckResponse, error)
