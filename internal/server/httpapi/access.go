@@ -64,19 +64,21 @@ func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err erro
 }
 
 // mayCheck finds out who checks. It is an error if they may not. What a proxy forwards besides
-// its token may be that of its client.
+// its token may be that of its client, and so is the address that it forwards: who sends a wrong
+// token is the proxy itself.
 func (h *Handler) mayCheck(c *call, needs access) (err error) {
 	if h.options.Checks.Open() {
 		c.checks = h.options.Checks.Anybody()
 		return nil
 	}
-	own := manage.Credentials{Token: c.r.Header[manage.TokenHeader]}
+	own, forwarded := manage.Credentials{Token: c.r.Header[manage.TokenHeader]}, http.Header(nil)
 	if needs != proxied {
 		if own, err = h.credentials(c.r); err != nil {
 			return err
 		}
+		forwarded = c.r.Header
 	}
-	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
+	c.client, _ = h.clients.Client(c.r.RemoteAddr, forwarded)
 	if c.checks, err = h.options.Checks.Identify(c.r.Context(), c.client, own); err == nil {
 		err = c.checks.Need(bearer.Peek) // at least; decide knows what else it takes
 	}
