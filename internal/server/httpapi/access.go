@@ -36,10 +36,13 @@ func (h *Handler) allow(c *call, needs access) error {
 			return err
 		}
 	}
-	if tokens != nil {
-		return nil
+	switch {
+	case tokens == nil:
+		return h.atHome(c, needs)
+	case needs <= asking && h.options.Checks.Open():
+		return h.fromOwnPage(c, needs) // it showed no token; the server may have any name
 	}
-	return h.atHome(c, needs)
+	return nil
 }
 
 // identify finds out who calls. It is an error if they may not.
@@ -107,8 +110,13 @@ func (h *Handler) atHome(c *call, needs access) error {
 		}
 		return foreignHost.of("Without tokens, the server answers only to IP addresses, localhost and the names in --host-names; use one of them, or start it with tokens.")
 	}
+	return h.fromOwnPage(c, needs)
+}
+
+// fromOwnPage is an error if a page of another site has caused a call without a token.
+func (h *Handler) fromOwnPage(c *call, needs access) error {
 	if h.strange(c.r, needs) {
-		return foreignOrigin.of("Without tokens, the server rejects calls from web pages of other sites; call it from a program, or start it with tokens.")
+		return foreignOrigin.of("The server rejects calls without a token from web pages of other sites; call it from a program, or start it so that the call requires a token.")
 	}
 	return nil
 }
