@@ -113,7 +113,8 @@ func (s *Server) checker(ctx context.Context) (manage.Checker, error) {
 // named is who checks, for what is logged.
 func (s *Server) named(ctx context.Context, k *manage.Checker) *manage.Checker {
 	if !k.Client.IsValid() {
-		k.Client = s.clientOf(ctx, nil)
+		md, _ := metadata.FromIncomingContext(ctx)
+		k.Client = s.clientOf(ctx, md)
 	}
 	return k
 }

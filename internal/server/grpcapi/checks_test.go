@@ -3,6 +3,7 @@ package grpcapi
 import (
 	"context"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -138,5 +139,18 @@ rules:
 	}
 	if v, err := s.limiter.Peek(as(t.Context(), eu), &pb.CheckRequest{User: "eu-1"}); err != nil || v.Remaining != 10 {
 		t.Errorf("the first request was charged: %v %v", v, err)
+	}
+}
+
+// Where everybody may check, the log has the client that a trusted proxy names.
+func TestOpenChecksLog(t *testing.T) {
+	log := new(strings.Builder)
+	s := newStand(t, Options{
+		Service:        manage.Service{Checks: manage.NewChecks(nil, nil, slog.New(slog.NewTextHandler(log, nil)))},
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	ctx := metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", "198.51.100.7")
+	if _, err := s.limiter.Charge(ctx, &pb.CheckRequest{User: "alice", Path: "/api/x"}); err != nil || !strings.Contains(log.String(), "client=198.51.100.7") {
+		t.Error(err, log)
 	}
 }
