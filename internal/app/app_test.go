@@ -150,8 +150,8 @@ func TestBrokenRules(t *testing.T) {
 		replace(broken)
 		waitFor(t, "the error", func() bool { return a.rules.trouble() != nil })
 		since, _ := a.rules.notLoaded()
-		if err := a.Reload(t.Context()); err != nil {
-			t.Errorf("%q: %v", broken, err)
+		if err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "the rules in "+o.Rules+": ") {
+			t.Errorf("%q: the error of a reload is %v", broken, err)
 		}
 		if now, _ := a.rules.notLoaded(); now != since {
 			t.Errorf("%q: since %v, before %v", broken, now, since)

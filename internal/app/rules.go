@@ -193,16 +193,29 @@ func (r *rules) install(v repo.Version) error {
 func (r *rules) reload(ctx context.Context) error {
 	version, err := r.repository.Current(ctx)
 	_, number := r.app.engine.Rules()
-	if r.stale.Load() != nil && version.Number == number {
-		return err // what cannot be loaded is still there, as far as is known; watch looks, too
-	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case r.stale.Load() != nil && version.Number == number:
+		err = r.stillStale(ctx) // and if not, watch sees that, too
+	default:
 		err = r.install(version)
 	}
 	if err != nil {
 		return fmt.Errorf("the rules in %s: %w", r.where, err)
 	}
 	return nil
+}
+
+// stillStale is why a later document than the one in force cannot be loaded now; nil if there is none.
+func (r *rules) stillStale(ctx context.Context) error {
+	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
+	defer stop()
+	_, why := r.notLoaded() // if there is no answer
+	_ = r.repository.Watch(ctx, func(_ repo.Version, trouble error) {
+		why = trouble // it comes last
+		stop()
+	})
+	return why
 }
 
 // watch installs what comes without an error, and reports the others.
