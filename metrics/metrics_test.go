@@ -93,6 +93,23 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
+// That no rules are loaded is no error of the store.
+func TestNoRules(t *testing.T) {
+	m, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.New(engine.Options{Observers: []engine.Observer{m}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Check(t.Context(), &rule.Request{}, new(engine.Verdict)); err != nil {
+		t.Fatal(err)
+	}
+	want(t, m, "weir_degraded_total", `{policy="closed"} 0`, `{policy="local"} 0`, `{policy="open"} 1`)
+	want(t, m, "weir_store_errors_total", `{kind="busy"} 0`, `{kind="other"} 0`, `{kind="timeout"} 0`, `{kind="unavailable"} 0`)
+}
+
 // What the program tells about itself is asked at each scrape.
 func TestGauges(t *testing.T) {
 	up, delayed := true, 3

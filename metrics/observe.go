@@ -65,7 +65,9 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 	s.decision.observe(took)
 	if v.Degraded != nil {
 		m.degraded[policyOf(v)].Add(1)
-		m.failures[kindOf(v.Degraded)].Add(1)
+		if !errors.Is(v.Degraded, engine.ErrNoRules) { // for which no store was asked
+			m.failures[kindOf(v.Degraded)].Add(1)
+		}
 	}
 	if len(v.Results) == 0 {
 		return

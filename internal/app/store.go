@@ -36,7 +36,7 @@ type late struct {
 
 // Observe implements engine.Observer.
 func (l *late) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
-	if v.Degraded != nil && !errors.Is(v.Degraded, weir.ErrUnavailable) {
+	if v.Degraded != nil && !errors.Is(v.Degraded, weir.ErrUnavailable) && !errors.Is(v.Degraded, engine.ErrNoRules) {
 		cause := v.Degraded
 		l.cause.Store(&cause)
 		l.checks.Add(1)

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/rule"
 )
 
 // Where checks may take long, other calls may, too.
@@ -80,6 +82,18 @@ func TestLateChecksAreLogged(t *testing.T) {
 	})
 	if n := strings.Count(log.String(), late); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, log)
+	}
+}
+
+// A check before rules are loaded asked no store.
+func TestNoRulesAreNotLate(t *testing.T) {
+	var l late
+	e, err := engine.New(engine.Options{Observers: []engine.Observer{&l}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Check(t.Context(), &rule.Request{}, new(engine.Verdict)); err != nil || l.checks.Load() != 0 {
+		t.Errorf("%d late checks, %v", l.checks.Load(), err)
 	}
 }
 
