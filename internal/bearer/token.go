@@ -4,7 +4,6 @@ package bearer
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"strings"
 )
 
@@ -105,5 +104,5 @@ func (l *List) find(bearer string) (int, bool) {
 	}
 	sum := sha256.Sum256([]byte(bearer))
 	i, found := l.bySum[sum]
-	return i, found && subtle.ConstantTimeCompare(sum[:], l.entries[i].sum[:]) == 1
+	return i, found
 }
