@@ -116,7 +116,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	// Checks need no token.
+	// Open checks need no token.
 	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	if _, err := s.limiter.Check(t.Context(), &pb.CheckRequest{}); err != nil {
 		t.Error(err)

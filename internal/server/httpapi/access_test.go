@@ -111,7 +111,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	// Checks need no token.
+	// Open checks need no token.
 	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	for _, what := range []string{"POST /v1/check", "GET /v1/authz", "GET /v1/openapi.yaml", "GET /healthz", "GET /readyz", "GET /"} {
 		s.call(what, "{}", "Host: weir.example.com").want(t, 200, nil)

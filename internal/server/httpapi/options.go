@@ -3,9 +3,9 @@
 //	handler, err := httpapi.New(httpapi.Options{Service: manage.Service{Engine: engine, Rules: repository}})
 //	http.ListenAndServe("127.0.0.1:8080", handler)
 //
-// POST /v1/check and /v1/authz need no token. Everything else below /v1 is management,
-// or for applications that count and queue: it needs a token as soon as there is a list
-// of tokens, and is protected against requests from web pages of other sites.
+// Calls below /v1 are checks, for applications that count and queue, or management. They need a
+// token as soon as there is a list of tokens, checks by that of [manage.Checks]. What needs none
+// is protected against requests from web pages of other sites.
 // docs/reference/api.md is the reference; openapi.yaml, which the handler serves, is
 // the same for programs, and a test compares it with the code.
 //

@@ -173,8 +173,8 @@ func (c *conn) wait() {
 	}
 }
 
-// grow makes room for a command that does not fit into a small buffer: all that one may
-// need is claimed at once, and taken as it arrives.
+// grow doubles the buffer for a command that does not fit. Only a small buffer takes none of the
+// room that all connections share.
 func (c *conn) grow() bool {
 	size, more := min(2*len(c.r.buf), maxCommand), 0
 	if more = size; len(c.r.buf) > smallBuffer {
