@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
@@ -30,7 +31,8 @@ const (
 func (s *Service) JSON() http.Handler { return http.HandlerFunc(s.serveJSON) }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
-	k, err := s.identify(r.Context(), r.RemoteAddr, func() manage.Credentials {
+	from, _ := netip.ParseAddrPort(r.RemoteAddr)
+	k, err := s.identify(r.Context(), from.Addr().Unmap(), func() manage.Credentials {
 		return manage.Credentials{Token: r.Header[manage.TokenHeader], Authorization: r.Header["Authorization"]}
 	})
 	if err != nil {

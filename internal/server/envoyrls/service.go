@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
 	"net/netip"
 	"sync"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	grpcmetadata "google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -139,17 +141,25 @@ func (s *Service) terms(n *envoyconfig.Node) *envoyconfig.Terms {
 
 // ShouldRateLimit implements pb.RateLimitServiceServer.
 func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
-	k, err := s.identify(ctx, inbound.RemoteOf(ctx), func() manage.Credentials { return credentialsOf(ctx) })
+	k, err := s.identify(ctx, peerOf(ctx), func() manage.Credentials { return credentialsOf(ctx) })
 	if err != nil {
 		return nil, err
 	}
 	return s.limit(ctx, &k, req)
 }
 
+// peerOf is the address at the other end of a call's connection, which is Envoy's.
+func peerOf(ctx context.Context) netip.Addr {
+	if p, ok := peer.FromContext(ctx); ok {
+		if a, ok := p.Addr.(*net.TCPAddr); ok {
+			return a.AddrPort().Addr().Unmap()
+		}
+	}
+	return netip.Addr{}
+}
+
 // identify finds out who asks, by their credentials.
-func (s *Service) identify(ctx context.Context, remote string, own func() manage.Credentials) (k manage.Checker, err error) {
-	peer, _ := netip.ParseAddrPort(remote)
-	client := peer.Addr().Unmap()
+func (s *Service) identify(ctx context.Context, client netip.Addr, own func() manage.Credentials) (k manage.Checker, err error) {
 	if s.options.Checks.Open() {
 		k = s.options.Checks.Anybody()
 		k.Client = client
