@@ -85,6 +85,9 @@ const (
 	idle     = time.Second
 	patience = 2 * time.Second
 
+	// hasty is idle for who has waited for so long: others that waited, too, may have taken what was free.
+	hasty = idle / 4
+
 	// queue is how many items wait for room. A client may have its share of them.
 	queue = 1024
 )
@@ -113,13 +116,16 @@ func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 		b.moveLocked(i, now)
 		b.ageLocked(now)
 		fits, hope := b.fitsLocked(i, n), b.hopeLocked(i)
-		late := !now.Before(end) || b.waiting >= queue || i.client.waiting >= queue/share
+		slow, late := idle, b.waiting >= queue || i.client.waiting >= queue/share
+		if !now.Before(end) {
+			slow, late = hasty, true
+		}
 		victim, entitled := b.victimLocked(i, n)
 		switch {
 		case fits && (i.n > 0 || late || !hope || b.hasRoomLocked(i)):
 			b.takeLocked(i, n, now)
 			return true
-		case !fits && victim != nil && (entitled || !hope || now.Sub(victim.moved) >= idle || late && i.n > 0):
+		case !fits && victim != nil && (entitled || !hope || now.Sub(victim.moved) >= slow || late && i.n > 0):
 			b.dropLocked(victim, aborted)
 			victim.from.Abort()
 		case !fits && (!hope || late):

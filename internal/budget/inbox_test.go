@@ -3,6 +3,7 @@ package budget
 import (
 	"net/netip"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,4 +186,22 @@ func TestInboxAnnounced(t *testing.T) {
 			t.Errorf("it got room after %v", time.Since(begun))
 		}
 	})
+}
+
+// Who has waited for long gets room, although others that waited came first, and then sent nothing.
+func TestInboxTurns(t *testing.T) {
+	for range 100 { // who comes first is chance
+		synctest.Test(t, func(t *testing.T) {
+			b := NewInbox(800)
+			var others sync.WaitGroup
+			defer others.Wait()
+			for range 18 { // of which 6 have room at a time
+				others.Go(func() { b.from("192.0.2.1").grow(100) })
+			}
+			time.Sleep(idle / 3)
+			if honest := b.from("192.0.2.1"); !honest.grow(100) {
+				t.Fatal("it was given up")
+			}
+		})
+	}
 }
