@@ -88,7 +88,7 @@ const (
 	// hasty is idle for who has waited for so long: others that waited, too, may have taken what was free.
 	hasty = idle / 4
 
-	// queue is how many items wait for room. A client may have its share of them.
+	// queue is how many items wait for room. The last quarter is for clients with less than their share of them.
 	queue = 1024
 )
 
@@ -116,7 +116,7 @@ func (b *Inbox) Grow(i *Item, from Sender, n, announced int64) bool {
 		b.moveLocked(i, now)
 		b.ageLocked(now)
 		fits, hope := b.fitsLocked(i, n), b.hopeLocked(i)
-		slow, late := idle, b.waiting >= queue || i.client.waiting >= queue/share
+		slow, late := idle, b.waiting >= queue || b.waiting >= queue-queue/shortage && i.client.waiting >= queue/share
 		if !now.Before(end) {
 			slow, late = hasty, true
 		}

@@ -133,7 +133,7 @@ func TestInboxWaits(t *testing.T) {
 // Items for which there is no room do not look at all others, and not all that come wait.
 func TestInboxWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = queue / share
+		const n = queue - queue/shortage
 		b := NewInbox(4 * n)
 		var all []sent
 		for i := range 3 * n {
