@@ -1,15 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -100,23 +97,6 @@ func readSecret(name string) (string, error) {
 		return "", fmt.Errorf("%s does not contain exactly one key; write the key on a line of its own, and nothing else", name)
 	}
 	return secret, nil
-}
-
-// printJSON prints an answer as it came, but for people, too.
-func printJSON(w io.Writer, body []byte) error {
-	var raw json.RawMessage
-	if err := json.Unmarshal(body, &raw); err != nil {
-		return errors.New("the response is not JSON; check --server")
-	}
-	return writeJSON(w, raw)
-}
-
-// writeJSON writes a value for programs, and for people who look at it.
-func writeJSON(w io.Writer, value any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(value)
 }
 
 // limitColumns are the heads of limitRow.
@@ -216,34 +196,4 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 		row[5] = span(*r.RetryAfterMS)
 	}
 	return row
-}
-
-// units are what a length of time is said in.
-var units = []struct {
-	length time.Duration
-	name   string
-}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}}
-
-// span is a length of time to wait, as one would say it: rounded up, in at most two
-// units.
-func span(ms int64) string {
-	d := time.Duration(min(ms, math.MaxInt64/int64(2*time.Millisecond))) * time.Millisecond
-	up := func(to time.Duration) time.Duration { return (d + to - 1) / to * to }
-	switch {
-	case d < time.Second:
-		return d.String()
-	case d < 10*time.Second:
-		return up(100 * time.Millisecond).String()
-	}
-	i := 0
-	for d < units[i].length {
-		i++
-	}
-	large, small := units[i], units[min(i+1, len(units)-1)]
-	d = up(small.length)
-	text := fmt.Sprintf("%d%s", d/large.length, large.name)
-	if rest := d % large.length; rest > 0 {
-		text += fmt.Sprintf("%d%s", rest/small.length, small.name)
-	}
-	return text
 }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -179,23 +178,4 @@ func cause(err error) string {
 		return "the connection was closed"
 	}
 	return printable(err.Error())
-}
-
-// printable is a text from elsewhere, without anything that a terminal would obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) && r != ' ' {
-			return '\uFFFD'
-		}
-		return r
-	}, text)
-}
-
-// printableAll is printable, line by line.
-func printableAll(text string) string {
-	lines := strings.Split(text, "\n")
-	for i, line := range lines {
-		lines[i] = printable(strings.ReplaceAll(line, "\t", " "))
-	}
-	return strings.Join(lines, "\n")
 }

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -148,16 +147,6 @@ func matchText(m *rule.Match) string {
 		return "everything"
 	}
 	return column(strings.Join(parts, " "))
-}
-
-// column cuts a text that would break a table.
-func column(text string) string {
-	const most = 60
-	text = printable(text)
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most-1]) + "…"
 }
 
 // completeRules offers the ids of rules, if the server answers quickly. Errors are not

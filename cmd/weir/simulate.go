@@ -208,9 +208,6 @@ func (f *simulateFlags) write(w io.Writer, reports []*simulate.Report) error {
 	return nil
 }
 
-// isTerminal reports whether a person looks on, who does not mind colours.
-func isTerminal(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && terminalOf(w) != nil }
-
 // drawings are the endings of the files that pictures can be written to.
 var drawings = []string{".svg", ".html", ".csv"}
 

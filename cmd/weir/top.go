@@ -3,11 +3,15 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
+	"os/signal"
 	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +23,6 @@ type topFlags struct {
 	client   clientFlags
 	once     bool
 	interval time.Duration
-	ascii    bool
 }
 
 func newTop() *cobra.Command {
@@ -30,8 +33,8 @@ func newTop() *cobra.Command {
 		Long: `Watch a running weir live: requests by outcome, the latency of decisions, alerts that
 fire, clients near their limits, the busiest rules, and the clients that are denied and allowed most.
 
-The screen updates every --interval, until you press q or Ctrl-C. With --once, or if the
-output is not a terminal, top prints one screen. Set NO_COLOR to turn off colours.`,
+The tables update every --interval, until you press Ctrl-C. With --once, or if the output is
+not a terminal, top prints them once. The dashboard has charts.`,
 		Example: `  weir top
   weir top --server https://weir.example.com --token-file token
   weir top --once | mail -s weir ops@example.com`,
@@ -39,19 +42,13 @@ output is not a terminal, top prints one screen. Set NO_COLOR to turn off colour
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.once, "once", false, "print one screen and exit")
-	flags.DurationVar(&f.interval, "interval", time.Second, "time between updates")
-	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
+	flags.BoolVar(&f.once, "once", false, "print the tables once and exit")
+	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between updates")
 	return f.client.add(cmd)
 }
 
-// Bounds of --interval. Rankings and alerts are asked for more seldom than this: they
-// are work for the server.
-const (
-	minInterval = 100 * time.Millisecond
-	maxInterval = time.Hour
-	pollEvery   = 2 * time.Second
-)
+// Bounds of --interval. Each update is six requests, and rankings are work for the server.
+const minInterval, maxInterval = time.Second, time.Hour
 
 func (f *topFlags) run(cmd *cobra.Command) error {
 	if f.interval < minInterval || f.interval > maxInterval {
@@ -61,90 +58,101 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	out := cmd.OutOrStdout()
-	screen := terminalOf(out)
-	v := &view{server: server.base.String()}
 	// A server that cannot be reached is an error, not a screen that waits.
-	if err := v.begin(cmd.Context(), server); err != nil {
+	n, err := fetchFigures(cmd.Context(), server)
+	if err != nil {
 		return err
 	}
+	out := cmd.OutOrStdout()
 	if f.client.output == "json" {
-		return writeJSON(out, map[string]any{"summary": v.minute, "denied": v.denied, "allowed": v.allowed, "alerts": v.alerts, "warnings": v.warnings})
+		return writeJSON(out, map[string]any{"summary": n.minute, "denied": n.denied, "allowed": n.allowed, "alerts": n.alerts, "warnings": n.warnings})
 	}
-	k := look{pencil: unicodePencil, coloured: os.Getenv("NO_COLOR") == ""}
-	if f.ascii {
-		k.pencil = asciiPencil
-	}
-	if screen != nil && !f.once {
-		return watch(cmd.Context(), server, v, k, f.interval, screen, keyboardOf(cmd.InOrStdin()))
-	}
-	k.width, _ = sizeFromEnvironment()
-	if screen != nil {
-		k.width, _ = screen.size()
-	} else {
-		k.coloured = false
-	}
-	for _, text := range v.lines(k, time.Now()) {
-		if _, err := io.WriteString(out, text+"\n"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// begin asks for all that a first screen needs.
-func (v *view) begin(ctx context.Context, server *client) error {
-	var err error
-	if v.news, err = ask(ctx, server); err != nil {
+	if _, live := terminal(out); f.once || !live {
+		_, err := io.WriteString(out, n.page(server, 0))
 		return err
 	}
-	// By the server's clock, which may not be ours; without the second that is not over.
-	to := v.minute.To - 1
-	minute := url.Values{"from": {strconv.FormatInt(to-historySeconds, 10)}, "to": {strconv.FormatInt(to, 10)}, "step": {"1"}}
-	rules := []string{""}
-	for _, r := range v.minute.Rules[:min(len(v.minute.Rules), 12)] {
-		rules = append(rules, r.Rule)
-	}
-	for _, rule := range rules {
-		if rule != "" {
-			minute.Set("rule", rule)
-		}
-		var s httpapi.SeriesAnswer
-		if _, err := server.ask(ctx, question{method: http.MethodGet, path: []string{"stats", "series"}, query: minute}, &s); err != nil {
-			return err
-		}
-		v.past.recall(&s, rule)
-	}
-	return nil
+	return watch(cmd.Context(), server, n, f.interval, out)
 }
 
-// news is what is asked for from time to time.
-type news struct {
-	minute          httpapi.SummaryAnswer
+// What a terminal is told to draw a page over the previous one without a moment in which it is
+// empty. Lines that are too long do not wrap meanwhile.
+const (
+	pageStart = "\x1b[H\x1b[?7l"
+	lineEnd   = "\x1b[K\n"
+	pageEnd   = "\x1b[J\x1b[?7h"
+)
+
+// watch draws again and again until somebody interrupts it.
+func watch(ctx context.Context, server *client, n *figures, interval time.Duration, out io.Writer) error {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	ticks := time.Tick(interval)
+	updated, note := time.Now(), ""
+	for {
+		rows, _ := terminal(out)
+		if rows < 1 {
+			rows = 24
+		}
+		page := n.page(server, rows-1) // the last row has the note
+		if _, err := io.WriteString(out, pageStart+strings.ReplaceAll(page, "\n", lineEnd)+printable(note)+pageEnd); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			_, err := io.WriteString(out, "\n")
+			return err
+		case <-ticks:
+		}
+		latest, err := fetchFigures(ctx, server)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			note = fmt.Sprintf("no update since %s: %v", updated.Format(time.TimeOnly), err)
+		default:
+			n, updated, note = latest, time.Now(), ""
+		}
+	}
+}
+
+// figures is what top shows.
+type figures struct {
+	minute, recent  httpapi.SummaryAnswer
 	denied, allowed httpapi.TopAnswer
 	alerts          httpapi.AlertsAnswer
 	warnings        httpapi.WarningsAnswer
 }
 
-func ask(ctx context.Context, server *client) (n news, err error) {
-	ranked := func(by string) url.Values { return url.Values{"by": {by}, "window": {"minute"}, "n": {"20"}} }
-	for _, q := range []struct {
-		path  []string
-		query url.Values
-		into  any
-	}{
-		{[]string{"stats", "summary"}, nil, &n.minute},
-		{[]string{"stats", "top"}, ranked("denied"), &n.denied},
-		{[]string{"stats", "top"}, ranked("allowed"), &n.allowed},
-		{[]string{"alerts"}, nil, &n.alerts},
-		{[]string{"stats", "warnings"}, url.Values{"n": {"20"}}, &n.warnings},
-	} {
-		_, err := server.ask(ctx, question{method: http.MethodGet, path: q.path, query: q.query}, q.into)
-		if r, ok := errors.AsType[*rejection](err); ok && (q.into == any(&n.alerts) || q.into == any(&n.warnings)) && r.Status == http.StatusNotFound {
-			continue // it watches for nothing, or is older
+// What is recent: so many seconds, up to so long ago. Instances that share a Redis have saved
+// what they counted by then.
+const recentSeconds, recentDelay = 5, 2
+
+func fetchFigures(ctx context.Context, server *client) (*figures, error) {
+	n := &figures{}
+	get := func(path string, query url.Values, into any) error {
+		_, err := server.ask(ctx, question{method: http.MethodGet, path: strings.Split(path, "/"), query: query}, into)
+		return err
+	}
+	optional := func(err error) error {
+		if r, ok := errors.AsType[*rejection](err); ok && r.Status == http.StatusNotFound {
+			return nil // it watches for nothing, or is older
 		}
+		return err
+	}
+	ranked := func(by string) url.Values { return url.Values{"by": {by}, "window": {"minute"}, "n": {"20"}} }
+	if err := get("stats/summary", nil, &n.minute); err != nil {
+		return nil, err
+	}
+	to := n.minute.To - recentDelay // by the server's clock, which may not be ours
+	recent := url.Values{"from": {strconv.FormatInt(to-recentSeconds, 10)}, "to": {strconv.FormatInt(to, 10)}}
+	for _, err := range []error{
+		get("stats/summary", recent, &n.recent),
+		get("stats/top", ranked("denied"), &n.denied),
+		get("stats/top", ranked("allowed"), &n.allowed),
+		optional(get("alerts", nil, &n.alerts)),
+		optional(get("stats/warnings", url.Values{"n": {"20"}}, &n.warnings)),
+	} {
 		if err != nil {
-			return news{}, err
+			return nil, err
 		}
 	}
 	return n, nil

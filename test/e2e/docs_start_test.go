@@ -227,14 +227,14 @@ var (
 	duration = regexp.MustCompile(`(^|[^/\w])(?:[\d.]+ ?(?:ms|µs|s|m|h))+\b`)
 	varying  = regexp.MustCompile(`("(?:reset_at|reset_after_ms|retry_after_ms|retry_after)": ?|X-Ratelimit-Reset: |Retry-After: |Content-Length: |;t=)[1-9]\d*`)
 	request  = regexp.MustCompile(`(X-Request-Id: ).*`)
-	drawing  = regexp.MustCompile(`[\d.]+( %|/s) *|[▁▂▃▄▅▆▇█░]+`)
+	figure   = regexp.MustCompile(`[\d.]+( %|/s) *`)
 	blanks   = regexp.MustCompile(` +`)
 )
 
 // plain is output without what differs from run to run.
 func plain(out string) string {
 	out = moment.ReplaceAllString(out, "T")
-	out = drawing.ReplaceAllString(out, "")
+	out = figure.ReplaceAllString(out, "")
 	out = varying.ReplaceAllString(out, "${1}N")
 	out = request.ReplaceAllString(out, "${1}N")
 	out = duration.ReplaceAllString(out, "${1}D")
