@@ -23,6 +23,8 @@ func TestPage(t *testing.T) {
 		Wrap("one two three", 7):                              "one two\nthree\n",
 		Wrap(" incomprehensible  words", 5):                   "incomprehensible\nwords\n",
 		Grid([][]string{{"a", "n", "b"}, {"ü", "10", ""}}, 1): "a   n  b\nü  10\n",
+		string(Bars([]int64{0, 1, 50, 100}, 100, Blocks)):     " ▁▄█",
+		string(Bars([]float64{0, 0}, 0, Blocks)):              "  ",
 		Span(time.Hour):                                       "1h",
 		Span(time.Hour + time.Second):                         "1h0m1s",
 		Span(90 * time.Minute):                                "1h30m",

@@ -16,27 +16,23 @@ type demand struct {
 	cost  int64 // of a request
 	room  int
 
-	clients  map[string]*client
-	arrivals []arrival
-	spare    uint32 // the first of the arrivals that are free again, +1
-	used     int
+	clients map[string]*client
+	used    int // arrivals of all clients
 
 	requests int64 // all of them, also of those who were forgotten
 	forgot   int64 // no client has more than so many forgotten requests at a time
 	until    int64 // when there was no more room at all; 0 if there was
 }
 
-// client is one chain of arrivals, in the order of time. Places are counted from 1.
+// client is who asked, and when, in the order of time.
 type client struct {
-	first, last uint32
-	arrivals    int
-	requests    int64
+	arrivals []arrival
+	requests int64
 }
 
 type arrival struct {
-	at   int64
-	next uint32 // the next of this client, +1
-	n    uint32 // requests at this instant
+	at int64
+	n  int64 // requests at this instant
 }
 
 func newDemand(limit *weir.Compiled, cost int64, room int) *demand {
@@ -50,44 +46,25 @@ func (d *demand) add(key string, now int64) {
 		return
 	}
 	c := d.clients[key]
-	if c != nil && d.arrivals[c.last-1].at == now && d.arrivals[c.last-1].n < 1<<31 {
-		d.requests++
-		c.requests++
-		d.arrivals[c.last-1].n++
-		return
-	}
-	if d.used == d.room {
-		if !d.forget() {
-			d.until = now
-			d.clients = maps.Collect(maps.All(d.clients)) // in no more room than they need
-			return
+	if c == nil || c.arrivals[len(c.arrivals)-1].at != now {
+		if d.used == d.room {
+			if !d.forget() {
+				d.until = now
+				d.clients = maps.Collect(maps.All(d.clients)) // in no more room than they need
+				return
+			}
+			c = d.clients[key]
 		}
-		c = d.clients[key]
+		if c == nil {
+			c = &client{}
+			d.clients[string([]byte(key))] = c
+		}
+		c.arrivals = append(c.arrivals, arrival{at: now})
+		d.used++
 	}
 	d.requests++
-	place := d.place(arrival{at: now, n: 1})
-	if c == nil {
-		c = &client{first: place}
-		d.clients[string([]byte(key))] = c
-	} else {
-		d.arrivals[c.last-1].next = place
-	}
-	c.last = place
-	c.arrivals++
 	c.requests++
-}
-
-// place puts an arrival where there is room.
-func (d *demand) place(a arrival) uint32 {
-	d.used++
-	if d.spare == 0 {
-		d.arrivals = append(d.arrivals, a)
-		return uint32(len(d.arrivals))
-	}
-	place := d.spare
-	d.spare = d.arrivals[place-1].next
-	d.arrivals[place-1] = a
-	return place
+	c.arrivals[len(c.arrivals)-1].n++
 }
 
 // forget drops the clients with the fewest requests until a quarter of the room is
@@ -103,7 +80,7 @@ func (d *demand) forget() bool {
 		free := 0
 		for _, c := range d.clients {
 			if c.requests <= few {
-				free += c.arrivals
+				free += len(c.arrivals)
 			}
 		}
 		if free < (d.room+3)/4 {
@@ -111,7 +88,7 @@ func (d *demand) forget() bool {
 		}
 		for key, c := range d.clients {
 			if c.requests <= few {
-				d.free(c)
+				d.used -= len(c.arrivals)
 				delete(d.clients, key)
 			}
 		}
@@ -119,10 +96,4 @@ func (d *demand) forget() bool {
 		return true
 	}
 	return false
-}
-
-func (d *demand) free(c *client) {
-	d.arrivals[c.last-1].next = d.spare
-	d.spare = c.first
-	d.used -= c.arrivals
 }

@@ -108,7 +108,8 @@ type Options struct {
 	Flags bool
 
 	// MaxArrivals is the most arrivals of clients, at all limits together, that are
-	// remembered for suggestions. Each takes 16 bytes, and the client's name besides.
+	// remembered for suggestions. Each takes 16 bytes, up to twice that while a client's
+	// list grows, and the client's name besides.
 	// Default 8,388,608.
 	MaxArrivals int
 

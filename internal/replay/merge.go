@@ -1,8 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
+	"slices"
 
 	"github.com/weirhq/weir/internal/replay/accesslog"
 )
@@ -11,7 +13,7 @@ import (
 // stay as they are.
 type merger struct {
 	ctx   context.Context
-	heads headHeap
+	heads []head
 	begun func(*feed, *batch) // told of every batch once
 	live  int                 // batches that are in use
 }
@@ -22,17 +24,6 @@ type head struct {
 	batch *batch
 	next  int // of its entries
 }
-
-func (h *head) at() int64 { return h.batch.entries[h.next].At }
-
-// headHeap has the earliest on top.
-type headHeap []head
-
-func (h headHeap) Len() int           { return len(h) }
-func (h headHeap) Less(i, j int) bool { return h[i].at() < h[j].at() }
-func (h headHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *headHeap) Push(x any)        { *h = append(*h, x.(head)) }
-func (h *headHeap) Pop() any          { return cutLast((*[]head)(h)) }
 
 // held is an entry, with what it is part of.
 type held struct {
@@ -49,7 +40,6 @@ func (m *merger) start(feeds []*feed) {
 			m.heads = append(m.heads, h)
 		}
 	}
-	heap.Init(&m.heads)
 }
 
 // advance takes the next batch of a feed that has entries, if there is one.
@@ -75,21 +65,27 @@ func (m *merger) advance(h *head) bool {
 	}
 }
 
-// next returns the earliest entry of all feeds.
+// next returns the earliest entry of all feeds, of which there are few.
 func (m *merger) next() (held, bool) {
 	if len(m.heads) == 0 {
 		return held{}, false
 	}
-	h := &m.heads[0]
-	got := held{&h.batch.entries[h.next], h.batch, h.feed}
+	first, earliest := 0, m.heads[0].entry()
+	for i := 1; i < len(m.heads); i++ {
+		if e := m.heads[i].entry(); e.At < earliest.At {
+			first, earliest = i, e
+		}
+	}
+	h := &m.heads[first]
+	got := held{earliest, h.batch, h.feed}
 	h.next++
 	if h.next == len(h.batch.entries) && !m.advance(h) {
-		heap.Pop(&m.heads)
-	} else {
-		heap.Fix(&m.heads, 0)
+		m.heads = slices.Delete(m.heads, first, first+1)
 	}
 	return got, true
 }
+
+func (h *head) entry() *accesslog.Entry { return &h.batch.entries[h.next] }
 
 // done is told when an entry is not in use any more.
 func (m *merger) done(h held) {
@@ -98,4 +94,66 @@ func (m *merger) done(h held) {
 		m.live--
 		h.feed.giveBack(h.batch)
 	}
+}
+
+// Bounds on what is held back until it is clear that nothing earlier comes.
+const (
+	maxDelayed = 1 << 16 // entries
+	maxBatches = 256     // pieces of logs that they are part of
+)
+
+// order puts entries into the order of time that are out of it by no more than a
+// bound. Servers write a line when a request ends, and many of them the time at
+// which it began; so some disorder is usual.
+type order struct {
+	bound     int64
+	newest    int64
+	waiting   waitingHeap
+	came      uint64
+	reordered int64 // how many were put back into order
+}
+
+// waiting is an entry before which another may still come.
+type waiting struct {
+	held
+	came uint64 // of two at the same time, the first comes first
+}
+
+// waitingHeap has the earliest on top.
+type waitingHeap []waiting
+
+func (w waitingHeap) Len() int      { return len(w) }
+func (w waitingHeap) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
+func (w *waitingHeap) Push(x any)   { *w = append(*w, x.(waiting)) }
+func (w *waitingHeap) Pop() any     { return cutLast((*[]waiting)(w)) }
+
+func (w waitingHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(w[i].entry.At, w[j].entry.At), cmp.Compare(w[i].came, w[j].came)) < 0
+}
+
+// cutLast takes the last item off a list, and keeps nothing of it in its place.
+func cutLast[T any](list *[]T) T {
+	last := len(*list) - 1
+	item := (*list)[last]
+	clear((*list)[last:])
+	*list = (*list)[:last]
+	return item
+}
+
+func (o *order) push(h held) {
+	if len(o.waiting) > 0 && h.entry.At < o.newest {
+		o.reordered++
+	}
+	o.newest = max(o.newest, h.entry.At)
+	o.came++
+	heap.Push(&o.waiting, waiting{h, o.came})
+}
+
+// pop returns the earliest entry if nothing earlier is to be expected, or at once
+// if that is forced.
+func (o *order) pop(forced bool) (held, bool) {
+	if len(o.waiting) == 0 || !forced && o.waiting[0].entry.At > o.newest-o.bound {
+		return held{}, false
+	}
+	return heap.Pop(&o.waiting).(waiting).held, true
 }

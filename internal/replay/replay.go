@@ -103,7 +103,7 @@ func (r *replay) play(ctx context.Context) error {
 // judgeAll checks the requests before which no other is expected, or at the end all.
 func (r *replay) judgeAll(ctx context.Context, end bool) error {
 	for {
-		crowded := r.order.len() > maxDelayed || r.merger.live > maxBatches
+		crowded := len(r.order.waiting) > maxDelayed || r.merger.live > maxBatches
 		h, ok := r.order.pop(end || crowded)
 		if !ok {
 			return nil

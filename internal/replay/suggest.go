@@ -138,9 +138,8 @@ func (d *demand) deniedTo(c *client, limit *weir.Compiled) (denied int64) {
 		return decision.Allowed
 	}
 	counts := limit.Limit().CountDenied
-	for place := c.first; place != 0; place = d.arrivals[place-1].next {
-		a := &d.arrivals[place-1]
-		left := int64(a.n)
+	for _, a := range c.arrivals {
+		left := a.n
 		if !counts && left > 1 {
 			// All that fit at this instant are one charge.
 			op := weir.Op{Key: "client", Limit: limit}
