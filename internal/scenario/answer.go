@@ -85,22 +85,19 @@ func (a answer) check(d weir.Decision) error {
 	case "allow", "deny":
 		return a.checkVerdict(d.Allowed)
 	case "remaining":
-		return a.checkNumber(d.Remaining)
+		return a.checkNumber(d.Remaining, units)
 	case "limit":
-		return a.checkNumber(d.Limit)
+		return a.checkNumber(d.Limit, units)
 	case "retry":
-		return a.checkDuration(d.RetryAfter)
+		return a.checkNumber(int64(d.RetryAfter), span)
 	case "reset":
-		return a.checkDuration(d.ResetAfter)
+		return a.checkNumber(int64(d.ResetAfter), span)
 	case "reset_at":
-		if want := weir.Micros(a.number); d.ResetAt != want {
-			return fmt.Errorf("reset_at is %s, want %s", d.ResetAt.Time().Format(time.RFC3339Nano), want.Time().Format(time.RFC3339Nano))
-		}
-		return nil
+		return a.checkNumber(int64(d.ResetAt), moment)
 	case "delay":
-		return a.checkDuration(d.Delay)
+		return a.checkNumber(int64(d.Delay), span)
 	case "excess":
-		return a.checkNumber(d.Excess)
+		return a.checkNumber(d.Excess, units)
 	}
 	return nil
 }
@@ -112,23 +109,21 @@ func (a answer) checkVerdict(allowed bool) error {
 	return fmt.Errorf("it was not: want %s", a.field)
 }
 
-func (a answer) checkNumber(got int64) error {
+// checkNumber compares a number that is written in some way.
+func (a answer) checkNumber(got int64, write func(int64) string) error {
 	if got == a.number {
 		return nil
 	}
-	return fmt.Errorf("%s is %d, want %d", a.field, got, a.number)
+	return fmt.Errorf("%s is %s, want %s", a.field, write(got), write(a.number))
 }
 
-func (a answer) checkDuration(got time.Duration) error {
-	if int64(got) == a.number {
-		return nil
-	}
-	return fmt.Errorf("%s is %s, want %s", a.field, span(got), span(time.Duration(a.number)))
-}
+func units(n int64) string { return strconv.FormatInt(n, 10) }
 
-func span(d time.Duration) string {
-	if d == weir.Never {
+func moment(at int64) string { return weir.Micros(at).Time().Format(time.RFC3339Nano) }
+
+func span(d int64) string {
+	if time.Duration(d) == weir.Never {
 		return "never"
 	}
-	return duration.Format(d)
+	return duration.Format(time.Duration(d))
 }

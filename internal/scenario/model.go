@@ -1,8 +1,10 @@
 package scenario
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/weirhq/weir"
 )
@@ -116,4 +118,220 @@ func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
 		}
 	}
 	return nil
+}
+
+// modelHold is a hold that is open, or was.
+type modelHold struct {
+	id      weir.HoldID
+	parts   []modelPart
+	state   weir.HoldState
+	expires weir.Micros
+	forget  weir.Micros // when it has ended
+	settled []weir.SettledPart
+}
+
+type modelPart struct {
+	weir.Held
+	tag  string
+	op   weir.Op
+	gone bool // reset: there is nothing to give back any more
+}
+
+// Reserve implements weir.HoldStore.
+func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := cmp.Or(ctx.Err(), weir.ValidateReserve(&r, ops)); err != nil {
+		return dst, err
+	}
+	m.expire()
+	charges := m.charges(ops)
+	decisions := weir.DecideAll(nil, m.Now, charges)
+	if m.tooMany(decisions, ops) {
+		return append(dst, decisions...), nil
+	}
+	for _, c := range charges {
+		m.commit(c)
+	}
+	if weir.Allowed(decisions) {
+		h := &modelHold{id: r.ID, state: weir.HoldOpen, expires: m.Now.Add(r.TTL)}
+		for i := range ops {
+			if !ops[i].IsHeld() {
+				continue
+			}
+			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i]})
+		}
+		m.holds[r.ID] = h
+	}
+	return append(dst, decisions...), nil
+}
+
+// tooMany denies an op whose key has as many open holds as there may be, and so all.
+func (m *Model) tooMany(decisions []weir.Decision, ops []weir.Op) bool {
+	if !weir.Allowed(decisions) {
+		return false
+	}
+	full := false
+	for i := range ops {
+		open := m.open(&ops[i], nil)
+		if !ops[i].IsHeld() || len(open) < weir.MaxHolds {
+			continue
+		}
+		full = true
+		decisions[i].Allowed = false
+		decisions[i].RetryAfter = m.firstExpiry(&ops[i]).Sub(m.Now)
+	}
+	if full {
+		peeked := weir.PeekAll(nil, m.Now, m.charges(ops))
+		for i := range peeked {
+			if !decisions[i].Allowed {
+				peeked[i].Allowed, peeked[i].RetryAfter, peeked[i].Delay = false, decisions[i].RetryAfter, 0
+			}
+			decisions[i] = peeked[i]
+		}
+	}
+	return full
+}
+
+func (m *Model) firstExpiry(op *weir.Op) weir.Micros {
+	first := weir.Micros(weir.Latest)
+	for _, h := range m.holds {
+		for i := range h.parts {
+			if h.state == weir.HoldOpen && sameState(&h.parts[i].op, op) {
+				first = min(first, h.expires)
+			}
+		}
+	}
+	return first
+}
+
+// open are the open holds on the state of an op, but one.
+func (m *Model) open(op *weir.Op, but *modelHold) []*weir.Held {
+	var open []*weir.Held
+	for _, h := range m.holds {
+		for i := range h.parts {
+			if p := &h.parts[i]; h != but && h.state == weir.HoldOpen && !p.gone && sameState(&p.op, op) {
+				open = append(open, &p.Held)
+			}
+		}
+	}
+	return open
+}
+
+func sameState(a, b *weir.Op) bool { return a.Key == b.Key && a.Limit.Kind() == b.Limit.Kind() }
+
+// Settle implements weir.HoldStore.
+func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
+	if err := cmp.Or(ctx.Err(), s.Validate()); err != nil {
+		return weir.Settled{}, err
+	}
+	m.expire()
+	h := m.holds[s.ID]
+	repeated, until := h != nil && h.state == weir.HoldSettled, weir.Micros(0)
+	if h == nil && s.Ops != nil && s.Used != nil {
+		return m.settleLate(&s), nil
+	}
+	if h != nil && h.state == weir.HoldOpen {
+		until = h.expires
+	}
+	switch {
+	case h == nil:
+		return weir.Settled{}, nil
+	case h.state == weir.HoldOpen && s.Used == nil:
+		m.extend(h, &s)
+	case h.state == weir.HoldOpen:
+		for i := range h.parts {
+			p := &h.parts[i]
+			h.settled = append(h.settled, m.settle(h, p, s.Units(p.tag, p.Cost)))
+		}
+		h.end(weir.HoldSettled, m.Now)
+	}
+	if h.state == weir.HoldOpen {
+		s := weir.Settled{State: h.state, Expires: h.expires, Until: until}
+		for _, p := range h.parts {
+			s.Parts = append(s.Parts, weir.SettledPart{Tag: p.tag, Cost: p.Cost})
+		}
+		return s, nil
+	}
+	return weir.Settled{State: h.state, Parts: h.settled, Repeated: repeated, Until: until}, nil
+}
+
+// extend lets a hold expire later, and renews its places if that is wanted.
+func (m *Model) extend(h *modelHold, s *weir.Settlement) {
+	for i := range h.parts {
+		p := &h.parts[i]
+		s.Limit(p.op.Limit)
+		if !s.Renews(p.op.Limit) || p.gone {
+			continue
+		}
+		m.release(h, p, p.Cost)
+		op := p.op
+		op.Cost, op.Always = p.Cost, true
+		charge := m.charges([]weir.Op{op})
+		p.Receipt = weir.DecideAll(nil, m.Now, charge)[0].Receipt
+		m.commit(charge[0])
+	}
+	h.expires = m.Now.Add(s.TTL)
+}
+
+// settleLate charges what was used of a hold on which nothing was charged yet.
+func (m *Model) settleLate(s *weir.Settlement) weir.Settled {
+	h := &modelHold{id: s.ID, expires: m.Now}
+	for i, op := range s.Ops {
+		done := m.settle(h, &modelPart{tag: s.Tag(i), op: op}, s.Units(s.Tag(i), op.Cost))
+		done.Cost = op.Cost
+		h.settled = append(h.settled, done)
+	}
+	h.end(weir.HoldSettled, m.Now)
+	m.holds[s.ID] = h
+	return weir.Settled{State: h.state, Parts: h.settled}
+}
+
+// end remembers an outcome until the hold would have expired, and for a while at least.
+func (h *modelHold) end(state weir.HoldState, now weir.Micros) {
+	h.state, h.forget = state, max(h.expires, now.Add(weir.HoldMemory))
+}
+
+// settle makes the cost of one part what was used.
+func (m *Model) settle(h *modelHold, p *modelPart, used int64) weir.SettledPart {
+	done := weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: used}
+	if used < p.Cost {
+		m.release(h, p, p.Cost-used)
+	} else if used > p.Cost {
+		op := p.op
+		op.Cost, op.Always = used-p.Cost, true
+		charge := m.charges([]weir.Op{op})
+		done.Excess = weir.DecideAll(nil, m.Now, charge)[0].Excess
+		m.commit(charge[0])
+	}
+	return done
+}
+
+func (m *Model) release(h *modelHold, p *modelPart, units int64) {
+	if r := m.keys[modelKey{p.op.Key, p.op.Limit.Kind()}]; r != nil && !p.gone {
+		r.State = p.op.Limit.Release(r.State, r.Tail, p.Held, units, m.open(&p.op, h))
+	}
+}
+
+// expire ends holds whose time has come, in the order of their times, and forgets those
+// that ended long ago.
+func (m *Model) expire() {
+	var due []*modelHold
+	for id, h := range m.holds {
+		switch {
+		case h.state == weir.HoldOpen && h.expires <= m.Now:
+			due = append(due, h)
+		case h.state != weir.HoldOpen && h.forget <= m.Now:
+			delete(m.holds, id)
+		}
+	}
+	slices.SortFunc(due, func(a, b *modelHold) int {
+		return cmp.Or(cmp.Compare(a.expires, b.expires), bytes.Compare(a.id[:], b.id[:]))
+	})
+	for _, h := range due {
+		for i := range h.parts {
+			if p := &h.parts[i]; p.op.Limit.Releases() {
+				m.release(h, p, p.Cost)
+			}
+		}
+		h.end(weir.HoldExpired, h.expires)
+	}
 }

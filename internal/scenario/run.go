@@ -172,7 +172,7 @@ func (r *runner) step(step *Step) error {
 	}
 	for _, a := range step.answers {
 		if a.field == "allowed" {
-			if err := a.checkNumber(passed); err != nil {
+			if err := a.checkNumber(passed, units); err != nil {
 				return err
 			}
 		}
@@ -236,13 +236,13 @@ func (r *runner) withReceipts(step *Step) ([]weir.Op, error) {
 }
 
 func (r *runner) count(step *Step) error {
-	var units int64
+	var sum int64
 	for _, l := range r.releases[client{step.Names[0], step.Ops[0].Key}] {
 		if step.At <= l.at && l.at < step.Until {
-			units += l.units
+			sum += l.units
 		}
 	}
-	return step.answers[0].checkNumber(units)
+	return step.answers[0].checkNumber(sum, units)
 }
 
 //go:embed cases/*.txt
