@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,8 +28,7 @@ func newAlerts() *cobra.Command {
 			if asJSON {
 				c.output = "json"
 			}
-			_, err := show(&c, cmd, question{method: http.MethodGet, path: []string{"alerts"}}, printAlerts)
-			return err
+			return show(&c, cmd, question{method: http.MethodGet, path: []string{"alerts"}}, printAlerts)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --output json")
@@ -40,33 +38,38 @@ func newAlerts() *cobra.Command {
 }
 
 func printAlerts(w io.Writer, all *httpapi.AlertsAnswer) error {
-	when := func(t time.Time) string { return t.Local().Format(time.DateTime) }
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	if len(all.Active) == 0 {
-		fmt.Fprintln(t, "no alert is firing")
-	} else {
-		fmt.Fprintln(t, "firing\tsince\tsummary")
-		for _, a := range all.Active {
-			note := ""
-			if a.Silenced {
-				note = " (silenced)"
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s%s\n", column(a.ID), when(a.StartsAt), printable(a.Summary), note)
+	var active, past, silences [][]string
+	for _, a := range all.Active {
+		note := ""
+		if a.Silenced {
+			note = " (silenced)"
+		}
+		active = append(active, []string{column(a.ID), localTime(a.StartsAt), printable(a.Summary) + note})
+	}
+	for _, a := range all.Past {
+		past = append(past, []string{column(a.ID), localTime(a.StartsAt), localTime(a.EndsAt), printable(a.Summary)})
+	}
+	for _, s := range all.Silences {
+		silences = append(silences, []string{column(s.ID), localTime(s.Until), column(s.Author), printable(s.Comment)})
+	}
+	if len(active) == 0 {
+		fmt.Fprintln(w, "no alert is firing")
+	} else if err := printTable(w, []string{"firing", "since", "summary"}, active); err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		columns []string
+		rows    [][]string
+	}{{[]string{"resolved", "since", "until", "summary"}, past}, {[]string{"silenced", "until", "by", "comment"}, silences}} {
+		if len(t.rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := printTable(w, t.columns, t.rows); err != nil {
+			return err
 		}
 	}
-	if len(all.Past) > 0 {
-		fmt.Fprintln(t, "\nresolved\tsince\tuntil\tsummary")
-		for _, a := range all.Past {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", column(a.ID), when(a.StartsAt), when(a.EndsAt), printable(a.Summary))
-		}
-	}
-	if len(all.Silences) > 0 {
-		fmt.Fprintln(t, "\nsilenced\tuntil\tby\tcomment")
-		for _, s := range all.Silences {
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", column(s.ID), when(s.Until), column(s.Author), printable(s.Comment))
-		}
-	}
-	return t.Flush()
+	return nil
 }
 
 func newAlertsSilence() *cobra.Command {
@@ -89,15 +92,14 @@ it. "--for 0" ends the silence.`,
 			seconds := int64(length / time.Second)
 			body := httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment}
 			q := question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}
-			_, err = show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
+			return show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
 				text := "is no longer silenced"
 				if seconds > 0 {
-					text = "is silenced until " + made.Until.Local().Format(time.DateTime)
+					text = "is silenced until " + localTime(made.Until)
 				}
 				_, err := fmt.Fprintln(w, column(made.ID), text)
 				return err
 			})
-			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -117,7 +119,8 @@ whether they accepted it. The exit status is 1 if one of them did not.`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := question{method: http.MethodPost, path: []string{"alerts", "test"}}
-			all, err := show(&c, cmd, q, func(w io.Writer, all *httpapi.AlertTestAnswer) error {
+			failed := 0
+			all, err := showAnswer(&c, cmd, q, func(w io.Writer, all *httpapi.AlertTestAnswer) error {
 				for _, s := range all.Sent {
 					result := "sent"
 					if s.Error != "" {
@@ -130,7 +133,6 @@ whether they accepted it. The exit status is 1 if one of them did not.`,
 			if err != nil {
 				return err
 			}
-			failed := 0
 			for _, s := range all.Sent {
 				if s.Error != "" {
 					failed++

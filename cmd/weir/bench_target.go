@@ -68,7 +68,7 @@ func (f *benchFlags) target(cmd *cobra.Command) (*target, error) {
 
 // question is what is asked of a weir, for no client yet.
 func (f *benchFlags) question() (*httpapi.CheckRequest, error) {
-	req, err := f.wire()
+	req, err := f.unchecked()
 	if err == nil && req.IP == "" && req.User == "" && req.APIKey == "" {
 		req.User, req.IP = "bench-{n}", "{ip}"
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net/http"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +39,7 @@ allowed, 3 if it is denied, and 1 if the check failed.`,
 				return err
 			}
 			q := question{method: http.MethodPost, path: []string{"check"}, body: req}
-			verdict, err := show(&c, cmd, q, func(w io.Writer, v *httpapi.CheckAnswer) error { return printVerdict(w, v, req.Peek) })
+			verdict, err := showAnswer(&c, cmd, q, func(w io.Writer, v *httpapi.CheckAnswer) error { return printVerdict(w, v, req.Peek) })
 			if err == nil && !verdict.Allowed {
 				return errDenied
 			}
@@ -63,16 +62,16 @@ func (f *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Peek, "peek", false, "check without charging anything")
 }
 
-// request is what to send.
+// request is what to send, if weir would accept it.
 func (f *checkFlags) request() (*httpapi.CheckRequest, error) {
 	if _, err := f.requestFlags.request(); err != nil {
 		return nil, err
 	}
-	return f.wire()
+	return f.unchecked()
 }
 
-// wire is the request as it is sent, degraded_allowed.
-func (f *checkFlags) wire() (*httpapi.CheckRequest, error) {
+// unchecked is what to send, with the API key of the file.
+func (f *checkFlags) unchecked() (*httpapi.CheckRequest, error) {
 	if f.apiKeyFile != "" {
 		if f.APIKey != "" {
 			return nil, usage("--api-key and --api-key-file exclude each other; use one of them")
@@ -99,8 +98,14 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// limitColumns are the heads of limitRow.
-const limitColumns = "rule\tkey\tlimit\tremaining\tresets in\tretry after"
+// printLimits prints what each limit says.
+func printLimits(w io.Writer, all []httpapi.LimitAnswer) error {
+	var rows [][]string
+	for i := range all {
+		rows = append(rows, limitRow(&all[i]))
+	}
+	return printTable(w, []string{"rule", "key", "limit", "remaining", "resets in", "retry after"}, rows)
+}
 
 func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
 	fmt.Fprintln(w, summarize(v, peek))
@@ -111,12 +116,7 @@ func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
 		return nil
 	}
 	fmt.Fprintln(w)
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, limitColumns)
-	for _, r := range v.Results {
-		fmt.Fprintln(t, strings.Join(limitRow(&r), "\t"))
-	}
-	return t.Flush()
+	return printLimits(w, v.Results)
 }
 
 // summarize is the answer in one line.

@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -27,8 +25,7 @@ that a rule with key [user, route] counts for her.`,
   weir keys reset ip:203.0.113.7 --rule login`,
 		Args: exactlyOne("the key of a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := show(&c, cmd, keyQuestion(http.MethodGet, args[0], ruleID, tier), printKeys)
-			return err
+			return show(&c, cmd, keyQuestion(http.MethodGet, args[0], ruleID, tier), printKeys)
 		},
 	}
 	flags := cmd.Flags()
@@ -50,11 +47,10 @@ func newKeysReset() *cobra.Command {
 		Example: "  weir keys reset user:alice --rule endpoints",
 		Args:    exactlyOne("the key of a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, err := show(&c, cmd, keyQuestion(http.MethodDelete, args[0], ruleID, ""), func(w io.Writer, a *httpapi.ResetAnswer) error {
+			return show(&c, cmd, keyQuestion(http.MethodDelete, args[0], ruleID, ""), func(w io.Writer, a *httpapi.ResetAnswer) error {
 				_, err := fmt.Fprintf(w, "%s: usage reset under %s\n", column(a.Key), column(strings.Join(a.Rules, ", ")))
 				return err
 			})
-			return err
 		},
 	}
 	cmd.Flags().StringVar(&ruleID, "rule", "", "only the rule with this `id`")
@@ -63,13 +59,7 @@ func newKeysReset() *cobra.Command {
 }
 
 func keyQuestion(method, key, rule, tier string) question {
-	q := question{method: method, path: []string{"keys"}, query: url.Values{"key": {key}}}
-	for name, value := range map[string]string{"rule": rule, "tier": tier} {
-		if value != "" {
-			q.query.Set(name, value)
-		}
-	}
-	return q
+	return question{method: method, path: []string{"keys"}, query: given(map[string]string{"key": key, "rule": rule, "tier": tier})}
 }
 
 func printKeys(w io.Writer, a *httpapi.KeysAnswer) error {
@@ -77,10 +67,5 @@ func printKeys(w io.Writer, a *httpapi.KeysAnswer) error {
 		_, err := fmt.Fprintf(w, "%s: no limit applies\n", column(a.Key))
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, limitColumns)
-	for i := range a.Results {
-		fmt.Fprintln(t, strings.Join(limitRow(&a.Results[i]), "\t"))
-	}
-	return t.Flush()
+	return printLimits(w, a.Results)
 }

@@ -4,10 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,14 +28,8 @@ another limit under one rule until a given time. It is not part of the rules doc
 			if err := oneOf("state", state, "active", "ended", "all"); err != nil {
 				return err
 			}
-			q := question{method: http.MethodGet, path: []string{"overrides"}, query: url.Values{"state": {state}}}
-			for name, value := range map[string]string{"rule": ruleID, "key": key} {
-				if value != "" {
-					q.query.Set(name, value)
-				}
-			}
-			_, err := show(&c, cmd, q, printOverrides)
-			return err
+			query := given(map[string]string{"state": state, "rule": ruleID, "key": key})
+			return show(&c, cmd, question{method: http.MethodGet, path: []string{"overrides"}, query: query}, printOverrides)
 		},
 	}
 	flags := cmd.Flags()
@@ -57,18 +48,16 @@ func printOverrides(w io.Writer, all *httpapi.OverridesAnswer) error {
 		_, err := fmt.Fprintln(w, "no overrides")
 		return err
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "id\trule\tclient\tlimit\tstate\tuntil\tby\treason")
+	var rows [][]string
 	for i := range all.Overrides {
 		o := &all.Overrides[i]
 		end := o.EndsAt
 		if !o.EndedAt.IsZero() {
 			end = o.EndedAt
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", column(o.ID), column(o.Rule), column(o.Key), overrideLimit(o), o.State,
-			end.Local().Format(time.DateTime), column(o.Author), printable(o.Reason))
+		rows = append(rows, []string{column(o.ID), column(o.Rule), column(o.Key), overrideLimit(o), fmt.Sprint(o.State), localTime(end), column(o.Author), printable(o.Reason)})
 	}
-	if err := t.Flush(); err != nil {
+	if err := printTable(w, []string{"id", "rule", "client", "limit", "state", "until", "by", "reason"}, rows); err != nil {
 		return err
 	}
 	for i := range all.Overrides {
@@ -120,12 +109,10 @@ as in a rule, such as 500/1m, or unlimited.`,
 			}
 			body.Rule, body.Key, body.Limits = args[0], args[1], args[2:]
 			q := question{method: http.MethodPost, path: []string{"overrides"}, body: body}
-			_, err := show(&c, cmd, q, func(w io.Writer, made *httpapi.OverrideAnswer) error {
-				_, err := fmt.Fprintf(w, "%s: %s has %s under %s until %s\n", column(made.ID), column(made.Key), overrideLimit(made), column(made.Rule),
-					made.EndsAt.Local().Format(time.DateTime))
+			return show(&c, cmd, q, func(w io.Writer, made *httpapi.OverrideAnswer) error {
+				_, err := fmt.Fprintf(w, "%s: %s has %s under %s until %s\n", column(made.ID), column(made.Key), overrideLimit(made), column(made.Rule), localTime(made.EndsAt))
 				return err
 			})
-			return err
 		},
 	}
 	flags := cmd.Flags()
@@ -148,12 +135,10 @@ func newOverridesEnd() *cobra.Command {
 		Args:    exactlyOne("the id of an override"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := question{method: http.MethodDelete, path: []string{"overrides", args[0]}}
-			_, err := show(&c, cmd, q, func(w io.Writer, ended *httpapi.OverrideAnswer) error {
-				_, err := fmt.Fprintf(w, "%s: the override of %s under %s ended at %s\n", column(ended.ID), column(ended.Key), column(ended.Rule),
-					ended.EndedAt.Local().Format(time.DateTime))
+			return show(&c, cmd, q, func(w io.Writer, ended *httpapi.OverrideAnswer) error {
+				_, err := fmt.Fprintf(w, "%s: the override of %s under %s ended at %s\n", column(ended.ID), column(ended.Key), column(ended.Rule), localTime(ended.EndedAt))
 				return err
 			})
-			return err
 		},
 	}
 	return c.add(cmd)

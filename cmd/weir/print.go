@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -59,6 +60,18 @@ func column(text string) string {
 	}
 	return string([]rune(text)[:most-1]) + "…"
 }
+
+// printTable prints rows of cells below the names of their columns.
+func printTable(w io.Writer, columns []string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{columns}, rows...) {
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// localTime is an instant by the clocks of this machine.
+func localTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // terminal is the height of the terminal that somebody looks at, and whether it is one that can
 // be drawn on.

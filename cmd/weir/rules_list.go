@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -79,13 +78,12 @@ func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *an
 
 func listRules(w io.Writer, set *rule.Set, version int64) error {
 	if len(set.Rules) > 0 {
-		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(t, "id\tmode\tkey\tlimit\tmatch")
+		var rows [][]string
 		for i := range set.Rules {
 			r := &set.Rules[i]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Mode, column(phrase.Join(r.Key, " + ")), limitText(r), matchText(&r.Match))
+			rows = append(rows, []string{r.ID, r.Mode.String(), column(phrase.Join(r.Key, " + ")), limitText(r), matchText(&r.Match)})
 		}
-		if err := t.Flush(); err != nil {
+		if err := printTable(w, []string{"id", "mode", "key", "limit", "match"}, rows); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)

@@ -100,3 +100,127 @@ func readConfig(name string) (*document.Element, error) {
 	}
 	return root, nil
 }
+
+// flagValue is a value of a flag.
+type flagValue struct{ flag, text string }
+
+// form reads a mapping that the configuration file can have where a flag has a text.
+type form func(*document.Element) ([]flagValue, error)
+
+var forms = map[string]form{"upstream": routeForm, "adaptive": boundsForm, "protect": protectForm}
+
+// values are what a member of the file sets: one value, or a list. The form may be nil.
+func values(flag string, e *document.Element, f form) ([]flagValue, error) {
+	if e.Kind != document.List {
+		return value(flag, e, f, "this is %s; write one value, or a list of values")
+	}
+	var all []flagValue
+	for _, item := range e.Items {
+		one, err := value(flag, item, f, "an item of the list is %s; write one value per item")
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, one...)
+	}
+	return all, nil
+}
+
+func value(flag string, e *document.Element, f form, otherwise string) ([]flagValue, error) {
+	switch {
+	case e.IsScalar():
+		return []flagValue{{flag, e.Text}}, nil
+	case e.Kind == document.Mapping && f != nil:
+		return f(e)
+	}
+	return nil, fmt.Errorf(otherwise, e.Describe())
+}
+
+// routeForm reads {route: /api, url: http://10.0.0.5:9000, adaptive: {min: 5, max: 1000}}.
+func routeForm(e *document.Element) ([]flagValue, error) {
+	m, err := members(e, "adaptive", "route", "url")
+	if err != nil {
+		return nil, err
+	}
+	name := ""
+	var urls []string
+	if route := m["route"]; route != nil {
+		if !route.IsScalar() {
+			return nil, fmt.Errorf("route: this is %s; write a host, a path or both, for example /api", route.Describe())
+		}
+		name = route.Text
+	}
+	if m["url"] != nil {
+		all, err := values("url", m["url"], nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range all {
+			urls = append(urls, one.text)
+		}
+	}
+	if len(urls) == 0 {
+		return nil, errors.New("url is required; write for example {route: /api, url: http://127.0.0.1:9000}")
+	}
+	route := strings.Join(urls, ",")
+	if name != "" {
+		route = name + "=" + route
+	} else {
+		name = "/"
+	}
+	all := []flagValue{{"upstream", route}}
+	if adaptive := m["adaptive"]; adaptive != nil {
+		if adaptive.Kind != document.Mapping {
+			return nil, fmt.Errorf("adaptive: this is %s; write {min: 5, max: 1000}", adaptive.Describe())
+		}
+		bounds, err := boundsForm(adaptive)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, flagValue{"adaptive", name + "=" + bounds[0].text})
+	}
+	return all, nil
+}
+
+// boundsForm reads {min: 5, max: 1000}.
+func boundsForm(e *document.Element) ([]flagValue, error) {
+	m, err := members(e, "max", "min")
+	if err != nil {
+		return nil, err
+	}
+	for _, bound := range [][2]string{{"min", "5"}, {"max", "1000"}} {
+		if e := m[bound[0]]; e != nil && e.Kind != document.Integer {
+			return nil, fmt.Errorf("%s: this is %s; write a whole number, for example %s", bound[0], e.Describe(), bound[1])
+		}
+	}
+	if m["min"] == nil || m["max"] == nil {
+		return nil, errors.New("min and max are required; write for example {min: 5, max: 1000}")
+	}
+	return []flagValue{{"adaptive", m["min"].Text + "-" + m["max"].Text}}, nil
+}
+
+// protectForm reads {cpu: 85%, memory: 90%}.
+func protectForm(e *document.Element) ([]flagValue, error) {
+	if _, err := members(e, "cpu", "memory"); err != nil {
+		return nil, err
+	}
+	var shares []string
+	for _, m := range e.Members {
+		if !m.Value.IsScalar() {
+			return nil, fmt.Errorf("%s: this is %s; write a percentage, for example 85%%", m.Name.Text, m.Value.Describe())
+		}
+		shares = append(shares, m.Name.Text+"="+m.Value.Text)
+	}
+	return []flagValue{{"protect", strings.Join(shares, ",")}}, nil
+}
+
+// members are the values of a mapping that has no other names than these.
+func members(e *document.Element, names ...string) (map[string]*document.Element, error) {
+	found := map[string]*document.Element{}
+	for _, m := range e.Members {
+		if !slices.Contains(names, m.Name.Text) {
+			return nil, fmt.Errorf("%s is unknown; %s", document.Quote(m.Name.Text), spelling.Hint(m.Name.Text, names, "write "+strings.Join(names, ", ")))
+		}
+		found[m.Name.Text] = m.Value
+	}
+	return found, nil
+}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,29 +143,25 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 }
 
 func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, shares []float64, since string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	rows := 0
+	columns := []string{"rule", "tier", "period", "data", "requests", "denied"}
+	for _, share := range shares {
+		columns = append(columns, "limit for "+shareText(share))
+	}
+	var rows [][]string
 	for _, answer := range all {
 		for _, s := range answer.Suggestions {
-			if rows++; rows == 1 {
-				fmt.Fprint(t, "rule\ttier\tperiod\tdata\trequests\tdenied")
-				for _, share := range shares {
-					fmt.Fprintf(t, "\tlimit for %s", shareText(share))
-				}
-				fmt.Fprintln(t)
-			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s", column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), phrase.Span(time.Duration(s.Data)*time.Second), grouped(s.Requests), deniedText(&s))
+			row := []string{column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), phrase.Span(time.Duration(s.Data) * time.Second), grouped(s.Requests), deniedText(&s)}
 			for _, share := range shares {
-				fmt.Fprintf(t, "\t%s", targetText(&s, share))
+				row = append(row, targetText(&s, share))
 			}
-			fmt.Fprintln(t)
+			rows = append(rows, row)
 		}
 	}
-	if rows == 0 {
+	if len(rows) == 0 {
 		_, err := fmt.Fprintf(w, "no traffic was recorded in the last %s; weir records every 10 s, so send requests and try again, or look back further with --since\n", since)
 		return err
 	}
-	return t.Flush()
+	return printTable(w, columns, rows)
 }
 
 func periodText(seconds float64) string {
