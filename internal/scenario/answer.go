@@ -20,33 +20,33 @@ type answer struct {
 var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "reset_at", "delay", "excess", "allowed"}
 
 // parts reads the answers of the request, then those of single limits.
-func (p *parser) parts(step *Step) ([]answer, error) {
+func (p *parser) parts(step *Step) {
 	if step.Verb == "reset" || step.Verb == "refund" {
-		return nil, fmt.Errorf("a %s has no answer; remove the part after ->", step.Verb)
+		p.fail("a %s has no answer; remove the part after ->", step.Verb)
 	}
-	whole := -1
+	op := -1
 	if len(step.Ops) == 1 {
-		whole = 0
+		op = 0
 	}
-	answers, err := p.answers(nil, whole)
-	for err == nil && p.accept(";") {
+	p.answers(step, op)
+	for p.accept(";") {
 		name := p.next()
-		op := -1
+		op = -1
 		for i, n := range step.Names {
 			if n == name {
-				op = i
+				op = i // of several, the last
 			}
 		}
 		if op < 0 {
-			return nil, fmt.Errorf("%q is none of the request's limits", name)
+			p.fail("%q is none of the request's limits", name)
 		}
-		answers, err = p.answers(answers, op)
+		p.answers(step, op)
 	}
-	return answers, err
 }
 
-func (p *parser) answers(into []answer, op int) ([]answer, error) {
-	for p.peek() != "" && p.peek() != ";" {
+// answers reads those of one limit, or of the request as a whole.
+func (p *parser) answers(step *Step, op int) {
+	for p.err == nil && p.peek() != "" && p.peek() != ";" {
 		a := answer{op: op, field: p.next()}
 		var err error
 		switch a.field {
@@ -55,28 +55,25 @@ func (p *parser) answers(into []answer, op int) ([]answer, error) {
 			a.number, err = strconv.ParseInt(p.next(), 10, 64)
 		case "reset_at":
 			var at weir.Micros
-			at, err = p.instant()
+			at, err = parseInstant(p.next())
 			a.number = int64(at)
 		case "retry", "reset", "delay":
-			var d time.Duration
-			if p.accept("never") {
-				d = weir.Never
-			} else {
+			d := time.Duration(weir.Never)
+			if !p.accept("never") {
 				d, err = duration.Parse(p.next())
 			}
 			a.number = int64(d)
 		default:
-			return nil, fmt.Errorf("%q is not an answer; %s", a.field, spelling.Hint(a.field, fields, fmt.Sprintf("expect any of %v", fields)))
+			p.fail("%q is not an answer; %s", a.field, spelling.Hint(a.field, fields, fmt.Sprintf("expect any of %v", fields)))
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", a.field, err)
+			p.fail("%s: %w", a.field, err)
 		}
 		if op < 0 && a.field != "allow" && a.field != "deny" && a.field != "allowed" {
-			return nil, fmt.Errorf("%s of which limit? write it after \"; NAME\"", a.field)
+			p.fail("%s of which limit? write it after \"; NAME\"", a.field)
 		}
-		into = append(into, a)
+		step.answers = append(step.answers, a)
 	}
-	return into, nil
 }
 
 // check compares one decision with what was expected of it.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/duration"
 )
 
 // Bounds on a scenario, so that a hostile file cannot keep a runner busy.
@@ -67,6 +68,11 @@ func (s *Script) Answered() int {
 	return n
 }
 
+// Holds reports whether the script has holds, which not every store has.
+func (s *Script) Holds() bool {
+	return slices.ContainsFunc(s.Steps, func(step Step) bool { return step.Hold != "" })
+}
+
 // Parse reads a scenario. All mistakes are reported, each with file and line.
 func Parse(name string, src []byte) (*Script, error) {
 	s := &Script{Name: name}
@@ -99,12 +105,12 @@ func (s *Script) parseLine(number int, line string) error {
 		}
 		step := Step{Line: number, Times: 1, Text: strings.Join(question, " ")}
 		if verb == "at" {
-			err = p.at(&step)
+			p.at(&step)
 		} else {
-			err = p.count(&step)
+			p.count(&step)
 		}
-		if err != nil {
-			return err
+		if p.end(); p.err != nil {
+			return p.err
 		}
 		if s.asked += step.Times * len(step.Ops); s.asked > maxAsked {
 			return fmt.Errorf("the scenario asks more than %d times by now; choose less traffic", maxAsked)
@@ -116,10 +122,17 @@ func (s *Script) parseLine(number int, line string) error {
 	}
 }
 
-// parser walks the tokens of one line.
+// parser walks the tokens of one line. It goes on after a mistake, and keeps the first.
 type parser struct {
 	script *Script
 	tokens []string
+	err    error
+}
+
+func (p *parser) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
 }
 
 // peek returns the next token, "" at the end of the line.
@@ -147,18 +160,41 @@ func (p *parser) accept(word string) bool {
 	return true
 }
 
-func (p *parser) expect(word string) error {
+func (p *parser) expect(word string) {
 	if !p.accept(word) {
-		return fmt.Errorf("found %q instead of %q", p.peek(), word)
+		p.fail("found %q instead of %q", p.peek(), word)
 	}
-	return nil
 }
 
-func (p *parser) end() error {
+func (p *parser) end() {
 	if t := p.peek(); t != "" {
-		return fmt.Errorf("%q is unexpected here", t)
+		p.fail("%q is unexpected here", t)
 	}
-	return nil
+}
+
+// whole reads a whole number, or says what is wrong.
+func (p *parser) whole(mistake string) int64 {
+	n, err := strconv.ParseInt(p.next(), 10, 64)
+	if err != nil {
+		p.fail("%s", mistake)
+	}
+	return n
+}
+
+func (p *parser) length() time.Duration {
+	d, err := duration.Parse(p.next())
+	if err != nil {
+		p.fail("%w", err)
+	}
+	return d
+}
+
+func (p *parser) instant() weir.Micros {
+	at, err := parseInstant(p.next())
+	if err != nil {
+		p.fail("%w", err)
+	}
+	return at
 }
 
 func (p *parser) limit() error {

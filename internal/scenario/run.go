@@ -245,6 +245,41 @@ func (r *runner) count(step *Step) error {
 	return step.answers[0].checkNumber(sum, units)
 }
 
+var errNoHolds = errors.New("the store has no holds")
+
+// reserve is what asks the store for a hold.
+func (r *runner) reserve(step *Step) func(context.Context, []weir.Decision, ...weir.Op) ([]weir.Decision, error) {
+	return func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+		store, ok := r.subject.Store.(weir.HoldStore)
+		if !ok {
+			return dst, errNoHolds
+		}
+		return store.Reserve(ctx, dst, weir.Reservation{ID: step.id(), TTL: step.TTL}, ops...)
+	}
+}
+
+// settle ends a hold, or extends it.
+func (r *runner) settle(step *Step) error {
+	store, ok := r.subject.Store.(weir.HoldStore)
+	if !ok {
+		return errNoHolds
+	}
+	s := weir.Settlement{ID: step.id(), TTL: step.TTL}
+	if step.Verb != "extend" {
+		s.Used = func(string, int64) int64 { return step.Used }
+	}
+	done, err := store.Settle(r.ctx, s)
+	if err != nil {
+		return err
+	}
+	for _, a := range step.answers {
+		if int64(done.State) != a.number {
+			return fmt.Errorf("the hold is %s, want %s", done.State, a.field)
+		}
+	}
+	return nil
+}
+
 //go:embed cases/*.txt
 var caseFiles embed.FS
 

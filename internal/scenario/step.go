@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,79 +12,53 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-func (p *parser) at(step *Step) error {
-	var err error
-	if step.At, err = p.instant(); err != nil {
-		return err
-	}
+func (p *parser) at(step *Step) {
+	step.At = p.instant()
 	switch step.Verb = p.next(); step.Verb {
 	case "take", "charge", "renew", "peek", "refund", "reset":
 	case "reserve":
-		if err := p.hold(step); err != nil {
-			return err
-		}
+		p.hold(step)
 	case "settle", "cancel", "extend":
-		return p.settle(step)
+		p.settle(step)
+		return
 	default:
-		return fmt.Errorf("%q is unknown; after the time comes take, charge, renew, peek, refund, reset, reserve, settle, cancel or extend", step.Verb)
+		p.fail("%q is unknown; after the time comes take, charge, renew, peek, refund, reset, reserve, settle, cancel or extend", step.Verb)
 	}
-	for {
-		if err := p.op(step); err != nil {
-			return err
-		}
-		if !p.accept("and") {
-			break
-		}
+	p.op(step)
+	for p.accept("and") {
+		p.op(step)
 	}
-	if err := p.modifiers(step); err != nil {
-		return err
-	}
+	p.modifiers(step)
 	if p.accept("->") {
-		if step.answers, err = p.parts(step); err != nil {
-			return err
-		}
+		p.parts(step)
 	}
-	return p.end()
 }
 
 // op reads KEY [COST] [leave UNITS] [look].
-func (p *parser) op(step *Step) error {
-	name, key, err := p.key()
-	if err != nil {
-		return err
-	}
-	limit, err := p.named(name)
-	if err != nil {
-		return err
-	}
-	op := weir.Op{Key: key, Limit: limit, Always: step.Verb == "charge" || step.Verb == "renew"}
-	if step.Verb == "take" || step.Verb == "charge" || step.Verb == "renew" || step.Verb == "refund" || step.Verb == "reserve" {
+func (p *parser) op(step *Step) {
+	name, key := p.key()
+	op := weir.Op{Key: key, Limit: p.named(name), Always: step.Verb == "charge" || step.Verb == "renew"}
+	if slices.Contains([]string{"take", "charge", "renew", "refund", "reserve"}, step.Verb) {
 		op.Cost = 1
 	}
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {
-		if op.Cost, err = strconv.ParseInt(p.next(), 10, 64); err != nil {
-			return fmt.Errorf("%q is not a cost; write a whole number", t)
-		}
+		op.Cost = p.whole(fmt.Sprintf("%q is not a cost; write a whole number", t))
 	}
 	if step.Verb != "refund" && p.accept("leave") {
-		t := p.next()
-		if op.Leave, err = strconv.ParseInt(t, 10, 64); err != nil {
-			return fmt.Errorf("%q is not a number of units to leave; write a whole number", t)
-		}
+		op.Leave = p.whole(fmt.Sprintf("%q is not a number of units to leave; write a whole number", p.peek()))
 	}
 	if step.Verb != "refund" && step.Verb != "renew" && p.accept("look") {
 		op.Look, op.Always = true, false
 	}
 	step.Ops = append(step.Ops, op)
 	step.Names = append(step.Names, name)
-	return nil
 }
 
 // key reads KEY or NAME=KEY, either quoted or bare.
-func (p *parser) key() (name, key string, err error) {
+func (p *parser) key() (name, key string) {
 	word := p.next()
 	if word == "" || word == "->" {
-		return "", "", fmt.Errorf("the key is required; write it after the verb")
+		p.fail("the key is required; write it after the verb")
 	}
 	for _, l := range p.script.Limits {
 		if rest, ok := strings.CutPrefix(word, l.Name+"="); ok && l.Name != "" {
@@ -91,95 +67,122 @@ func (p *parser) key() (name, key string, err error) {
 		}
 	}
 	if strings.HasPrefix(word, `"`) {
-		if word, err = strconv.Unquote(word); err != nil {
-			return "", "", fmt.Errorf("%s is not a quoted key as in Go", word)
+		var err error
+		if key, err = strconv.Unquote(word); err != nil {
+			p.fail("%s is not a quoted key as in Go", word)
 		}
+		return name, key
 	}
-	return name, word, nil
+	return name, word
 }
 
-func (p *parser) named(name string) (*weir.Compiled, error) {
+func (p *parser) named(name string) *weir.Compiled {
 	for _, l := range p.script.Limits {
 		if l.Name == name {
-			return l.Limit, nil
+			return l.Limit
 		}
 	}
 	if len(p.script.Limits) == 0 {
-		return nil, fmt.Errorf("no limit is defined yet; begin with a line such as \"limit 100/1m\"")
+		p.fail("no limit is defined yet; begin with a line such as \"limit 100/1m\"")
+	} else {
+		p.fail("the key does not say which limit; write %s=KEY", p.script.Limits[0].Name)
 	}
-	return nil, fmt.Errorf("the key does not say which limit; write %s=KEY", p.script.Limits[0].Name)
+	return nil
 }
 
-func (p *parser) modifiers(step *Step) error {
-	if step.Verb == "refund" || step.Verb == "renew" { // of the take at a time, or whatever came last
-		var err error
+func (p *parser) modifiers(step *Step) {
+	switch step.Verb {
+	case "refund", "renew": // of the take at a time, or whatever came last
 		if step.OfLatest = !p.accept("of"); !step.OfLatest {
-			step.Of, err = p.instant()
+			step.Of = p.instant()
 		}
-		return err
-	}
-	if step.Verb == "reserve" {
-		return p.lasting(step)
+		return
+	case "reserve":
+		p.lasting(step)
+		return
 	}
 	if p.accept("within") {
-		d, err := duration.Parse(p.next())
-		if err != nil {
-			return err
-		}
+		d := p.length()
 		for i := range step.Ops {
 			step.Ops[i].MaxDelay = d
 		}
 	}
 	if !p.accept("times") {
-		return nil
+		return
 	}
 	n, err := strconv.Atoi(p.next())
 	if err != nil || n < 1 || n > maxTimes {
-		return fmt.Errorf("times takes a whole number from 1 to %d", maxTimes)
+		p.fail("times takes a whole number from 1 to %d", maxTimes)
+		return
 	}
 	step.Times = n
 	if p.accept("every") {
-		step.Every, err = duration.Parse(p.next())
+		step.Every = p.length()
 	}
 	if step.Every.Microseconds() > maxSpan/int64(n) {
-		return fmt.Errorf("%d times every %s is longer than a century", n, duration.Format(step.Every))
+		p.fail("%d times every %s is longer than a century", n, duration.Format(step.Every))
 	}
-	return err
 }
 
 // count reads KEY from TIME to TIME -> N.
-func (p *parser) count(step *Step) error {
+func (p *parser) count(step *Step) {
 	step.Verb = "count"
-	if err := p.op(step); err != nil {
-		return err
-	}
-	var err error
-	if err = p.expect("from"); err != nil {
-		return err
-	}
-	if step.At, err = p.instant(); err != nil {
-		return err
-	}
-	if err = p.expect("to"); err != nil {
-		return err
-	}
-	if step.Until, err = p.instant(); err != nil {
-		return err
-	}
-	if err = p.expect("->"); err != nil {
-		return err
-	}
-	n, err := strconv.ParseInt(p.next(), 10, 64)
-	if err != nil {
-		return fmt.Errorf("count is answered by a whole number")
-	}
-	step.answers = []answer{{op: -1, field: "units", number: n}}
-	return p.end()
+	p.op(step)
+	p.expect("from")
+	step.At = p.instant()
+	p.expect("to")
+	step.Until = p.instant()
+	p.expect("->")
+	step.answers = []answer{{op: -1, field: "units", number: p.whole("count is answered by a whole number")}}
 }
 
-// instant reads a duration since the start, a time of day, or a date.
-func (p *parser) instant() (weir.Micros, error) {
-	word := p.next()
+// states are what can be expected of a hold, in the order of weir.HoldState.
+var states = []string{"unknown", "open", "settled", "expired"}
+
+// hold reads the name of a hold.
+func (p *parser) hold(step *Step) {
+	if t := p.peek(); t == "" || t == "->" {
+		p.fail("the hold needs a name; write it after the verb")
+	}
+	step.Hold = p.next()
+}
+
+// id is of the hold with a name.
+func (s *Step) id() weir.HoldID {
+	sum := sha256.Sum256([]byte(s.Hold))
+	return weir.HoldID(sum[:16])
+}
+
+// lasting reads [for D].
+func (p *parser) lasting(step *Step) {
+	if p.accept("for") {
+		step.TTL = p.length()
+	}
+}
+
+// settle reads HOLD [USED] [for D] [-> STATE].
+func (p *parser) settle(step *Step) {
+	p.hold(step)
+	switch step.Verb {
+	case "settle":
+		const mistake = "how many units were used? write a whole number after the hold"
+		if step.Used = p.whole(mistake); step.Used < 0 {
+			p.fail(mistake)
+		}
+	case "extend":
+		p.lasting(step)
+	}
+	if p.accept("->") {
+		a := answer{op: -1, field: p.next()}
+		if a.number = int64(slices.Index(states, a.field)); a.number < 0 {
+			p.fail("%q is not the state of a hold; expect any of %v", a.field, states)
+		}
+		step.answers = []answer{a}
+	}
+}
+
+// parseInstant reads a duration since the start, a time of day, or a date.
+func parseInstant(word string) (weir.Micros, error) {
 	for _, layout := range []string{time.DateOnly, time.RFC3339Nano} {
 		if t, err := time.Parse(layout, word); err == nil && 0 <= t.UnixMicro() && t.UnixMicro() <= maxSpan {
 			return weir.MicrosOf(t), nil
