@@ -52,7 +52,8 @@ func ParseTrafficUpTo(text string, limit weir.Limit, seed uint64, most int) (Tra
 
 func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 	if p, ok := patternNamed(term); ok {
-		return p.make(c, limit, seed)
+		p.make(c, limit, seed)
+		return c.err
 	}
 	amount, when, ok := strings.Cut(term, "@")
 	switch {
@@ -76,7 +77,8 @@ func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 	case isRate && !stretch:
 		return fmt.Errorf("a rate needs a start and an end; write for example %s@0s..1m", amount)
 	case !isRate:
-		return c.spread(n, from, to)
+		c.spread(n, from, to)
+		return c.err
 	}
 	period, err := parseInstant(per)
 	if err != nil {
@@ -85,7 +87,8 @@ func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 	if period == 0 {
 		return fmt.Errorf("%q is not a valid period; write for example 3/1s", per)
 	}
-	return c.rate(n, period, from, to)
+	c.rate(n, period, from, to)
+	return c.err
 }
 
 // parseStretch reads "10s" or "10s..20s".
@@ -127,14 +130,14 @@ type Pattern struct {
 	Name  string
 	About string // one line
 
-	make func(c *collector, limit weir.Limit, seed uint64) error
+	make func(c *collector, limit weir.Limit, seed uint64)
 }
 
 // Patterns returns all patterns, in the order in which to read about them.
 func Patterns() []Pattern {
 	return []Pattern{
-		{"steady", "exactly the rate of the limit, for four periods", steady},
-		{"overload", "twice the rate of the limit, for four periods", overload},
+		{"steady", "exactly the rate of the limit, for four periods", func(c *collector, l weir.Limit, _ uint64) { c.rates(l.N, l) }},
+		{"overload", "twice the rate of the limit, for four periods", func(c *collector, l weir.Limit, _ uint64) { c.rates(2*l.N, l) }},
 		{"burst", "2N at once, repeated twice, after one and a half periods each", burst},
 		{"boundary", "N in the last quarter of a window, N in the first of the next", boundary},
 		{"sawtooth", "a rate that rises from 0 to twice the limit, repeatedly", sawtooth},
@@ -159,74 +162,48 @@ func patternNames() []string {
 	return names
 }
 
-func steady(c *collector, limit weir.Limit, _ uint64) error { return c.rates(limit.N, limit) }
-
-func overload(c *collector, limit weir.Limit, _ uint64) error { return c.rates(2*limit.N, limit) }
-
 // rates adds n requests in each of four periods, evenly.
-func (c *collector) rates(n int64, limit weir.Limit) error {
+func (c *collector) rates(n int64, limit weir.Limit) {
 	p := periodsOf(limit).first()
 	for i := range 4 {
-		if err := c.spread(n, p[i], p[i+1]); err != nil {
-			return err
-		}
+		c.spread(n, p[i], p[i+1])
 	}
-	return nil
 }
 
-func burst(c *collector, limit weir.Limit, _ uint64) error {
+func burst(c *collector, limit weir.Limit, _ uint64) {
 	p := periodsOf(limit).first()
 	for _, at := range []weir.Micros{0, p[1] + (p[2]-p[1])/2, p[3]} {
-		if err := c.spread(2*limit.N, at, at); err != nil {
-			return err
-		}
+		c.spread(2*limit.N, at, at)
 	}
-	return nil
 }
 
 // boundary is the attack on fixed windows: each half is within the limit of its
 // own window, and both are within half a period.
-func boundary(c *collector, limit weir.Limit, _ uint64) error {
+func boundary(c *collector, limit weir.Limit, _ uint64) {
 	p := periodsOf(limit).first()
-	if err := c.spread(limit.N, p[1]-max(1, p[1]/4), p[1]); err != nil {
-		return err
-	}
-	return c.spread(limit.N, p[1], p[1]+max(1, (p[2]-p[1])/4))
+	c.spread(limit.N, p[1]-max(1, p[1]/4), p[1])
+	c.spread(limit.N, p[1], p[1]+max(1, (p[2]-p[1])/4))
 }
 
 // sawtooth has two teeth of 2N requests in two periods. When a rate climbs
 // evenly, the number of requests so far grows with the square of the time.
-func sawtooth(c *collector, limit weir.Limit, _ uint64) error {
-	if err := c.room(4 * limit.N); err != nil {
-		return err
-	}
+func sawtooth(c *collector, limit weir.Limit, _ uint64) {
 	p := periodsOf(limit).first()
-	for _, tooth := range [][2]weir.Micros{{p[0], p[2]}, {p[2], p[4]}} {
-		for i := range 2 * limit.N {
-			rise := math.Sqrt(float64(i) / float64(2*limit.N))
-			if err := c.one(tooth[0] + weir.Micros(rise*float64(tooth[1]-tooth[0]))); err != nil {
-				return err
-			}
-		}
+	for tooth := range 2 {
+		from, to := p[2*tooth], p[2*tooth+2]
+		c.each(2*limit.N, func(i int64) weir.Micros {
+			return from + weir.Micros(math.Sqrt(float64(i)/float64(2*limit.N))*float64(to-from))
+		})
 	}
-	return nil
 }
 
 // poisson draws the times rather than the gaps: given their number, the
 // arrivals of a Poisson process are independent and uniform. It needs integers
 // only, so that a seed means the same traffic on every machine.
-func poisson(c *collector, limit weir.Limit, seed uint64) error {
-	if err := c.room(4 * limit.N); err != nil {
-		return err
-	}
-	p := periodsOf(limit).first()
+func poisson(c *collector, limit weir.Limit, seed uint64) {
+	end := int64(periodsOf(limit).first()[4])
 	random := rand.New(rand.NewPCG(seed, 0))
-	for range 4 * limit.N {
-		if err := c.one(weir.Micros(random.Int64N(int64(p[4])))); err != nil {
-			return err
-		}
-	}
-	return nil
+	c.each(4*limit.N, func(int64) weir.Micros { return weir.Micros(random.Int64N(end)) })
 }
 
 // MaxLog is the longest log that ParseLog reads, in bytes.
@@ -276,7 +253,8 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 				}
 				r.At -= midnight
 			}
-			err = c.add(r)
+			c.add(r)
+			err = c.err
 		}
 		if err != nil {
 			return Traffic{}, fmt.Errorf("%s:%d: %w", name, number, err)

@@ -86,8 +86,8 @@ func (s *scriptCases) step(step *scenario.Step) error {
 		}
 		for n := range weir.Micros(step.Times) {
 			r := Request{At: step.At + n*every, Key: op.Key, Cost: min(op.Cost, beyond), MaxDelay: op.MaxDelay}
-			if err := c.add(r); err != nil {
-				return err
+			if c.add(r); c.err != nil {
+				return c.err
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/bits"
@@ -36,37 +37,36 @@ type Traffic struct {
 	Notes    []string // what a reader should know about it
 }
 
-// collector gathers requests within the bounds.
+// collector gathers requests within the bounds. After a mistake it gathers nothing more.
 type collector struct {
 	most     int         // requests; 0 is MaxRequests
 	start    weir.Micros // what times are counted from
 	requests []Request
 	units    int64
+	err      error // the first mistake
 }
 
-func (c *collector) add(r Request) error {
-	if err := c.room(1); err != nil {
-		return err
-	}
+func (c *collector) add(r Request) {
 	switch {
+	case !c.room(1):
 	case r.At < 0 || r.At > maxAt:
-		return fmt.Errorf("longer than 100 years; use earlier times")
+		c.err = errors.New("longer than 100 years; use earlier times")
 	case r.Cost > maxUnits-c.units:
-		return fmt.Errorf("the sum of the costs is too large; use smaller costs")
+		c.err = errors.New("the sum of the costs is too large; use smaller costs")
+	default:
+		r.At += c.start
+		c.requests = append(c.requests, r)
+		c.units += r.Cost
 	}
-	r.At += c.start
-	c.requests = append(c.requests, r)
-	c.units += r.Cost
-	return nil
 }
 
 // room reports whether n more requests are within the bound.
-func (c *collector) room(n int64) error {
+func (c *collector) room(n int64) bool {
 	most := cmp.Or(c.most, MaxRequests)
-	if n > int64(most-len(c.requests)) {
-		return fmt.Errorf("more than %d requests; use less traffic, or a smaller limit for a pattern", most)
+	if c.err == nil && n > int64(most-len(c.requests)) {
+		c.err = fmt.Errorf("more than %d requests; use less traffic, or a smaller limit for a pattern", most)
 	}
-	return nil
+	return c.err == nil
 }
 
 // sorted returns the requests in the order of time, and otherwise as they came.
@@ -77,41 +77,37 @@ func (c *collector) sorted() []Request {
 
 func byTime(a, b Request) int { return cmp.Compare(a.At, b.At) }
 
+// each adds n requests of one client, if there is room for all of them.
+func (c *collector) each(n int64, at func(i int64) weir.Micros) {
+	if !c.room(n) {
+		return
+	}
+	for i := int64(0); i < n && c.err == nil; i++ {
+		c.add(Request{At: at(i), Key: "client", Cost: 1})
+	}
+}
+
 // spread adds n requests of one client, evenly from one instant to another,
 // the latter excluded.
-func (c *collector) spread(n int64, from, to weir.Micros) error {
-	if err := c.room(n); err != nil {
-		return err
-	}
-	for i := range n {
-		if err := c.one(from + share(to-from, i, n)); err != nil {
-			return err
-		}
-	}
-	return nil
+func (c *collector) spread(n int64, from, to weir.Micros) {
+	c.each(n, func(i int64) weir.Micros { return from + share(to-from, i, n) })
 }
 
 // rate adds n requests in every period from one instant to another.
-func (c *collector) rate(n int64, period, from, to weir.Micros) error {
+func (c *collector) rate(n int64, period, from, to weir.Micros) {
 	// About how many they are is enough to deny most of what is too much at
 	// once; add counts exactly.
 	about := float64(to-from) / float64(period) * float64(n)
-	if err := c.room(int64(min(about, math.MaxInt32)) - 1); err != nil {
-		return err
+	if !c.room(int64(min(about, math.MaxInt32)) - 1) {
+		return
 	}
-	for i := int64(0); ; i++ {
+	for i := int64(0); c.err == nil; i++ {
 		at := from + share(period, i, n)
 		if at >= to {
-			return nil
+			return
 		}
-		if err := c.one(at); err != nil {
-			return err
-		}
+		c.add(Request{At: at, Key: "client", Cost: 1})
 	}
-}
-
-func (c *collector) one(at weir.Micros) error {
-	return c.add(Request{At: at, Key: "client", Cost: 1})
 }
 
 // share is length × i / n, whatever the product. The quotient is in range: one
