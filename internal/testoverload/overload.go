@@ -7,7 +7,7 @@
 package testoverload
 
 import (
-	"container/heap"
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -74,19 +74,6 @@ type answer struct {
 	r  *request
 }
 
-type answers []answer
-
-func (h answers) Len() int           { return len(h) }
-func (h answers) Less(i, j int) bool { return h[i].at < h[j].at }
-func (h answers) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *answers) Push(x any)        { *h = append(*h, x.(answer)) }
-func (h *answers) Pop() any {
-	old := *h
-	x := old[len(old)-1]
-	*h = old[:len(old)-1]
-	return x
-}
-
 // Run simulates.
 func Run(w World, l Limiter, seed uint64) Result {
 	s := simulation{World: w, limiter: l, random: rand.New(rand.NewPCG(seed, 1))}
@@ -104,13 +91,16 @@ func Run(w World, l Limiter, seed uint64) Result {
 			w.Advance(now)
 		}
 		if answered {
-			s.answer(now, heap.Pop(&s.busy).(answer).r)
+			s.answer(now, s.busy[0].r)
+			s.busy = s.busy[1:]
 		} else {
 			s.arrive(now)
 			arrival += time.Duration(s.random.ExpFloat64() / w.Rate(now) * 1e9)
 		}
 		for len(s.queue) > 0 && len(s.busy) < w.Servers(now) {
-			heap.Push(&s.busy, answer{now + w.Service(now, s.random), s.queue[0]})
+			at := now + w.Service(now, s.random)
+			next, _ := slices.BinarySearchFunc(s.busy, at, func(a answer, at time.Duration) int { return cmp.Compare(a.at, at) })
+			s.busy = slices.Insert(s.busy, next, answer{at, s.queue[0]})
 			s.queue = s.queue[1:]
 		}
 	}
@@ -137,7 +127,7 @@ type simulation struct {
 	limiter Limiter
 	random  *rand.Rand
 	queue   []*request
-	busy    answers // one for each busy server
+	busy    []answer // one for each busy server, in the order of time
 }
 
 func (s *simulation) arrive(now time.Duration) {
