@@ -21,18 +21,17 @@ func newVersion() *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of weir, and what it was built from",
 		Args:  noArguments,
-		PreRunE: func(*cobra.Command, []string) error {
-			return oneOf("output", output, "text", "json")
-		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			if output == "json" {
 				return writeJSON(cmd.OutOrStdout(), build.Read())
 			}
 			return printBuild(cmd.OutOrStdout(), build.Read())
 		},
 	}
-	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	addOutput(cmd, &output)
 	return cmd
 }
 

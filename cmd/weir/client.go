@@ -107,20 +107,9 @@ func (c *client) ask(ctx context.Context, q question, into any) (*answer, error)
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.http.Do(req)
+	resp, body, err := c.exchange(req)
 	if err != nil {
-		return nil, c.unreachable(err)
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err != nil {
-		return nil, c.unreachable(err)
-	}
-	if len(body) > maxAnswer {
-		return nil, fmt.Errorf("the response of %s is larger than %d MiB, so it is not from weir; check --server", c.base, maxAnswer>>20)
-	}
-	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, c.rejected(resp, body)
+		return nil, err
 	}
 	if into != nil {
 		if err := json.Unmarshal(body, into); err != nil {
@@ -128,6 +117,25 @@ func (c *client) ask(ctx context.Context, q question, into any) (*answer, error)
 		}
 	}
 	return &answer{resp.Header.Get("ETag"), body}, nil
+}
+
+// exchange sends a request, and returns the answer if its status is 200 to 299.
+func (c *client) exchange(req *http.Request) (*http.Response, []byte, error) {
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, nil, c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return nil, nil, c.unreachable(err)
+	case len(body) > maxAnswer:
+		return nil, nil, fmt.Errorf("the response of %s is larger than %d MiB, so it is not from weir; check --server", c.base, maxAnswer>>20)
+	case resp.StatusCode < 200 || resp.StatusCode > 299:
+		return nil, nil, c.rejected(resp, body)
+	}
+	return resp, body, nil
 }
 
 func (c *client) request(ctx context.Context, q question) (*http.Request, error) {
@@ -219,8 +227,7 @@ func (f *clientFlags) add(cmd *cobra.Command) *cobra.Command {
 	flags.SortFlags = false
 	f.addConnection(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the API token")
-	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	addOutput(cmd, &f.output)
 	return cmd
 }
 
@@ -244,7 +251,7 @@ func (f *clientFlags) settle(cmd *cobra.Command) error {
 			return usage("%s: %q is invalid; write it as for --%s", variable(name), value, name)
 		}
 	}
-	if err := oneOf("output", f.output, "text", "json"); err != nil {
+	if err := checkOutput(f.output); err != nil {
 		return err
 	}
 	if f.timeout <= 0 {

@@ -120,6 +120,14 @@ func oneOf(flag, value string, words ...string) error {
 	return usage("--%s: %q is unknown; %s", flag, value, spelling.Hint(value, words, "write "+strings.Join(words, " or ")))
 }
 
+// addOutput adds the flag --output to a verb. checkOutput checks it.
+func addOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVar(output, "output", "text", "output `format`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func checkOutput(output string) error { return oneOf("output", output, "text", "json") }
+
 // noArguments is for verbs that are told everything by flags.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -16,10 +16,6 @@ import (
 	"github.com/weirhq/weir/internal/build"
 )
 
-// maxReadiness is the most that is read of /readyz, in bytes: a line, and one for each
-// file that cannot be saved.
-const maxReadiness = 64 << 10
-
 func newHealth() *cobra.Command {
 	var f clientFlags
 	cmd := &cobra.Command{
@@ -93,18 +89,11 @@ func (c *client) ready(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	req.Header.Set("User-Agent", "weir/"+build.Read().Version)
-	resp, err := c.http.Do(req)
+	resp, body, err := c.exchange(req)
 	if err != nil {
-		return c.unreachable(err)
+		return err
 	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReadiness))
-	switch {
-	case err != nil:
-		return c.unreachable(err)
-	case resp.StatusCode != http.StatusOK:
-		return c.rejected(resp, body)
-	case !strings.HasPrefix(string(body), "ready\n"):
+	if !strings.HasPrefix(string(body), "ready\n") {
 		return c.stranger(resp.StatusCode)
 	}
 	_, err = io.WriteString(w, printableAll(string(body)))

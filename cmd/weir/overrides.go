@@ -69,17 +69,7 @@ func printOverrides(w io.Writer, all *httpapi.OverridesAnswer) error {
 }
 
 func overrideLimit(o *httpapi.OverrideAnswer) string {
-	text := strings.Join(o.Limits, ", ")
-	if o.Burst > 0 {
-		text += fmt.Sprintf(" burst %d", o.Burst)
-	}
-	if o.Zone != "" {
-		text += " zone " + o.Zone
-	}
-	if o.Starts != "" {
-		text += " starts " + o.Starts
-	}
-	return column(text)
+	return column(quotaText(strings.Join(o.Limits, ", "), o.Burst, o.Zone, string(o.Starts)))
 }
 
 func newOverridesAdd() *cobra.Command {

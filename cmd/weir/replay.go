@@ -22,10 +22,8 @@ type replayFlags struct {
 	maxKeys  int
 	top      int
 	shares   []string
-	width    int
-	output   string
-	out      string
 	quiet    bool
+	reportFlags
 }
 
 func newReplay() *cobra.Command {
@@ -75,18 +73,14 @@ as remote_user. Text in quotes or brackets is one field.`,
 	flags.IntVar(&f.maxKeys, "max-keys", 1<<20, "`count` of keys to keep in memory")
 	flags.IntVar(&f.top, "top", 10, "`count` of denied clients to list")
 	flags.StringSliceVar(&f.shares, "share", []string{"1%", "0.1%"}, "denied shares to find limits for (`percent list`)")
-	flags.IntVar(&f.width, "width", 80, "width of the output in `columns`")
-	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
-	flags.StringVar(&f.out, "out", "", "also write a chart to this `file`: .svg, .html or .csv")
+	f.addWidth(cmd)
+	f.addOutput(cmd)
 	flags.BoolVar(&f.quiet, "quiet", false, "show no progress")
 	return cmd
 }
 
 func (f *replayFlags) validate(logs []string) error {
-	if err := oneOf("output", f.output, "text", "json"); err != nil {
-		return err
-	}
-	if err := drawable(f.out); err != nil {
+	if err := f.reportFlags.validate(); err != nil {
 		return err
 	}
 	inputs := 0
@@ -102,8 +96,6 @@ func (f *replayFlags) validate(logs []string) error {
 		return usage("standard input can be read only once; use files for the others")
 	case len(logs) > replay.MaxLogs:
 		return usage("%d logs are too many to merge; give at most %d, or concatenate them", len(logs), replay.MaxLogs)
-	case f.width < minWidth || f.width > maxWidth:
-		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
 	case f.top < 1 || f.top > 1000:
 		return usage("--top: %d is out of range; write 1 to 1000", f.top)
 	case f.disorder < 0 || f.disorder > 24*time.Hour:

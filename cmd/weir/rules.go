@@ -204,11 +204,11 @@ place, a code and a remedy. "weir rules code W003" explains a code. The exit sta
 			if len(args) == 0 {
 				return usage("%s needs at least one rules file; see %s --help", cmd.CommandPath(), cmd.CommandPath())
 			}
-			return oneOf("output", output, "text", "json")
+			return checkOutput(output)
 		},
 		RunE: func(cmd *cobra.Command, files []string) error { return validate(cmd, files, output, strict) },
 	}
-	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
+	addOutput(cmd, &output)
 	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return cmd
 }

@@ -98,7 +98,7 @@ and limits, and why the other rules do not apply. Nothing is charged.`,
 			if err := oneFile(cmd, args); err != nil {
 				return err
 			}
-			return oneOf("output", output, "text", "json")
+			return checkOutput(output)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := f.request()
@@ -113,7 +113,7 @@ and limits, and why the other rules do not apply. Nothing is charged.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
+	addOutput(cmd, &output)
 	return cmd
 }
 

@@ -102,29 +102,32 @@ func listRules(w io.Writer, set *rule.Set, version int64) error {
 func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
 
 func limitText(r *rule.Rule) string {
-	var b strings.Builder
-	b.WriteString(r.Algorithm.String() + " ")
+	text := phrase.Join(r.Quota.Rates, ", ")
 	if r.Quota.Unlimited {
-		b.WriteString("unlimited")
-	} else {
-		b.WriteString(phrase.Join(r.Quota.Rates, ", "))
+		text = "unlimited"
 	}
-	if r.Quota.Burst > 0 {
-		fmt.Fprintf(&b, " burst %d", r.Quota.Burst)
-	}
-	if r.Quota.Zone != "" {
-		b.WriteString(" zone " + r.Quota.Zone)
-	}
-	if r.Quota.Starts != "" {
-		b.WriteString(" starts " + r.Quota.Starts)
-	}
+	text = r.Algorithm.String() + " " + quotaText(text, r.Quota.Burst, r.Quota.Zone, string(r.Quota.Starts))
 	if len(r.Tiers) > 0 {
-		b.WriteString(" + " + phrase.Count(len(r.Tiers), "tier"))
+		text += " + " + phrase.Count(len(r.Tiers), "tier")
 	}
 	if len(r.Overrides) > 0 {
-		b.WriteString(" + " + phrase.Count(len(r.Overrides), "override"))
+		text += " + " + phrase.Count(len(r.Overrides), "override")
 	}
-	return b.String()
+	return text
+}
+
+// quotaText is limits with what else is said of them.
+func quotaText(limits string, burst int64, zone, starts string) string {
+	if burst > 0 {
+		limits += fmt.Sprintf(" burst %d", burst)
+	}
+	if zone != "" {
+		limits += " zone " + zone
+	}
+	if starts != "" {
+		limits += " starts " + starts
+	}
+	return limits
 }
 
 func matchText(m *rule.Match) string {

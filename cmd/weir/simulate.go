@@ -29,10 +29,40 @@ type simulateFlags struct {
 	scenario   string
 	log        string
 	seed       uint64
-	width      int
 	ascii      bool
-	output     string
-	out        string
+	reportFlags
+}
+
+// reportFlags say how a report is written.
+type reportFlags struct {
+	width       int
+	output, out string
+}
+
+func (f *reportFlags) addWidth(cmd *cobra.Command) {
+	cmd.Flags().IntVar(&f.width, "width", 80, "width of the output in `columns`")
+}
+
+func (f *reportFlags) addOutput(cmd *cobra.Command) {
+	addOutput(cmd, &f.output)
+	cmd.Flags().StringVar(&f.out, "out", "", "also write a chart to this `file`: .svg, .html or .csv")
+}
+
+func (f *reportFlags) validate() error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	if f.width < minWidth || f.width > maxWidth {
+		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
+	}
+	ending := strings.ToLower(filepath.Ext(f.out))
+	if f.out == "" || slices.Contains(drawings, ending) {
+		return nil
+	}
+	if near := spelling.Nearest(ending, drawings); near != "" {
+		return usage("--out: %q is not a known kind of file; did you mean %s?", f.out, near)
+	}
+	return usage("--out: %q is not a known kind of file; write a name that ends in .svg, .html or .csv", f.out)
 }
 
 func newSimulate() *cobra.Command {
@@ -90,10 +120,9 @@ In the table, "most in" is the most units that were allowed within any one perio
 	flags.StringVar(&f.scenario, "scenario", "", "scenario `file` with limits and traffic (- for standard input); its expected answers are checked")
 	flags.StringVar(&f.log, "log", "", "log `file` with the times of the traffic (- for standard input)")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed `number` for random traffic")
-	flags.IntVar(&f.width, "width", 80, "width of the output in `columns`")
+	f.addWidth(cmd)
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
-	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
-	flags.StringVar(&f.out, "out", "", "also write a chart to this `file`: .svg, .html or .csv")
+	f.addOutput(cmd)
 	return cmd
 }
 
@@ -106,17 +135,11 @@ func patternList() string {
 }
 
 func (f *simulateFlags) validate(cmd *cobra.Command) error {
-	if err := oneOf("output", f.output, "text", "json"); err != nil {
-		return err
-	}
-	if err := drawable(f.out); err != nil {
+	if err := f.reportFlags.validate(); err != nil {
 		return err
 	}
 	if cmd.Flags().Changed("log") && cmd.Flags().Changed("traffic") {
 		return usage("--log and --traffic exclude each other; use one of them")
-	}
-	if f.width < minWidth || f.width > maxWidth {
-		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
 	}
 	if !cmd.Flags().Changed("scenario") {
 		return nil
@@ -212,18 +235,6 @@ func (f *simulateFlags) write(w io.Writer, reports []*simulate.Report) error {
 
 // drawings are the endings of the files that pictures can be written to.
 var drawings = []string{".svg", ".html", ".csv"}
-
-// drawable checks a flag --out.
-func drawable(path string) error {
-	ending := strings.ToLower(filepath.Ext(path))
-	if path == "" || slices.Contains(drawings, ending) {
-		return nil
-	}
-	if near := spelling.Nearest(ending, drawings); near != "" {
-		return usage("--out: %q is not a known kind of file; did you mean %s?", path, near)
-	}
-	return usage("--out: %q is not a known kind of file; write a name that ends in .svg, .html or .csv", path)
-}
 
 // writers are the ways to write a result, by the endings of files.
 type writers map[string]func(io.Writer) error
