@@ -57,33 +57,29 @@ func (f *benchFlags) target(cmd *cobra.Command) (*target, error) {
 	}
 	t.checks, t.name, t.method = true, server.base.String(), http.MethodPost
 	t.url = template{text: strings.TrimSuffix(t.name, "/") + "/v1/check"}
-	req, err := f.question()
+	req, err := f.unchecked()
 	if err != nil {
 		return t, err
 	}
-	t.who = identity(req)
-	t.body, err = f.body(req)
-	return t, err
-}
-
-// question is what is asked of a weir, for no client yet.
-func (f *benchFlags) question() (*httpapi.CheckRequest, error) {
-	req, err := f.unchecked()
-	if err == nil && req.IP == "" && req.User == "" && req.APIKey == "" {
+	if req.IP == "" && req.User == "" && req.APIKey == "" {
 		req.User, req.IP = "bench-{n}", "{ip}"
 	}
-	return req, err
-}
-
-// identity are the values of a request by which a rule may tell clients apart.
-func identity(req *httpapi.CheckRequest) []template {
-	who := []template{newTemplate(req.IP), newTemplate(req.User), newTemplate(req.APIKey)}
-	for _, values := range []map[string]string{req.Headers, req.Cookies, req.Query, req.Attributes} {
-		for _, value := range values {
-			who = append(who, newTemplate(value))
+	for _, n := range []int{0, f.keys - 1} { // as weir check would
+		flags := f.requestFlags
+		flags.IP, flags.Path = newTemplate(req.IP).of(n), newTemplate(req.Path).of(n)
+		if _, err := flags.request(); err != nil {
+			return t, err
 		}
 	}
-	return who
+	t.who = []template{newTemplate(req.IP), newTemplate(req.User), newTemplate(req.APIKey)}
+	for _, values := range []map[string]string{req.Headers, req.Cookies, req.Query, req.Attributes} {
+		for _, value := range values {
+			t.who = append(t.who, newTemplate(value))
+		}
+	}
+	body, err := json.Marshal(req) // braces, digits and dots stand for themselves
+	t.body = newTemplate(string(body))
+	return t, err
 }
 
 // clients is as how many clients the requests come.
@@ -108,19 +104,6 @@ func (f *benchFlags) connect(cmd *cobra.Command) (*client, error) {
 		return nil, err
 	}
 	return f.clientOf(base)
-}
-
-// body is the question as it is sent, checked as weir check would.
-func (f *benchFlags) body(req *httpapi.CheckRequest) (template, error) {
-	for _, n := range []int{0, f.keys - 1} {
-		flags := f.requestFlags
-		flags.IP, flags.Path = newTemplate(req.IP).of(n), newTemplate(req.Path).of(n)
-		if _, err := flags.request(); err != nil {
-			return template{}, err
-		}
-	}
-	text, err := json.Marshal(req) // braces, digits and dots stand for themselves
-	return newTemplate(string(text)), err
 }
 
 // try sends one request, so that what goes wrong for all of them is told at once, and

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
@@ -175,18 +177,15 @@ func TestBenchClients(t *testing.T) {
 			t.Errorf("the address of client %d is %s, want %s", n, got, want)
 		}
 	}
-	f := benchFlags{keys: 1000}
-	f.Path = "/"
-	question, err := f.question()
-	if err != nil {
-		t.Fatal(err)
-	}
-	body, err := f.body(question)
+	f := benchFlags{keys: 1000, concurrency: 1}
+	cmd := &cobra.Command{}
+	f.checkFlags.add(cmd)
+	aim, err := f.target(f.clientFlags.add(cmd))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var req httpapi.CheckRequest
-	if err := json.Unmarshal([]byte(body.of(300)), &req); err != nil || req.User != "bench-300" || req.IP != "198.18.1.44" {
+	if err := json.Unmarshal([]byte(aim.body.of(300)), &req); err != nil || req.User != "bench-300" || req.IP != "198.18.1.44" {
 		t.Errorf("%v %+v", err, req)
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // Rules are those of the API.
@@ -241,10 +243,8 @@ func (p *Player) send(ctx context.Context, c Call) {
 		if hold == "" {
 			return
 		}
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, c.Takes) != nil {
 			return
-		case <-time.After(c.Takes):
 		}
 		_ = p.post(ctx, "/v1/settle", fmt.Appendf(nil, `{"hold": %q, "used": {"tokens": %d}}`, hold, c.Used), nil)
 	})

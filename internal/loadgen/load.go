@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // Bounds on a run.
@@ -58,13 +60,12 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	set := func(d *time.Duration, fallback time.Duration) {
-		if *d <= 0 {
-			*d = fallback
-		}
+	if o.Duration <= 0 {
+		o.Duration = 10 * time.Second
 	}
-	set(&o.Duration, 10*time.Second)
-	set(&o.Grace, time.Second)
+	if o.Grace <= 0 {
+		o.Grace = time.Second
+	}
 	o.Duration = min(o.Duration, MaxDuration)
 	o.Workers = min(max(o.Workers, 1), MaxWorkers)
 	if o.Count <= 0 || o.Count > MaxCount {
@@ -89,10 +90,11 @@ func Run(ctx context.Context, o Options) *Report {
 	begin, over := context.WithTimeout(ctx, r.Duration) // as long as calls may begin
 	defer over()
 
-	tallies := make([]tally, r.Workers)
+	counted := make([]Report, r.Workers)
 	var workers sync.WaitGroup
-	for i := range tallies {
-		workers.Go(func() { r.work(begin, calls, i, &tallies[i]) })
+	for i := range counted {
+		counted[i].Outcomes = map[string]int64{}
+		workers.Go(func() { r.work(begin, calls, i, &counted[i]) })
 	}
 	finished := make(chan struct{})
 	go func() {
@@ -101,9 +103,9 @@ func Run(ctx context.Context, o Options) *Report {
 	}()
 	r.follow(begin, finished, cut)
 
-	report := &Report{Elapsed: time.Since(r.start)}
-	for i := range tallies {
-		report.add(&tallies[i])
+	report := &Report{Elapsed: time.Since(r.start), Outcomes: map[string]int64{}}
+	for i := range counted {
+		report.add(&counted[i])
 	}
 	r.tell()
 	return report
@@ -138,31 +140,24 @@ func (r *run) tell() {
 }
 
 // work is what one worker does.
-func (r *run) work(begin, calls context.Context, worker int, t *tally) {
+func (r *run) work(begin, calls context.Context, worker int, counted *Report) {
 	for begin.Err() == nil && r.begun.Add(1) <= r.Count {
 		start := time.Now()
 		outcome, err := r.Do(calls, worker)
 		took := time.Since(start)
 		switch {
 		case err == nil:
-			t.answered(outcome, took)
+			counted.count(outcome, 1)
+			counted.Latency.Record(took)
 		case calls.Err() != nil:
-			t.unfinished++
+			counted.Unfinished++
 			return
 		default:
-			t.failed(err)
-			pause(begin)
+			counted.Errors++
+			counted.remember(err.Error())
+			_ = clock.Sleep(begin, rest)
 		}
 		r.done.Add(1)
-	}
-}
-
-func pause(ctx context.Context) {
-	timer := time.NewTimer(rest)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -205,57 +200,32 @@ func (r *Report) Rate() float64 {
 	return float64(r.Answered) / r.Elapsed.Seconds()
 }
 
-func (r *Report) add(t *tally) {
-	if r.Outcomes == nil {
-		r.Outcomes = map[string]int64{}
+// add takes over what a worker has counted, by itself, so that none waits for another.
+func (r *Report) add(worker *Report) {
+	for outcome, n := range worker.Outcomes {
+		r.count(outcome, n)
 	}
-	for outcome, n := range t.outcomes {
-		r.Answered += n
-		count(r.Outcomes, outcome, n)
+	for _, text := range worker.Texts {
+		r.remember(text)
 	}
-	for _, text := range t.texts {
-		r.Texts = remember(r.Texts, text)
-	}
-	r.Errors += t.errors
-	r.Unfinished += t.unfinished
-	r.Latency.Merge(&t.latency)
+	r.Errors += worker.Errors
+	r.Unfinished += worker.Unfinished
+	r.Latency.Merge(&worker.Latency)
 }
 
-// tally is what one worker has counted, by itself, so that none waits for another.
-type tally struct {
-	outcomes   map[string]int64
-	errors     int64
-	texts      []string
-	unfinished int64
-	latency    Histogram
-}
-
-func (t *tally) answered(outcome string, took time.Duration) {
-	if t.outcomes == nil {
-		t.outcomes = map[string]int64{}
-	}
-	count(t.outcomes, outcome, 1)
-	t.latency.Record(took)
-}
-
-func (t *tally) failed(err error) {
-	t.errors++
-	t.texts = remember(t.texts, err.Error())
-}
-
-// count adds to an outcome, or to the others if there are too many.
-func count(outcomes map[string]int64, outcome string, n int64) {
-	if _, known := outcomes[outcome]; !known && len(outcomes) >= maxOutcomes {
+// count adds answers to an outcome, or to the others if there are too many.
+func (r *Report) count(outcome string, n int64) {
+	if _, known := r.Outcomes[outcome]; !known && len(r.Outcomes) >= maxOutcomes {
 		outcome = Other
 	}
-	outcomes[outcome] += n
+	r.Outcomes[outcome] += n
+	r.Answered += n
 }
 
 // remember keeps the first few texts that differ.
-func remember(texts []string, text string) []string {
+func (r *Report) remember(text string) {
 	text = text[:min(len(text), maxText)]
-	if len(texts) == maxTexts || slices.Contains(texts, text) {
-		return texts
+	if len(r.Texts) < maxTexts && !slices.Contains(r.Texts, text) {
+		r.Texts = append(r.Texts, text)
 	}
-	return append(texts, text)
 }
