@@ -43,20 +43,21 @@ type feed struct {
 	log    *Log
 	parser *accesslog.Parser
 	full   chan *batch // to be checked
-	free   chan *batch // to be filled again
 
 	rest     []byte // the beginning of a line whose end was not read yet
 	skipping bool   // the line is too long: wait for its end
 	line     int64
 	shown    int
+	usual    int // entries of a batch
 }
 
 // run reads until the end, or until the context ends.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.full)
 	for {
-		b := f.empty()
+		b := &batch{data: make([]byte, chunk), entries: make([]accesslog.Entry, 0, f.usual)}
 		b.err = f.fill(b)
+		f.usual = len(b.entries)
 		select {
 		case f.full <- b:
 		case <-ctx.Done():
@@ -65,26 +66,6 @@ func (f *feed) run(ctx context.Context) {
 		if b.err != nil {
 			return
 		}
-	}
-}
-
-// empty returns a batch to fill: one that was in use before, if one has come back.
-func (f *feed) empty() *batch {
-	select {
-	case b := <-f.free:
-		b.entries, b.bad = b.entries[:0], b.bad[:0]
-		b.live, b.lines, b.badLines, b.err = 0, 0, 0, nil
-		return b
-	default:
-		return &batch{data: make([]byte, chunk)}
-	}
-}
-
-// giveBack returns a batch of which nothing is in use any more.
-func (f *feed) giveBack(b *batch) {
-	select {
-	case f.free <- b:
-	default: // there are enough of them
 	}
 }
 
@@ -147,11 +128,7 @@ func (f *feed) one(b *batch, line []byte) {
 	if len(line) == 0 {
 		return
 	}
-	if len(b.entries) == cap(b.entries) {
-		b.entries = append(b.entries, accesslog.Entry{})
-	} else {
-		b.entries = b.entries[:len(b.entries)+1] // with the room for extras that it had
-	}
+	b.entries = append(b.entries, accesslog.Entry{})
 	last := len(b.entries) - 1
 	if err := f.parser.Parse(line, &b.entries[last]); err != nil {
 		b.entries = b.entries[:last]

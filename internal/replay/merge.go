@@ -29,7 +29,6 @@ type head struct {
 type held struct {
 	entry *accesslog.Entry
 	batch *batch
-	feed  *feed
 }
 
 // start waits for the beginning of every feed.
@@ -54,14 +53,12 @@ func (m *merger) advance(h *head) bool {
 			return false
 		}
 		m.begun(h.feed, b)
-		if len(b.entries) == 0 {
-			h.feed.giveBack(b)
-			continue
+		if len(b.entries) > 0 {
+			b.live = len(b.entries)
+			m.live++
+			h.batch, h.next = b, 0
+			return true
 		}
-		b.live = len(b.entries)
-		m.live++
-		h.batch, h.next = b, 0
-		return true
 	}
 }
 
@@ -77,7 +74,7 @@ func (m *merger) next() (held, bool) {
 		}
 	}
 	h := &m.heads[first]
-	got := held{earliest, h.batch, h.feed}
+	got := held{earliest, h.batch}
 	h.next++
 	if h.next == len(h.batch.entries) && !m.advance(h) {
 		m.heads = slices.Delete(m.heads, first, first+1)
@@ -92,7 +89,6 @@ func (m *merger) done(h held) {
 	h.batch.live--
 	if h.batch.live == 0 {
 		m.live--
-		h.feed.giveBack(h.batch)
 	}
 }
 

@@ -75,7 +75,7 @@ func (r *replay) play(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		feeds = append(feeds, &feed{log: l, parser: p, full: make(chan *batch, 2), free: make(chan *batch, 4)})
+		feeds = append(feeds, &feed{log: l, parser: p, full: make(chan *batch, 2)})
 		r.values.extra = p.Extra()
 	}
 	for _, f := range feeds {
