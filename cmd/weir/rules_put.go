@@ -156,15 +156,15 @@ func (f *putFlags) rehearse(cmd *cobra.Command, name string, source []byte, sing
 		return err
 	}
 	if f.output == "json" {
-		if err := printJSON(cmd.OutOrStdout(), got.body); err != nil {
-			return err
-		}
+		err = printJSON(cmd.OutOrStdout(), got.body)
 	}
 	problems := placed(verdict.Problems, name, single != nil)
-	if !verdict.Valid {
+	switch {
+	case err != nil:
+		return err
+	case !verdict.Valid:
 		return unwritable(cmd, name, problems)
-	}
-	if f.output == "json" {
+	case f.output == "json":
 		return nil
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), printableAll(problems.String()))

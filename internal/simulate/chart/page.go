@@ -66,18 +66,14 @@ func (s *sheet) table(t *Table) {
 	for _, row := range append([][]string{t.Head}, t.Rows...) {
 		s.raw("<tr>")
 		for i, cell := range row {
-			s.cell(tag, t.Words[i], cell)
+			class := ""
+			if t.Words[i] {
+				class = ` class="word"`
+			}
+			s.raw("<", tag, class, ">", Escape(cell), "</", tag, ">")
 		}
 		s.raw("</tr>\n")
 		tag = "td"
 	}
 	s.raw("</table></div>\n")
-}
-
-func (s *sheet) cell(tag string, word bool, text string) {
-	class := ""
-	if word {
-		class = ` class="word"`
-	}
-	s.raw("<", tag, class, ">", Escape(text), "</", tag, ">")
 }
