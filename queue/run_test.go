@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,12 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 // shop is a queue with a record of what its workers did. It uses the time of synctest.
 type shop struct {

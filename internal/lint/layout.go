@@ -34,7 +34,7 @@ var layout = []line{
 	{[]string{"internal/demo"}, "the rules and the traffic of weir demo; it calls weir over HTTP, as any client does"},
 	{[]string{"internal/replay"}, "runs an access log against rules and reports what would have happened"},
 	{[]string{"stats/..."}, "statistics: series, rankings, alerts; an observer of the engine, without a protocol"},
-	{[]string{"counter/memory", "counter/redis", "counter/countertest", "queue/memory", "queue/redis", "queue/queuetest"}, "the stores of counters and queues, and the test suites that every such store must pass"},
+	{[]string{"counter/memory", "counter/redis", "counter/countertest", "queue/memory", "queue/redis"}, "the stores of counters and queues, and the test suite that every store of counters must pass"},
 	{[]string{"internal/replay/accesslog"}, "parses access logs; it does not know rules"},
 	{[]string{"internal/simulate"}, "runs traffic against the algorithms, without side effects"},
 	{[]string{"internal/simulate/chart"}, "charts as SVG and HTML; it does not know limits"},

@@ -8,7 +8,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/queue"
-	"github.com/weirhq/weir/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
@@ -27,11 +26,4 @@ func open(t testing.TB, queues map[string]queue.Settings) (*Store, *fake) {
 		t.Fatal(err)
 	}
 	return s, &clock
-}
-
-func TestSuite(t *testing.T) {
-	queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
-		s, clock := open(t, queues)
-		return queuetest.Subject{Store: s, Set: clock.Set}
-	})
 }

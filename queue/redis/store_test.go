@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
-	"github.com/weirhq/weir/queue/queuetest"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }
@@ -54,13 +53,4 @@ func flush(t testing.TB, client rueidis.Client) {
 	if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-func TestSuite(t *testing.T) {
-	client := clientOf(t, testredis.Start(t).Addr)
-	queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
-		flush(t, client)
-		var clock fake
-		return queuetest.Subject{Store: storeOn(t, client, queues, Options{Clock: clock.Now}), Set: clock.Set}
-	})
 }

@@ -1,4 +1,4 @@
-package queuetest
+package queue_test
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 
 // testBackoff: an item is held back twice as long each time, up to a bound, and comes back
 // at the very microsecond.
-func testBackoff(t *testing.T, open Open) {
+func testBackoff(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Backoff: 2 * time.Second, MaxBackoff: 10 * time.Second, MaxTries: 7}))
 	o.push("a")
 	for try, want := range []time.Duration{2, 4, 8, 10, 10, 10} {
@@ -30,7 +30,7 @@ func testBackoff(t *testing.T, open Open) {
 }
 
 // testDeadAfterTries: exactly k tries, whether the worker says that it failed or dies.
-func testDeadAfterTries(t *testing.T, open Open) {
+func testDeadAfterTries(t *testing.T, open opener) {
 	for _, dies := range []bool{false, true} {
 		o := openOne(t, open, fast(queue.Settings{MaxTries: 3, Visibility: time.Second, Backoff: time.Second, MaxBackoff: time.Second}))
 		o.push("a")
@@ -57,7 +57,7 @@ func testDeadAfterTries(t *testing.T, open Open) {
 	}
 }
 
-func testBury(t *testing.T, open Open) {
+func testBury(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	o.push("a")
 	l := o.lease()
@@ -91,7 +91,7 @@ func ids(letters []queue.DeadLetter) string {
 }
 
 // testDeadLetters lists them page by page, and deletes some.
-func testDeadLetters(t *testing.T, open Open) {
+func testDeadLetters(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	is(t, "none", len(o.letters(0, 10)), 0)
 	numbers := o.kill("a", "b", "c", "d", "e")
@@ -110,7 +110,7 @@ func testDeadLetters(t *testing.T, open Open) {
 }
 
 // testDeadBounded: the oldest are dropped and counted.
-func testDeadBounded(t *testing.T, open Open) {
+func testDeadBounded(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{MaxDead: 3}))
 	numbers := o.kill("a", "b", "c", "d", "e")
 	is(t, "kept", ids(o.letters(0, 10)), "c d e")
@@ -125,7 +125,7 @@ func testDeadBounded(t *testing.T, open Open) {
 }
 
 // testRequeue: dead letters go to the end of the queue, and begin again.
-func testRequeue(t *testing.T, open Open) {
+func testRequeue(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Capacity: 3, MaxTries: 2}))
 	numbers := o.kill("a", "b", "c")
 	o.push("live")

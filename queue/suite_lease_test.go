@@ -1,4 +1,4 @@
-package queuetest
+package queue_test
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 )
 
 // testVisibility: the item of a dead worker goes to another at the instant its lease ends.
-func testVisibility(t *testing.T, open Open) {
+func testVisibility(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Visibility: 5 * time.Second}))
 	o.push("a")
 	first := o.leaseOf("a")
@@ -33,7 +33,7 @@ func testVisibility(t *testing.T, open Open) {
 }
 
 // testLateAck: a late Ack is accepted if no other worker has the item.
-func testLateAck(t *testing.T, open Open) {
+func testLateAck(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Visibility: 5 * time.Second, MaxTries: 1}))
 	o.push("a")
 	l := o.lease()
@@ -61,7 +61,7 @@ func testLateAck(t *testing.T, open Open) {
 	is(t, "delayed", o.stats().Delayed, 1)
 }
 
-func testExtend(t *testing.T, open Open) {
+func testExtend(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: time.Second, Visibility: 5 * time.Second})
 	o.push("a")
 	l := o.lease()
@@ -91,7 +91,7 @@ func testExtend(t *testing.T, open Open) {
 }
 
 // testTokens: nothing but the token of a lease that lasts is worth anything.
-func testTokens(t *testing.T, open Open) {
+func testTokens(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	o.push("a")
 	l := o.lease()
@@ -120,7 +120,7 @@ func testTokens(t *testing.T, open Open) {
 }
 
 // testReturn: what was not begun was not tried, and the last turn is free again.
-func testReturn(t *testing.T, open Open) {
+func testReturn(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 3, Period: time.Second, MaxTries: 1})
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		o.push(name)
@@ -151,7 +151,7 @@ func testReturn(t *testing.T, open Open) {
 }
 
 // testWaiting: how long to wait is exact, whatever there is to wait for.
-func testWaiting(t *testing.T, open Open) {
+func testWaiting(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: 3 * time.Second, Visibility: 5 * time.Second, Backoff: 2 * time.Second})
 	is(t, "of an empty queue", o.none().Wait, weir.Never)
 	o.push("a")
@@ -173,7 +173,7 @@ func testWaiting(t *testing.T, open Open) {
 }
 
 // testSweeping: many that are due at once come back over several calls, and none is lost.
-func testSweeping(t *testing.T, open Open) {
+func testSweeping(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Visibility: time.Second, MaxTries: 2, Backoff: time.Second}))
 	const many = queue.MaxSweep*2 + 50
 	for i := range many {

@@ -1,4 +1,4 @@
-package queuetest
+package queue_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 )
 
 // testBytes: any bytes are a payload, an ID and a reason.
-func testBytes(t *testing.T, open Open) {
+func testBytes(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	words := []string{
 		"", "0", "-1", " ", "a b", "a\nb", "\r\n", "\x00", "a\x00b", "\x00\x00", "\xff\xfe", "é", "{a}", "-", "3 abc", "%d", "nil", "*",
@@ -41,7 +41,7 @@ func testBytes(t *testing.T, open Open) {
 }
 
 // testLarge: the longest payload fits, and an answer holds only so many.
-func testLarge(t *testing.T, open Open) {
+func testLarge(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{MaxPayload: queue.MaxPayload}))
 	large := bytes.Repeat([]byte{0, '\n', 0xff, 'x'}, queue.MaxPayload/4)
 	for range 3 {
@@ -58,7 +58,7 @@ func testLarge(t *testing.T, open Open) {
 }
 
 // testBadInput: an error that says why, and nothing has happened.
-func testBadInput(t *testing.T, open Open) {
+func testBadInput(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: time.Second, MaxPayload: 10})
 	ctx := t.Context()
 	pushed := func(w queue.Work) error { return testcall.Err(o.Store.Push(ctx, "q", w)) }
@@ -109,7 +109,7 @@ func (o *one) all(ctx context.Context, name string) map[string]error {
 	return all
 }
 
-func testCancelled(t *testing.T, open Open) {
+func testCancelled(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -123,7 +123,7 @@ func testCancelled(t *testing.T, open Open) {
 
 // testTogether: many push and lease at once; none is lost, none is leased twice, and none
 // is too many.
-func testTogether(t *testing.T, open Open) {
+func testTogether(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Capacity: 200}))
 	var accepted, full atomic.Int64
 	var all sync.WaitGroup
@@ -178,7 +178,7 @@ func testTogether(t *testing.T, open Open) {
 
 // testWatch: a watcher of an empty queue is told about new work, wherever it comes
 // from.
-func testWatch(t *testing.T, open Open) {
+func testWatch(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	ctx, cancel := context.WithCancel(t.Context())
 	heard := make(chan struct{}, 1)

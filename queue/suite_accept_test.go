@@ -1,4 +1,4 @@
-package queuetest
+package queue_test
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func fast(s queue.Settings) queue.Settings {
 
 // testOrder: what is ready leaves in the order of its push, and what has failed comes back
 // before what was pushed after it.
-func testOrder(t *testing.T, open Open) {
+func testOrder(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Backoff: time.Second}))
 	last := int64(0)
 	for _, name := range []string{"a", "b", "c", "d"} {
@@ -44,7 +44,7 @@ func testOrder(t *testing.T, open Open) {
 	o.leaseOf("d")
 }
 
-func testPosition(t *testing.T, open Open) {
+func testPosition(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 3, Period: time.Second})
 	for i, want := range []time.Duration{0, 333_334, 666_667, 1_000_000} {
 		p := o.push("x")
@@ -59,7 +59,7 @@ func testPosition(t *testing.T, open Open) {
 }
 
 // testFull: everything that is not done counts.
-func testFull(t *testing.T, open Open) {
+func testFull(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Capacity: 3, MaxTries: 2}))
 	full := func(what string) {
 		t.Helper()
@@ -89,7 +89,7 @@ func testFull(t *testing.T, open Open) {
 }
 
 // testDuplicates: an ID that is there, wherever that is, adds nothing.
-func testDuplicates(t *testing.T, open Open) {
+func testDuplicates(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{MaxTries: 2, Capacity: 3}))
 	o.push("x")
 	p := o.pushID("a")
@@ -124,7 +124,7 @@ func testDuplicates(t *testing.T, open Open) {
 	is(t, "after it was done", o.pushID("a").Duplicate, false)
 }
 
-func testRemembered(t *testing.T, open Open) {
+func testRemembered(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{Remember: time.Minute, Capacity: 3}))
 	finish := func(id string) {
 		t.Helper()
@@ -150,7 +150,7 @@ func testRemembered(t *testing.T, open Open) {
 	is(t, "without an ID", o.push("x").Duplicate, false)
 }
 
-func testStats(t *testing.T, open Open) {
+func testStats(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: time.Second, Capacity: 9, Backoff: time.Minute})
 	is(t, "an empty queue", o.stats(), queue.Stats{Capacity: 9})
 	for range 5 {

@@ -1,4 +1,4 @@
-package queuetest
+package queue_test
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // testPace has items leave at the very instants at which a leaky_bucket with shape lets
 // requests go.
-func testPace(t *testing.T, open Open) {
+func testPace(t *testing.T, open opener) {
 	for _, rate := range []string{"7/1s", "10/1s", "3/1m", "1/1h", "999983/1s", "2/3us", "1000/7ms"} {
 		t.Run(rate, func(t *testing.T) {
 			limit := weir.MustParseLimit("leaky_bucket " + rate + " burst 40 shape")
@@ -42,7 +42,7 @@ func testPace(t *testing.T, open Open) {
 }
 
 // testAhead leases before the release, and tells how long to hold.
-func testAhead(t *testing.T, open Open) {
+func testAhead(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 3, Period: time.Second, Visibility: time.Minute})
 	for i := range 10 {
 		o.push(fmt.Sprint(i))
@@ -67,7 +67,7 @@ func testAhead(t *testing.T, open Open) {
 }
 
 // testLate: a worker that comes late has others wait from then on. Nothing is made up for.
-func testLate(t *testing.T, open Open) {
+func testLate(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 3, Period: time.Second})
 	for i := range 10 {
 		o.push(fmt.Sprint(i))
@@ -85,7 +85,7 @@ func testLate(t *testing.T, open Open) {
 
 // testClockStepsBack: the pace is kept, and the queue does not stand still for longer than
 // it could have been ahead.
-func testClockStepsBack(t *testing.T, open Open) {
+func testClockStepsBack(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: time.Second, Visibility: 12 * time.Hour})
 	for i := range 10 {
 		o.push(fmt.Sprint(i))
@@ -104,7 +104,7 @@ func testClockStepsBack(t *testing.T, open Open) {
 }
 
 // testRates: several in one microsecond, and one in ten years.
-func testRates(t *testing.T, open Open) {
+func testRates(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 5_000_000, Period: time.Second})
 	for i := range 30 {
 		o.push(fmt.Sprint(i))

@@ -1,41 +1,63 @@
-// Package queuetest is a test suite that every implementation of queue.Store must pass:
-//
-//	func TestStore(t *testing.T) {
-//		queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
-//			var now atomic.Int64
-//			store := mystore.New(queues, mystore.WithClock(now.Load))
-//			return queuetest.Subject{Store: store, Set: func(m weir.Micros) { now.Store(int64(m)) }}
-//		})
-//	}
-//
-// Each time the store must be empty and must use the time given to Set.
-package queuetest
+package queue_test
 
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/queue/memory"
+	"github.com/weirhq/weir/queue/redis"
 )
 
-// Subject is an empty store with a settable clock.
-type Subject struct {
+// fake is a clock that tests set.
+type fake struct{ now atomic.Int64 }
+
+func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
+func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
+
+// subject is an empty store with a settable clock.
+type subject struct {
 	Store queue.Store
 	Set   func(now weir.Micros)
 }
 
-// Open returns an empty store with these queues.
-type Open func(t *testing.T, queues map[string]queue.Settings) Subject
+// opener returns an empty store with these queues.
+type opener func(t *testing.T, queues map[string]queue.Settings) subject
 
-// Run runs the whole suite.
-func Run(t *testing.T, open Open) {
+func TestMemory(t *testing.T) {
+	runSuite(t, func(t *testing.T, queues map[string]queue.Settings) subject {
+		var clock fake
+		return subject{testcall.Must(memory.New(queues, memory.Options{Clock: clock.Now}))(t), clock.Set}
+	})
+}
+
+func TestRedis(t *testing.T) {
+	server := testredis.Start(t)
+	client := testcall.Must(rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{server.Addr}, DisableCache: true, DisableRetry: true, ForceSingleClient: true,
+	}))(t)
+	t.Cleanup(client.Close)
+	const patience = 10 * time.Second // the race detector and a busy machine are slow
+	runSuite(t, func(t *testing.T, queues map[string]queue.Settings) subject {
+		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		var clock fake
+		return subject{testcall.Must(redis.New(client, queues, redis.Options{Clock: clock.Now, Timeout: patience}))(t), clock.Set}
+	})
+}
+
+// runSuite runs what every store of queues must pass.
+func runSuite(t *testing.T, open opener) {
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, Open)
+		test func(*testing.T, opener)
 	}{
 		{"pace is that of a shaping bucket", testPace},
 		{"ahead of the release", testAhead},
@@ -79,14 +101,14 @@ const second = weir.Micros(1_000_000)
 
 // one is a subject with one queue, named q, and its clock.
 type one struct {
-	Subject
+	subject
 	t   *testing.T
 	now weir.Micros
 }
 
-func openOne(t *testing.T, open Open, s queue.Settings) *one {
+func openOne(t *testing.T, open opener, s queue.Settings) *one {
 	t.Helper()
-	o := &one{Subject: open(t, map[string]queue.Settings{"q": s}), t: t}
+	o := &one{subject: open(t, map[string]queue.Settings{"q": s}), t: t}
 	o.at(start)
 	return o
 }
