@@ -88,23 +88,12 @@ lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI
 
 bench: ## measure weir beside its peers, and how wrong estimates are (50 minutes)
 	@scripts/packages.sh redis-server:redis-server
-	cd test/bench && go run ./cmd/peers
-	cd test/bench && go run ./cmd/redis
-	cd test/bench && go run ./cmd/rules
-	cd test/bench && go run ./cmd/engine
-	cd test/bench && go run ./cmd/http
-	cd test/bench && go run ./cmd/gateway
-	cd test/bench && go run ./cmd/envoy
-	cd test/bench && go run ./cmd/resp
-	cd test/bench && go run ./cmd/start
-	cd test/bench && go run ./cmd/accuracy
-	cd test/bench && go run ./cmd/overrun
-	cd test/bench && go run ./cmd/holds
-	cd test/bench && go run ./cmd/adaptive
+	cd test/bench && for suite in peers redis rules engine http gateway envoy resp start accuracy overrun holds adaptive; do \
+		go run . $$suite || exit 1; done
 
 curves: ## measure how the cost of a check grows, and draw it (5 minutes)
 	@scripts/packages.sh redis-server:redis-server
-	cd test/bench && go run ./cmd/curves
+	cd test/bench && go run . curves
 
 profile: ## measure where weir spends its time, for the compiler; run nothing else on the machine
 	@scripts/packages.sh redis-server:redis-server

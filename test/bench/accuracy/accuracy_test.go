@@ -6,36 +6,33 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
 func TestAlgorithmsKeepTheirPromises(t *testing.T) {
-	for _, kind := range Kinds(true) {
-		limits := append(kind.Limits(), kind.CountingLimits()...)
-		results, err := kind.Run(limits, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range results {
-			v, name := r.Verdict, kind.Name+", "+r.Limit.String()
-			if v.Requests == 0 || v.Over == 0 || v.Allowed == v.Requests {
+	for _, kind := range kinds(true) {
+		limits := append(kind.limits(), kind.countingLimits()...)
+		for _, r := range kind.run(bench.Test(t), "", limits) {
+			v, name := r.verdict, kind.name+", "+r.limit.String()
+			if v.requests == 0 || v.over == 0 || v.allowed == v.requests {
 				t.Errorf("%s: no request is denied, so nothing is tested", name)
 			}
-			if v.Most > r.Bound {
-				t.Errorf("%s: %d in a period, bound %d", name, v.Most, r.Bound)
+			if v.most > r.bound {
+				t.Errorf("%s: %d in a period, bound %d", name, v.most, r.bound)
 			}
-			switch r.Limit.Algorithm {
+			switch r.limit.Algorithm {
 			case weir.SlidingLog:
-				if v.FalselyAllowed+v.FalselyDenied > 0 {
-					t.Errorf("%s: an exact log decided %d + %d requests wrongly", name, v.FalselyAllowed, v.FalselyDenied)
+				if v.falselyAllowed+v.falselyDenied > 0 {
+					t.Errorf("%s: an exact log decided %d + %d requests wrongly", name, v.falselyAllowed, v.falselyDenied)
 				}
 			case weir.SlidingBuckets:
-				if v.FalselyAllowed > 0 {
-					t.Errorf("%s: %d false allowances", name, v.FalselyAllowed)
+				if v.falselyAllowed > 0 {
+					t.Errorf("%s: %d false allowances", name, v.falselyAllowed)
 				}
 			case weir.TokenBucket, weir.LeakyBucket:
 				// A client that empties a bucket of N got N units in the last period.
-				if v.FalselyDenied > 0 {
-					t.Errorf("%s: %d false denials", name, v.FalselyDenied)
+				if v.falselyDenied > 0 {
+					t.Errorf("%s: %d false denials", name, v.falselyDenied)
 				}
 			}
 		}
@@ -44,46 +41,39 @@ func TestAlgorithmsKeepTheirPromises(t *testing.T) {
 
 // The attack is worth its name only if it gets what the bounds allow.
 func TestAttackReachesTheBounds(t *testing.T) {
-	attack := Attack(64, 60)
-	results, err := attack.Run(attack.Limits(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range results {
-		if r.Verdict.Most != r.Bound {
-			t.Errorf("%s: the attack got %d in a period, %d are to be had", r.Limit.Algorithm, r.Verdict.Most, r.Bound)
+	attack := attack(64, 60)
+	for _, r := range attack.run(bench.Test(t), "", attack.limits()) {
+		if r.verdict.most != r.bound {
+			t.Errorf("%s: the attack got %d in a period, %d are to be had", r.limit.Algorithm, r.verdict.most, r.bound)
 		}
 	}
 }
 
-func TestReportIsDeterministic(t *testing.T) {
-	var first, second bytes.Buffer
-	if err := Report(&first, true, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := Report(&second, true, nil); err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(first.Bytes(), second.Bytes()) {
-		t.Errorf("two runs differ:\n%s\n%s", first.String(), second.String())
+func TestRunIsDeterministic(t *testing.T) {
+	first, second := bench.Test(t), bench.Test(t)
+	first.Quick, second.Quick = true, true
+	Run(first)
+	Run(second)
+	if a, b := first.File("accuracy.txt"), second.File("accuracy.txt"); a.Len() == 0 || !bytes.Equal(a.Bytes(), b.Bytes()) {
+		t.Errorf("two runs differ:\n%s\n%s", a, b)
 	}
 }
 
 // liar answers as told, whatever is right.
 type liar struct {
-	Subject
+	subject
 	lie func(request int, honest bool) bool
 	at  int
 }
 
 func (l *liar) Take(now weir.Micros) weir.Decision {
-	d := l.Subject.Take(now)
+	d := l.subject.Take(now)
 	d.Allowed = l.lie(l.at, d.Allowed)
 	l.at++
 	return d
 }
 
-func exact(n int64) Subject {
+func exact(n int64) subject {
 	c, err := weir.Limit{Algorithm: weir.SlidingLog, N: n, Period: time.Minute}.Compile()
 	if err != nil {
 		panic(err)
@@ -92,26 +82,26 @@ func exact(n int64) Subject {
 }
 
 func TestJudgeNoticesWrongLimiters(t *testing.T) {
-	kind := Bursts(10, 20, 60)
-	if v := kind.Judge(exact(60), false); v.FalselyAllowed+v.FalselyDenied > 0 || v.Most != 60 {
+	kind := bursts(10, 20, 60)
+	if v := kind.judge(exact(60), false); v.falselyAllowed+v.falselyDenied > 0 || v.most != 60 {
 		t.Fatalf("the honest log is found guilty: %+v", v)
 	}
-	yes := &liar{Subject: exact(60), lie: func(int, bool) bool { return true }}
-	if v := kind.Judge(yes, false); v.FalselyAllowed == 0 || v.Gross == 0 || v.Most <= 60 {
+	yes := &liar{subject: exact(60), lie: func(int, bool) bool { return true }}
+	if v := kind.judge(yes, false); v.falselyAllowed == 0 || v.gross == 0 || v.most <= 60 {
 		t.Errorf("one that allows everybody passes: %+v", v)
 	}
-	no := &liar{Subject: exact(60), lie: func(int, bool) bool { return false }}
-	if v := kind.Judge(no, false); v.FalselyDenied != v.Requests {
+	no := &liar{subject: exact(60), lie: func(int, bool) bool { return false }}
+	if v := kind.judge(no, false); v.falselyDenied != v.requests {
 		t.Errorf("one that denies everybody passes: %+v", v)
 	}
-	if v := kind.Judge(exact(61), false); v.FalselyAllowed == 0 || v.FalselyDenied > 0 || v.Most != 61 {
+	if v := kind.judge(exact(61), false); v.falselyAllowed == 0 || v.falselyDenied > 0 || v.most != 61 {
 		t.Errorf("one unit too many goes unnoticed: %+v", v)
 	}
-	if v := kind.Judge(exact(59), false); v.FalselyDenied == 0 || v.FalselyAllowed > 0 || v.Most != 59 {
+	if v := kind.judge(exact(59), false); v.falselyDenied == 0 || v.falselyAllowed > 0 || v.most != 59 {
 		t.Errorf("one unit too few goes unnoticed: %+v", v)
 	}
-	once := &liar{Subject: exact(60), lie: func(i int, honest bool) bool { return honest && i != 10 }}
-	if v := kind.Judge(once, false); v.FalselyDenied == 0 {
+	once := &liar{subject: exact(60), lie: func(i int, honest bool) bool { return honest && i != 10 }}
+	if v := kind.judge(once, false); v.falselyDenied == 0 {
 		t.Errorf("a single lie goes unnoticed: %+v", v)
 	}
 }
@@ -122,11 +112,11 @@ func TestJudgeAtTheEdge(t *testing.T) {
 		after weir.Micros
 		wrong int64
 	}{{micros(time.Minute) - 1, 1}, {micros(time.Minute), 0}} {
-		j := &judge{subject: &liar{lie: func(int, bool) bool { return true }, Subject: exact(1)}, n: 1, period: micros(time.Minute)}
+		j := &judge{subject: &liar{lie: func(int, bool) bool { return true }, subject: exact(1)}, n: 1, period: micros(time.Minute)}
 		j.take(dawn)
 		j.take(dawn + c.after)
 		j.next()
-		if got := j.verdict.FalselyAllowed; got != c.wrong {
+		if got := j.verdict.falselyAllowed; got != c.wrong {
 			t.Errorf("allowed again %d µs later: %d wrong, want %d", c.after, got, c.wrong)
 		}
 	}

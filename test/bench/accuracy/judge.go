@@ -1,41 +1,39 @@
 package accuracy
 
-import (
-	"github.com/weirhq/weir"
-)
+import "github.com/weirhq/weir"
 
-// Verdict is what was found out about one algorithm in one kind of traffic.
-type Verdict struct {
-	Sources, Requests int64
-	Over              int64 // sources that were denied at least once
-	OverRequests      int64 // the requests of those sources
-	Allowed           int64
-	FalselyAllowed    int64 // allowed, although N had been
-	FalselyDenied     int64 // denied, although fewer had been
-	Gross             int64 // of both, those that are off by more than a hundredth of N
-	Most              int64 // units allowed to one source in any period
+// verdict is what was found out about one algorithm in one kind of traffic.
+type verdict struct {
+	sources, requests int64
+	over              int64 // sources that were denied at least once
+	overRequests      int64 // the requests of those sources
+	allowed           int64
+	falselyAllowed    int64 // allowed, although N had been
+	falselyDenied     int64 // denied, although fewer had been
+	gross             int64 // of both, those that are off by more than a hundredth of N
+	most              int64 // units allowed to one source in any period
 }
 
 // gross is the error, as a fraction of N, beyond which a wrong answer is more
 // than one that came a moment early or late.
 const gross = 100
 
-func (v *Verdict) add(other Verdict) {
-	v.Sources += other.Sources
-	v.Requests += other.Requests
-	v.Over += other.Over
-	v.OverRequests += other.OverRequests
-	v.Allowed += other.Allowed
-	v.FalselyAllowed += other.FalselyAllowed
-	v.FalselyDenied += other.FalselyDenied
-	v.Gross += other.Gross
-	v.Most = max(v.Most, other.Most)
+func (v *verdict) merge(other verdict) {
+	v.sources += other.sources
+	v.requests += other.requests
+	v.over += other.over
+	v.overRequests += other.overRequests
+	v.allowed += other.allowed
+	v.falselyAllowed += other.falselyAllowed
+	v.falselyDenied += other.falselyDenied
+	v.gross += other.gross
+	v.most = max(v.most, other.most)
 }
 
 // judge compares the answers of a subject with its own exact log. It does not use
 // weir's arithmetic, only a queue of times.
 type judge struct {
-	subject Subject
+	subject subject
 	n       int64
 	period  weir.Micros
 
@@ -45,8 +43,8 @@ type judge struct {
 
 	log     queue // what counts
 	granted queue // what was allowed, if more than that counts
-	verdict Verdict
-	source  Verdict // of the current source
+	verdict verdict
+	source  verdict // of the current source
 }
 
 // take sends one request to the subject and checks the answer.
@@ -59,25 +57,25 @@ func (j *judge) take(now weir.Micros) weir.Decision {
 		j.log.push(now)
 	}
 	v := &j.source
-	v.Requests++
+	v.requests++
 	if d.Allowed {
-		v.Allowed++
-		v.Most = max(v.Most, j.allowed(now))
+		v.allowed++
+		v.most = max(v.most, j.allowed(now))
 	} else {
-		v.Over = 1
+		v.over = 1
 	}
 	if d.Allowed == right {
 		return d
 	}
 	off := counted + 1 - j.n
 	if d.Allowed {
-		v.FalselyAllowed++
+		v.falselyAllowed++
 	} else {
-		v.FalselyDenied++
+		v.falselyDenied++
 		off = -off
 	}
 	if off*gross > j.n {
-		v.Gross++
+		v.gross++
 	}
 	return d
 }
@@ -95,12 +93,12 @@ func (j *judge) allowed(now weir.Micros) int64 {
 
 // next closes the account of a source.
 func (j *judge) next() {
-	j.source.Sources = 1
-	if j.source.Over > 0 {
-		j.source.OverRequests = j.source.Requests
+	j.source.sources = 1
+	if j.source.over > 0 {
+		j.source.overRequests = j.source.requests
 	}
-	j.verdict.add(j.source)
-	j.source = Verdict{}
+	j.verdict.merge(j.source)
+	j.source = verdict{}
 	j.log, j.granted = j.log[:0], j.granted[:0]
 	j.subject.Forget()
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Traffic is one kind of generated traffic. The same seed gives the same requests for
+// traffic is one kind of generated traffic. The same seed gives the same requests for
 // every subject.
-type Traffic struct {
-	Name    string
-	About   string
-	N       int64
-	Period  time.Duration
-	Sources int
+type traffic struct {
+	name    string
+	about   string
+	n       int64
+	period  time.Duration
+	sources int
 
 	// source drives one source through the trial. What take answers is of use
 	// to an attacker only.
@@ -28,20 +28,20 @@ const dawn = weir.Micros(1_700_006_400_000_000)
 
 func micros(d time.Duration) weir.Micros { return weir.Micros(d.Microseconds()) }
 
-// Zipf is traffic as large sites see it: the k-th source sends 1/k of what the
+// zipf is traffic as large sites see it: the k-th source sends 1/k of what the
 // first does, at random instants.
-func Zipf(sources int, requests float64, n int64) Traffic {
+func zipf(sources int, requests float64, n int64) traffic {
 	const length = time.Hour
 	harmonic := 0.0
 	for k := sources; k >= 1; k-- {
 		harmonic += 1 / float64(k)
 	}
-	return Traffic{
-		Name:    "zipf",
-		About:   "an hour of Zipf-distributed sources with Poisson arrivals",
-		N:       n,
-		Period:  time.Minute,
-		Sources: sources,
+	return traffic{
+		name:    "zipf",
+		about:   "an hour of Zipf-distributed sources with Poisson arrivals",
+		n:       n,
+		period:  time.Minute,
+		sources: sources,
 		source: func(i int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
 			end := float64(length.Microseconds())
 			gap := end * harmonic * float64(i+1) / requests
@@ -52,19 +52,19 @@ func Zipf(sources int, requests float64, n int64) Traffic {
 	}
 }
 
-// Bursts come at any time, of half to three times the limit, within at most a
+// bursts come at any time, of half to three times the limit, within at most a
 // fiftieth of a period.
-func Bursts(sources, bursts int, n int64) Traffic {
-	return Traffic{
-		Name:    "bursts",
-		About:   "sources that are silent for up to two periods, then send 0.5 N to 3 N requests within at most 2 % of a period",
-		N:       n,
-		Period:  time.Minute,
-		Sources: sources,
+func bursts(sources, count int, n int64) traffic {
+	return traffic{
+		name:    "bursts",
+		about:   "sources that are silent for up to two periods, then send 0.5 N to 3 N requests within at most 2 % of a period",
+		n:       n,
+		period:  time.Minute,
+		sources: sources,
 		source: func(_ int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
 			period := float64(time.Minute.Microseconds())
 			at := float64(dawn)
-			for range bursts {
+			for range count {
 				at += random.Float64() * 2 * period
 				size := int((0.5 + 2.5*random.Float64()) * float64(n))
 				gap := random.Float64() * period / 50 / float64(size)
@@ -77,14 +77,14 @@ func Bursts(sources, bursts int, n int64) Traffic {
 	}
 }
 
-// Sawtooth rates rise from nothing to three times the limit, and fall at once.
-func Sawtooth(sources, teeth int, n int64) Traffic {
-	return Traffic{
-		Name:    "sawtooth",
-		About:   "sources whose rate rises from 0 to 3 N a period within 2.5 periods and then drops to 0, with Poisson arrivals",
-		N:       n,
-		Period:  time.Minute,
-		Sources: sources,
+// sawtooth rates rise from nothing to three times the limit, and fall at once.
+func sawtooth(sources, teeth int, n int64) traffic {
+	return traffic{
+		name:    "sawtooth",
+		about:   "sources whose rate rises from 0 to 3 N a period within 2.5 periods and then drops to 0, with Poisson arrivals",
+		n:       n,
+		period:  time.Minute,
+		sources: sources,
 		source: func(_ int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
 			period := float64(time.Minute.Microseconds())
 			tooth := 2.5 * period
@@ -100,19 +100,19 @@ func Sawtooth(sources, teeth int, n int64) Traffic {
 	}
 }
 
-// Attack is a client who knows where the windows are and reads every answer: it
+// attack is a client who knows where the windows are and reads every answer: it
 // takes all it can at one instant, and from then on each unit at the very
 // microsecond at which it is to be had. The first source begins at the last
 // microsecond of a window; the others spread over the window, and a few begin
 // with half of what they could have.
-func Attack(sources int, n int64) Traffic {
+func attack(sources int, n int64) traffic {
 	const periods = 6
-	return Traffic{
-		Name:    "attack",
-		About:   "clients that take N units at the worst moment of a window, then each unit as soon as it is free",
-		N:       n,
-		Period:  time.Minute,
-		Sources: sources,
+	return traffic{
+		name:    "attack",
+		about:   "clients that take N units at the worst moment of a window, then each unit as soon as it is free",
+		n:       n,
+		period:  time.Minute,
+		sources: sources,
 		source: func(i int, _ *rand.Rand, take func(weir.Micros) weir.Decision) {
 			period := micros(time.Minute)
 			start := dawn + period - 1 - period*weir.Micros(i)/weir.Micros(sources)

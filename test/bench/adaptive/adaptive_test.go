@@ -1,7 +1,6 @@
 package adaptive
 
 import (
-	"bytes"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,33 +9,36 @@ import (
 
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testoverload"
-	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-// A bubble exists only in a test, so cmd/adaptive runs this one, with these flags.
+// A bubble exists only in a test, so Run runs this one, with these flags.
 var (
-	dir   = flag.String("tables", "", "where to write the tables; empty for nowhere, after one case")
-	quick = flag.Bool("quick", false, "a first look only")
+	dir    = flag.String("tables", "", "where to write the tables; empty for nowhere, after one case")
+	glance = flag.Bool("quick", false, "a first look only")
 )
 
 func TestTables(t *testing.T) {
-	o := Full
+	o := full
 	switch {
 	case *dir == "":
-		o = Options{Kinds: []testoverload.Kind{testoverload.Even}, Loads: []float64{2}, First: 1}
-	case *quick:
-		o = Quick
+		o = options{kinds: []testoverload.Kind{testoverload.Even}, loads: []float64{2}, first: 1}
+	case *glance:
+		o = quick
 	}
-	figures := Run(t, o)
-	if _, _, _, missed := Worst(figures.Rows, ours); missed > 0 {
+	rows := simulate(t, o)
+	if _, _, _, missed := worst(rows, ours); missed > 0 {
 		t.Errorf("weir misses %d aims", missed)
 	}
-	var all, summary bytes.Buffer
-	testcall.OK(t, WriteTable(&all, machine.Describe(), o, figures))
-	testcall.OK(t, WriteSummary(&summary, figures.Rows))
-	if *dir != "" {
-		testcall.OK(t, os.WriteFile(filepath.Join(*dir, "adaptive.txt"), all.Bytes(), 0o644))
-		testcall.OK(t, os.WriteFile(filepath.Join(*dir, "adaptive-summary.txt"), summary.Bytes(), 0o644))
+	r := bench.Test(t)
+	write(r, o, rows)
+	for _, name := range Files {
+		if r.File(name).Len() == 0 {
+			t.Errorf("%s is empty", name)
+		}
+		if *dir != "" {
+			testcall.OK(t, os.WriteFile(filepath.Join(*dir, name), r.File(name).Bytes(), 0o644))
+		}
 	}
 }
 

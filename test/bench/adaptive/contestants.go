@@ -1,8 +1,3 @@
-// Package adaptive compares limiters of requests in flight in front of a simulated service whose
-// capacity is known, and that gets more requests than it can answer. See internal/testoverload.
-//
-// Time is virtual. Limiters that read the clock themselves do it in a bubble of
-// testing/synctest, in which time passes as the simulation says.
 package adaptive
 
 import (

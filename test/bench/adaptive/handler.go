@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -12,15 +13,15 @@ import (
 
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-// HandlerFigure is how a real handler did.
-type HandlerFigure struct {
-	Name            string
-	Answered        float64 // per second, within a second each
-	P50, P99        time.Duration
-	Denied, Offered int
+// handlerFigure is how a real handler did.
+type handlerFigure struct {
+	answered        float64 // per second, within a second each
+	p50, p99        time.Duration
+	denied, offered int
 }
 
 const (
@@ -30,10 +31,11 @@ const (
 	handlerRun = 10 * time.Second
 )
 
-// measureHandler sends a server twice what its handler can answer, over the loopback.
-func measureHandler() []HandlerFigure {
+// writeHandler sends a server twice what its handler can answer, over the loopback, without a
+// limiter and with weir.
+func writeHandler(r *bench.Run) {
 	pool := make(chan struct{}, places)
-	var handler http.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pool <- struct{}{}
 		time.Sleep(takes)
 		<-pool
@@ -48,14 +50,22 @@ func measureHandler() []HandlerFigure {
 		defer func() { l.Release(time.Since(began), adaptive.Success) }()
 		handler.ServeHTTP(w, r)
 	})
-	return []HandlerFigure{offer("no limiter", handler), offer("weir", limited)}
+	table := bench.NewTable("limiter", "responses per second", "p50", "p99", "share denied")
+	for i, name := range []string{"no limiter", "weir"} {
+		h := offer([]http.Handler{handler, limited}[i])
+		table.Row("%s|%.0f|%v|%v|%.2f", name, h.answered, h.p50.Round(1e6), h.p99.Round(1e6), float64(h.denied)/float64(h.offered))
+	}
+	out := r.File(Files[0])
+	fmt.Fprintf(out, "\nA real handler with %d places, %v a request, offered 2 × its capacity of %d requests per second for %v; %v.\n\n",
+		places, takes, twice/2, handlerRun, bench.Describe())
+	table.Write(out)
+	fmt.Fprintf(out, "\nA request takes %d ns of processor time in weir's limiter, with two readings of the clock; the aim is at most 300.\n", testcall.Must(cost())(r).Nanoseconds())
 }
 
-func offer(name string, h http.Handler) HandlerFigure {
+func offer(h http.Handler) (f handlerFigure) {
 	server := httptest.NewServer(h)
 	defer server.Close()
 	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 5000}}
-	f := HandlerFigure{Name: name}
 	var mu sync.Mutex
 	var took []time.Duration
 	var wg sync.WaitGroup
@@ -63,7 +73,7 @@ func offer(name string, h http.Handler) HandlerFigure {
 	begin := time.Now()
 	for next := time.Duration(0); next < handlerRun; next += time.Duration(random.ExpFloat64() / float64(twice) * 1e9) {
 		time.Sleep(next - time.Since(begin))
-		f.Offered++
+		f.offered++
 		wg.Go(func() {
 			start := time.Now()
 			res, err := client.Get(server.URL)
@@ -77,15 +87,15 @@ func offer(name string, h http.Handler) HandlerFigure {
 			if res.StatusCode == http.StatusOK {
 				took = append(took, time.Since(start))
 			} else {
-				f.Denied++
+				f.denied++
 			}
 		})
 	}
 	wg.Wait()
 	slices.Sort(took)
-	f.Answered = float64(len(took)) / handlerRun.Seconds()
+	f.answered = float64(len(took)) / handlerRun.Seconds()
 	if n := len(took); n > 0 {
-		f.P50, f.P99 = took[n/2], took[n*99/100]
+		f.p50, f.p99 = took[n/2], took[n*99/100]
 	}
 	return f
 }
@@ -93,7 +103,7 @@ func offer(name string, h http.Handler) HandlerFigure {
 // cost is the processor time of a request in the limiter, with two readings of the clock.
 func cost() (time.Duration, error) {
 	const n = 10_000_000
-	before, err := machine.CPU(os.Getpid())
+	before, err := bench.CPU(os.Getpid())
 	if err != nil {
 		return 0, err
 	}
@@ -104,6 +114,6 @@ func cost() (time.Duration, error) {
 			l.Release(time.Since(began), adaptive.Success)
 		}
 	}
-	after, err := machine.CPU(os.Getpid())
+	after, err := bench.CPU(os.Getpid())
 	return (after - before) / n, err
 }

@@ -8,35 +8,32 @@ package curves
 import (
 	"fmt"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/simulate/chart"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
-	"github.com/weirhq/weir/test/bench/internal/command"
-	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-// Options say what to measure.
-type Options struct {
-	Keys, RedisKeys, Rules, Callers, Limits, Costs []int // ascending
+type options struct {
+	keys, redisKeys, rules, callers, limits, costs []int // ascending
 
-	Round  time.Duration
-	Rounds int
+	round  time.Duration
+	rounds int
 }
 
-// Full is what results/ holds, Quick a first look.
 var (
-	Full = Options{
-		Keys: powers(10, 100, 10_000_000), RedisKeys: powers(10, 100, 10_000_000), Rules: powers(10, 1, 100_000),
-		Callers: powers(2, 1, 1024), Limits: powers(2, 1, 16), Costs: powers(10, 1, 10_000),
-		Round: 100 * time.Millisecond, Rounds: 11,
+	full = options{
+		keys: powers(10, 100, 10_000_000), redisKeys: powers(10, 100, 10_000_000), rules: powers(10, 1, 100_000),
+		callers: powers(2, 1, 1024), limits: powers(2, 1, 16), costs: powers(10, 1, 10_000),
+		round: 100 * time.Millisecond, rounds: 11,
 	}
-	Quick = Options{
-		Keys: powers(10, 100, 1_000_000), RedisKeys: powers(10, 100, 100_000), Rules: powers(10, 1, 10_000),
-		Callers: powers(4, 1, 1024), Limits: powers(2, 1, 16), Costs: powers(10, 1, 10_000),
-		Round: 20 * time.Millisecond, Rounds: 3,
+	quick = options{
+		keys: powers(10, 100, 1_000_000), redisKeys: powers(10, 100, 100_000), rules: powers(10, 1, 10_000),
+		callers: powers(4, 1, 1024), limits: powers(2, 1, 16), costs: powers(10, 1, 10_000),
+		round: 20 * time.Millisecond, rounds: 3,
 	}
 )
 
@@ -46,14 +43,6 @@ func powers(factor, from, to int) (out []int) {
 		out = append(out, n)
 	}
 	return out
-}
-
-// Figure is what was measured for one curve.
-type Figure struct {
-	Chart  *Chart
-	Line   string
-	X      []int
-	Micros []float64 // wall time divided by checks
 }
 
 // subject is what is measured for one point.
@@ -71,67 +60,73 @@ type line struct {
 	open func(t testing.TB, x int) subject
 }
 
-// Run measures all curves, those of one chart after the other.
-func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
-	addr := testredis.Start(t).Addr
-	charts := Charts()
-	for i := range charts {
-		for _, l := range charts[i].lines(addr, o) {
-			progress(i, len(charts), charts[i].Title+": "+l.name)
-			out = append(out, Figure{Chart: &charts[i], Line: l.name, X: l.at, Micros: l.measure(t, o)})
-		}
+// Files are the table and the drawings.
+func Files() []string {
+	out := []string{"curves.txt"}
+	for _, g := range growths {
+		out = append(out, g.file)
 	}
 	return out
 }
 
+// Run writes a table of all curves, and draws them.
+func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
+
+func run(r *bench.Run, o options) {
+	addr, out := testredis.Start(r).Addr, r.File("curves.txt")
+	fmt.Fprintf(out, "%v\n\nµs: wall time divided by checks; median of %d rounds that take turns.\n", bench.Describe(), o.rounds)
+	inks := []chart.Ink{chart.Good, chart.Accent, chart.Bad, chart.Plain}
+	for _, g := range growths {
+		lines, drawn := g.lines(addr, o), &chart.Curves{Title: g.title, X: g.x, Y: "µs a check"}
+		var longest []int
+		for _, l := range lines {
+			if len(l.at) > len(longest) {
+				longest = l.at
+			}
+		}
+		header := []string{"µs"}
+		for _, x := range longest {
+			header = append(header, bench.Count(x))
+		}
+		table := bench.NewTable(header...)
+		for i, l := range lines {
+			micros, row := l.measure(r, g.title, o), []string{l.name}
+			curve := chart.Curve{Name: l.name, Ink: inks[i%len(inks)]}
+			for k := range longest {
+				if k >= len(micros) {
+					row = append(row, "–")
+					continue
+				}
+				row = append(row, fmt.Sprintf("%.2f", micros[k]))
+				curve.Points = append(curve.Points, chart.Point{X: float64(l.at[k]), Y: micros[k]})
+			}
+			table.Cells(row)
+			drawn.Lines = append(drawn.Lines, curve)
+		}
+		fmt.Fprintf(out, "\n## %s\n\n", g.title)
+		table.Write(out)
+		testcall.OK(r, chart.WriteSVG(r.File(g.file), drawn))
+	}
+}
+
 // measure opens all points of a curve, and lets them take turns.
-func (l *line) measure(t testing.TB, o Options) []float64 {
-	scope := testcall.Must(testcall.NewScope("curve"))(t)
+func (l *line) measure(r *bench.Run, title string, o options) (out []float64) {
+	scope := testcall.Must(testcall.NewScope("curve"))(r)
 	defer scope.Close()
 	subjects := make([]subject, len(l.at))
-	testcall.OK(t, scope.Try(func() {
+	turns := bench.Turns{What: title + ": " + l.name, Rounds: o.rounds, Seed: [2]uint64{11, 13}}
+	testcall.OK(r, scope.Try(func() {
 		for i, x := range l.at {
+			turns.Names = append(turns.Names, fmt.Sprint(x))
 			subjects[i] = l.open(scope, x)
 		}
 	}))
 	runtime.GC()
-	turns := rounds.Turns{Contestants: len(subjects), Rounds: o.Rounds, Seed: [2]uint64{11, 13}}
-	measured := testcall.Must(rounds.Take(turns, func(_, i int) (float64, error) {
-		micros, err := subjects[i].round(o.Round)
-		if err != nil {
-			err = fmt.Errorf("curves: %s at %d: %w", l.name, l.at[i], err)
-		}
-		return micros, err
-	}))(t)
-	out := make([]float64, len(measured))
-	for i, m := range measured {
-		out[i] = rounds.Median(m, func(f float64) float64 { return f })
+	res := bench.Take(r, turns, func(_, i int) (bench.Round, error) {
+		return bench.Load{Callers: subjects[i].callers, Length: o.round}.Run(subjects[i].ask)
+	})
+	for i := range l.at {
+		out = append(out, res.Median(i, bench.Round.Micros))
 	}
 	return out
-}
-
-// round lets all callers ask for as long as it lasts.
-func (s *subject) round(lasts time.Duration) (micros float64, err error) {
-	errs, done := make([]error, s.callers), make([]int, s.callers)
-	asks := make([]func(int) error, s.callers)
-	for g := range asks {
-		asks[g] = s.ask(g)
-	}
-	var over atomic.Bool
-	timer := time.AfterFunc(lasts, func() { over.Store(true) })
-	defer timer.Stop()
-	took := rounds.AtOnce(s.callers, func(g int) {
-		for n := 0; n == 0 || errs[g] == nil && !over.Load(); n++ {
-			errs[g] = asks[g](n)
-			done[g]++
-		}
-	})
-	all := 0
-	for g, n := range done {
-		if errs[g] != nil {
-			return 0, errs[g]
-		}
-		all += n
-	}
-	return float64(took.Wall.Nanoseconds()) / 1e3 / float64(all), nil
 }

@@ -1,63 +1,32 @@
 package curves
 
 import (
+	"bytes"
 	"encoding/xml"
-	"errors"
 	"io"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/simulate/chart"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
 func TestRun(t *testing.T) {
-	o := Options{
-		Keys: []int{1, 10, 100}, RedisKeys: []int{10}, Rules: []int{1, 10}, Callers: []int{1, 4}, Limits: []int{1, 16}, Costs: []int{1, 10_000},
-		Round: time.Millisecond, Rounds: 3,
-	}
-	figures := Run(t, o, func(int, int, string) {})
-	for _, f := range figures {
-		if len(f.Micros) != len(f.X) || slices.Min(f.Micros) <= 0 {
-			t.Errorf("%+v", f)
+	r := bench.Test(t)
+	run(r, options{
+		keys: []int{1, 10, 100}, redisKeys: []int{10}, rules: []int{1, 10}, callers: []int{1, 4}, limits: []int{1, 16}, costs: []int{1, 10_000},
+		round: time.Millisecond, rounds: 1,
+	})
+	table := r.File("curves.txt")
+	for _, g := range growths {
+		if !bytes.Contains(table.Bytes(), []byte("## "+g.title)) {
+			t.Errorf("no table for %s in\n%s", g.title, table)
 		}
-	}
-	var b strings.Builder
-	testcall.OK(t, WriteTables(&b, machine.Describe(), o, figures))
-	for _, c := range Charts() {
-		if !strings.Contains(b.String(), "## "+c.Title) {
-			t.Errorf("no table for %s in\n%s", c.Title, &b)
-		}
-	}
-	drawn := Draw(figures)
-	for _, c := range Charts() {
-		var svg strings.Builder
-		testcall.OK(t, chart.WriteSVG(&svg, drawn[c.File]))
-		for d := xml.NewDecoder(strings.NewReader(svg.String())); ; {
+		for d := xml.NewDecoder(r.File(g.file)); ; {
 			if _, err := d.Token(); err == io.EOF {
 				break
 			} else if err != nil {
-				t.Fatalf("%s: %v", c.File, err)
+				t.Fatalf("%s: %v", g.file, err)
 			}
 		}
-	}
-}
-
-// A wrong answer fails the run.
-func TestErrorsAreSeen(t *testing.T) {
-	wrong := errors.New("wrong")
-	s := subject{2, func(caller int) func(int) error {
-		return func(int) error {
-			if caller == 1 {
-				return wrong
-			}
-			return nil
-		}
-	}}
-	if _, err := s.round(time.Millisecond); !errors.Is(err, wrong) {
-		t.Errorf("round = %v", err)
 	}
 }

@@ -1,13 +1,14 @@
 // Package engine measures a whole check of three limits in memory: found by rules and
 // charged all or none, beside the same three limits asked one after the other of
-// another limiter, which charges the first for what the second denies.
+// another limiter, which charges the first for what the second denies. And it measures what the
+// parts of a key cost.
 package engine
 
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,40 +18,98 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
-	"github.com/weirhq/weir/test/bench/internal/clients"
-	"github.com/weirhq/weir/test/bench/internal/command"
-	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/rounds"
-	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-// Options say how long to measure.
-type Options struct{ Keys, Checks, Rounds int }
+type options struct{ keys, rules, checks, rounds int }
 
-// Full is what results/ holds, Quick a first look.
 var (
-	Full  = Options{Keys: 1000, Checks: 400_000, Rounds: 15}
-	Quick = Options{Keys: 1000, Checks: 20_000, Rounds: 3}
+	full  = options{keys: 1000, rules: 10_000, checks: 400_000, rounds: 15}
+	quick = options{keys: 1000, rules: 10_000, checks: 20_000, rounds: 3}
 )
 
-// Figure is what one contestant took for a check of three limits.
-type Figure struct {
-	Name       string
-	Goroutines int
-	Nanos      float64
-	Allocs     float64
-	Ratio      float64 // to the limiter that is asked three times
+// Run writes both tables.
+func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
+
+func run(r *bench.Run, o options) {
+	limits := bench.NewTable("<contestant", "goroutines", "ns", "×", "allocs")
+	for _, goroutines := range []int{1, 2} {
+		res := take(r, o, fmt.Sprintf("three limits, %d goroutines", goroutines), goroutines, []contestant{
+			{"sethvargo/go-limiter, three times", goLimiter(r, o.keys)},
+			{"weir store, three limits", store(r, o.keys)},
+			{"weir engine, three rules", judge(r, o.keys)},
+		})
+		for i, name := range res.Names {
+			limits.Row("%s|%d|%.0f|%.2f|%.2f", name, goroutines, res.Median(i, bench.Round.CallerNanos),
+				res.Ratio(i, 0, bench.Round.CallerNanos), res.Median(i, bench.Round.Allocs))
+		}
+	}
+	out := r.File("engine.txt")
+	fmt.Fprintf(out, "%v\n\nns: time of one check of three limits, all allowed, while all goroutines check; median of the rounds.\n×: ratio to three calls of the other limiter.\n\n", bench.Describe())
+	limits.Write(out)
+
+	keys := bench.NewTable("<store", "<key", "rules", "ns", "×")
+	inMemory := func() weir.Store { return memory.New(memory.Options{}) }
+	addr := testredis.Start(r).Addr
+	inRedis := func() weir.Store { return bench.OpenRedis(r, addr) }
+	runKeys(r, keys, o, "memory", 1, inMemory)
+	o.checks = max(1, o.checks/100)
+	runKeys(r, keys, o, "Redis", 32, inRedis)
+	out = r.File("keys.txt")
+	fmt.Fprintf(out, "%v\n\nns: time of one check of one rule with four path patterns; in Redis, while 32 callers check; median of the rounds.\n×: ratio to the plain key of the same store; median of the ratios of the rounds. The aim for one rule is at most 1.1.\n\n", bench.Describe())
+	keys.Write(out)
+}
+
+// runKeys lets rules with plain and composed keys take turns, the plain one first.
+func runKeys(r *bench.Run, table *bench.Table, o options, store string, callers int, open func() weir.Store) {
+	keyed := []struct {
+		key   string
+		rules int // of which one matches
+	}{{"user", 1}, {"[user, route]", 1}, {"[user, host, method, route]", 1}, {"user", o.rules}, {"[user, route]", o.rules}}
+	var all []contestant
+	for _, k := range keyed {
+		all = append(all, contestant{k.key, checkOne(r, o.keys, k.key, k.rules, open())})
+	}
+	res := take(r, o, "keys in "+store, callers, all)
+	for i, k := range keyed {
+		table.Row("%s|%s|%s|%.0f|%.2f", store, k.key, bench.Count(k.rules), res.Median(i, bench.Round.CallerNanos), res.Ratio(i, 0, bench.Round.CallerNanos))
+	}
 }
 
 // contestant makes what one goroutine asks, for a client by number.
 type contestant struct {
 	name string
-	new  func(t testing.TB, keys int) func() func(client int) bool
+	new  func() func(client int) bool
 }
 
-const peer = "sethvargo/go-limiter, three times"
+// take lets contestants take turns.
+func take(r *bench.Run, o options, what string, callers int, all []contestant) bench.Results[bench.Round] {
+	turns := bench.Turns{What: what, Rounds: o.rounds, Seed: [2]uint64{3, 5}}
+	for _, c := range all {
+		turns.Names = append(turns.Names, c.name)
+	}
+	return bench.Take(r, turns, func(_, i int) (bench.Round, error) { return measure(all[i], callers, o) })
+}
+
+// measure has every goroutine ask so many checks, all of which are allowed.
+func measure(c contestant, callers int, o options) (bench.Round, error) {
+	const length = 1 << 12
+	return bench.Load{Callers: callers, Count: o.checks}.Run(func(g int) func(int) error {
+		walk, ask := bench.Walk(g, o.keys, length), c.new()
+		for i := range o.keys {
+			ask(i) // the keys are there before
+		}
+		return func(n int) error {
+			if !ask(int(walk[n&(length-1)])) {
+				return fmt.Errorf("check %d is denied, which none should be", n)
+			}
+			return nil
+		}
+	})
+}
 
 const rules = `
 rules:
@@ -59,17 +118,13 @@ rules:
   - {id: login, match: {method: POST, path: /api/login}, key: [user, ip], limit: 1000000000/1s}
 `
 
-func contestants() []contestant {
-	return []contestant{{peer, goLimiter}, {"weir store, three limits", store}, {"weir engine, three rules", judge}}
-}
-
 // names are what a server would know of each client.
 func names(keys int) (users []string, addresses []netip.Addr, texts []string) {
 	for i := range keys {
 		addresses = append(addresses, netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
 		texts = append(texts, addresses[i].String())
 	}
-	return clients.Keys(keys), addresses, texts
+	return bench.Keys(keys), addresses, texts
 }
 
 func goLimiter(t testing.TB, keys int) func() func(int) bool {
@@ -129,66 +184,27 @@ func judge(t testing.TB, keys int) func() func(int) bool {
 	}
 }
 
-// Run lets all take turns, by one goroutine and by two.
-func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
-	all := contestants()
-	for step, goroutines := range []int{1, 2} {
-		makers := make([]func() func(int) bool, len(all))
-		for i, c := range all {
-			makers[i] = c.new(t, o.Keys)
-		}
-		done := 0
-		turns := rounds.Turns{Contestants: len(all), Rounds: o.Rounds, Seed: [2]uint64{3, 5}}
-		measured := testcall.Must(rounds.Take(turns, func(_, i int) (Figure, error) {
-			progress(step*o.Rounds*len(all)+done, 2*o.Rounds*len(all), all[i].name)
-			done++
-			return measure(all[i].name, makers[i], goroutines, o)
-		}))(t)
-		var figures []Figure
-		for _, m := range measured {
-			figures = append(figures, rounds.Median(m, func(f Figure) float64 { return f.Nanos }))
-		}
-		for i := range figures {
-			figures[i].Ratio = figures[i].Nanos / figures[0].Nanos
-		}
-		out = append(out, figures...)
+// checkOne checks requests that one of the rules counts.
+func checkOne(t testing.TB, keys int, key string, rules int, store weir.Store) func() func(int) bool {
+	users := bench.Keys(keys)
+	var document strings.Builder
+	fmt.Fprintf(&document, `rules:
+  - id: counted
+    match: {method: [GET, POST], host: [api.example.com, "*.example.com"], path: ["/api/orders", "/api/orders/{id}", "/api/search", "/api/**"]}
+    key: %s
+    limit: 1000000000/1s
+`, key)
+	for i := range rules - 1 {
+		fmt.Fprintf(&document, "  - {id: other-%d, match: {path: /other/%d/**}, key: user, limit: 1000000000/1s}\n", i, i)
 	}
-	return out
-}
-
-func measure(name string, maker func() func(int) bool, goroutines int, o Options) (Figure, error) {
-	walks := make([][]uint32, goroutines)
-	asks := make([]func(int) bool, goroutines)
-	for g := range walks {
-		walks[g], asks[g] = clients.Walk(g, o.Keys, 1<<12), maker()
-		for i := range o.Keys {
-			asks[g](i) // the keys are there before
+	e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
+	testcall.OK(t, e.Load("bench", []byte(document.String())))
+	return func() func(int) bool {
+		req := rule.Request{Method: "GET", Host: "api.example.com", Path: "/api/orders/17"}
+		var v engine.Verdict
+		return func(i int) bool {
+			req.User = users[i]
+			return e.Check(context.Background(), &req, &v) == nil && v.Allowed && len(v.Results) == 1 && v.Degraded == nil
 		}
 	}
-	denied := make([]int, goroutines)
-	cost := rounds.AtOnce(goroutines, func(g int) {
-		walk, ask := walks[g], asks[g]
-		for i := range o.Checks {
-			if !ask(int(walk[i&(1<<12-1)])) {
-				denied[g]++
-			}
-		}
-	})
-	for _, n := range denied {
-		if n > 0 {
-			return Figure{}, fmt.Errorf("%s denied %d of %d, which none should", name, n, o.Checks)
-		}
-	}
-	n := float64(o.Checks)
-	return Figure{Name: name, Goroutines: goroutines, Nanos: float64(cost.Wall.Nanoseconds()) / n, Allocs: float64(cost.Mallocs) / n / float64(goroutines)}, nil
-}
-
-// WriteTable writes what a person reads.
-func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
-	fmt.Fprintf(w, "%v\n\nns: time of one check of three limits, all allowed, while all goroutines check; median of the rounds.\n×: ratio to three calls of the other limiter.\n\n", m)
-	var rows [][]string
-	for _, f := range figures {
-		rows = append(rows, []string{f.Name, fmt.Sprint(f.Goroutines), fmt.Sprintf("%.0f", f.Nanos), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.2f", f.Allocs)})
-	}
-	return table.Write(w, []string{"<contestant", "goroutines", "ns", "×", "allocs"}, rows)
 }

@@ -5,121 +5,151 @@
 package http
 
 import (
+	"bytes"
 	"fmt"
 	"io"
-	"testing"
+	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/test/bench/internal/command"
-	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/rounds"
-	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-// Options say how long to measure.
-type Options struct {
-	Connections int           // at once, each with one request under way
-	Time        time.Duration // of a round over connections
-	Calls       int           // of a round of direct calls
-	Rounds      int
+type options struct {
+	connections int           // at once, each with one request under way
+	time        time.Duration // of a round over connections
+	calls       int           // of a round of direct calls
+	rounds      int
 }
 
-// Full is what results/ holds, Quick a first look.
 var (
-	Full  = Options{Connections: 32, Time: 700 * time.Millisecond, Calls: 100_000, Rounds: 11}
-	Quick = Options{Connections: 32, Time: 100 * time.Millisecond, Calls: 5_000, Rounds: 3}
+	full  = options{connections: 32, time: 700 * time.Millisecond, calls: 100_000, rounds: 11}
+	quick = options{connections: 32, time: 100 * time.Millisecond, calls: 5_000, rounds: 3}
 )
 
-// Result is what the contestants of a group did, and whether weir did enough.
-type Result struct {
-	Group   string
-	Figures []Figure
-	Aims    []table.Aim
+// round is what one contestant did over connections, and called directly.
+type round struct{ connected, direct bench.Round }
+
+func rate(r round) float64   { return r.connected.Rate() }
+func nanos(r round) float64  { return r.direct.CallerNanos() }
+func allocs(r round) float64 { return r.direct.Allocs() }
+
+// group is contestants that are asked the same.
+type group struct {
+	name        string
+	contestants []contestant
+	requests    []*http.Request // one for each client, as a server would see it
+	bodies      [][]byte        // of the requests
+	raw         [][]byte        // the same as bytes on a connection
+	want        int             // the status of every answer
 }
 
-// Figure is what one contestant did.
-type Figure struct {
-	Name       string
-	Rate       float64 // requests a second, over connections
-	Nanos      float64 // of a direct call
-	Allocs     float64
-	RateRatio  float64 // to the first of the group in the same round; more is better
-	NanosRatio float64 // likewise; less is better
+type contestant struct {
+	name    string
+	handler http.Handler
+	aim     float64 // the least share of the fastest peer's rate; 0 if there is none
+	peer    bool
 }
 
-func rate(f Figure) float64  { return f.Rate }
-func nanos(f Figure) float64 { return f.Nanos }
+// Run lets the contestants of each group take turns, and writes a table for each.
+func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
-// Run lets the contestants of each group take turns.
-func Run(t testing.TB, o Options, progress command.Progress) (out []Result) {
-	all := groups(t)
-	total, done := 0, 0
-	for _, g := range all {
-		total += len(g.contestants) * o.Rounds
-	}
-	for _, g := range all {
-		g.listen(t)
-		turns := rounds.Turns{Contestants: len(g.contestants), Rounds: o.Rounds, Seed: [2]uint64{7, 11}}
-		out = append(out, g.summarize(testcall.Must(rounds.Take(turns, func(_, i int) (Figure, error) {
-			progress(done, total, g.contestants[i].name)
-			done++
-			return g.measure(i, o)
-		}))(t)))
-	}
-	return out
-}
-
-// summarize takes the median of each figure by itself: a round that was slow over the
-// network need not be slow called directly.
-func (g *group) summarize(measured [][]Figure) Result {
-	out := Result{Group: g.name}
-	for _, m := range measured {
-		f := rounds.Median(m, rate)
-		direct := rounds.Median(m, nanos)
-		f.Nanos, f.Allocs = direct.Nanos, direct.Allocs
-		f.RateRatio, f.NanosRatio = rounds.Ratio(m, measured[0], rate), rounds.Ratio(m, measured[0], nanos)
-		out.Figures = append(out.Figures, f)
-	}
-	// The worst ratio is that to the fastest.
-	for i, c := range g.contestants {
-		if c.aim == 0 {
-			continue
-		}
-		a := table.Aim{What: g.name + ": " + c.name, AtLeast: true, Bound: c.aim}
-		for j, peer := range g.contestants {
-			if !peer.peer {
-				continue
-			}
-			if r := rounds.Ratio(measured[i], measured[j], rate); a.Where == "" || r < a.Measured {
-				a.Measured, a.Where = r, peer.name
-			}
-		}
-		out.Aims = append(out.Aims, a)
-	}
-	return out
-}
-
-// WriteTable writes what a person reads.
-func WriteTable(w io.Writer, m machine.Description, o Options, results []Result) error {
-	fmt.Fprintf(w, `%v
+func run(r *bench.Run, o options) {
+	out := r.File("http.txt")
+	fmt.Fprintf(out, `%v
 
 rate: requests a second over %d connections to a server in the same process; median of the rounds.
 ns, allocs: time and allocations of a call of the handler. ×: ratio to the first row of the table in the same round.
 Aims are ratios of rates.
-`, m, o.Connections)
-	var aims []table.Aim
-	for _, r := range results {
-		var rows [][]string
-		for _, f := range r.Figures {
-			rows = append(rows, []string{f.Name, table.Count(int64(f.Rate)), fmt.Sprintf("%.2f", f.RateRatio), fmt.Sprintf("%.0f", f.Nanos), fmt.Sprintf("%.2f", f.NanosRatio), fmt.Sprintf("%.1f", f.Allocs)})
+`, bench.Describe(), o.connections)
+	var aims []bench.Aim
+	for _, g := range groups(r) {
+		turns := bench.Turns{What: g.name, Rounds: o.rounds, Seed: [2]uint64{7, 11}}
+		addresses := make([]string, len(g.contestants))
+		for i, c := range g.contestants {
+			turns.Names = append(turns.Names, c.name)
+			addresses[i] = bench.Serve(r, c.handler)
 		}
-		fmt.Fprintf(w, "\n%s\n\n", r.Group)
-		if err := table.Write(w, []string{"<contestant", "rate", "× (more is better)", "ns", "× (less is better)", "allocs"}, rows); err != nil {
-			return err
+		res := bench.Take(r, turns, func(_, i int) (f round, err error) {
+			if f.connected, err = g.connected(addresses[i], o); err == nil {
+				f.direct, err = g.direct(g.contestants[i].handler, o)
+			}
+			return f, err
+		})
+		// The median of each figure by itself: a round that was slow over the network need not be
+		// slow called directly.
+		table := bench.NewTable("<contestant", "rate", "× (more is better)", "ns", "× (less is better)", "allocs")
+		for i, name := range res.Names {
+			table.Row("%s|%s|%.2f|%.0f|%.2f|%.1f", name, bench.Count(res.Median(i, rate)), res.Ratio(i, 0, rate), res.Median(i, nanos), res.Ratio(i, 0, nanos), res.Median(i, allocs))
 		}
-		aims = append(aims, r.Aims...)
+		fmt.Fprintf(out, "\n%s\n\n", g.name)
+		table.Write(out)
+		aims = append(aims, g.aims(res)...)
 	}
-	fmt.Fprintln(w)
-	return table.WriteAims(w, "fastest beside it", aims)
+	fmt.Fprintln(out)
+	bench.WriteAims(out, "fastest beside it", aims)
 }
+
+// aims compares with the fastest peer, which is the one with the worst ratio.
+func (g *group) aims(res bench.Results[round]) (out []bench.Aim) {
+	for i, c := range g.contestants {
+		if c.aim == 0 {
+			continue
+		}
+		a := bench.Aim{What: g.name + ": " + c.name, AtLeast: true, Bound: c.aim}
+		for j, peer := range g.contestants {
+			if !peer.peer {
+				continue
+			}
+			if r := res.Ratio(i, j, rate); a.Where == "" || r < a.Measured {
+				a.Measured, a.Where = r, peer.name
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// expect requires the right status.
+func (g *group) expect(status int) error {
+	if status != g.want {
+		return fmt.Errorf("the status is %d, want %d", status, g.want)
+	}
+	return nil
+}
+
+// connected asks over connections, one request after the other on each.
+func (g *group) connected(address string, o options) (bench.Round, error) {
+	return bench.Load{Callers: o.connections, Length: o.time}.RunHTTP(address,
+		func(caller, n int) []byte { return g.raw[(caller*7919+n)%len(g.raw)] },
+		func(a bench.Answer) error { return g.expect(a.Status) })
+}
+
+// direct calls the handler, as the server does.
+func (g *group) direct(handler http.Handler, o options) (bench.Round, error) {
+	return bench.Load{Callers: 1, Count: o.calls}.Run(func(int) func(int) error {
+		w, body := &writer{header: http.Header{}}, bytes.NewReader(nil)
+		closer := io.NopCloser(body)
+		return func(n int) error {
+			i := n % len(g.requests)
+			r := g.requests[i]
+			if g.bodies != nil {
+				body.Reset(g.bodies[i])
+				r.Body = closer
+			}
+			clear(w.header)
+			w.status = http.StatusOK
+			handler.ServeHTTP(w, r)
+			return g.expect(w.status)
+		}
+	})
+}
+
+// writer throws the answer away.
+type writer struct {
+	header http.Header
+	status int
+}
+
+func (w *writer) Header() http.Header         { return w.header }
+func (w *writer) Write(p []byte) (int, error) { return len(p), nil }
+func (w *writer) WriteHeader(status int)      { w.status = status }

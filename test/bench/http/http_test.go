@@ -7,44 +7,31 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
 func TestRun(t *testing.T) {
-	o := Options{Connections: 2, Time: time.Millisecond, Calls: 50, Rounds: 3}
-	results := Run(t, o, func(int, int, string) {})
-	figures, aims := 0, 0
-	for _, r := range results {
-		aims += len(r.Aims)
-		for _, f := range r.Figures {
-			if figures++; f.Rate <= 0 || f.Nanos <= 0 || f.RateRatio <= 0 || f.NanosRatio <= 0 {
-				t.Errorf("%s: %+v", r.Group, f)
-			}
-		}
-	}
-	if figures != 2+2+5+4 || aims != 3 {
-		t.Fatalf("%d figures, %d aims", figures, aims)
-	}
-	var b strings.Builder
-	if err := WriteTable(&b, machine.Describe(), o, results); err != nil || strings.Count(b.String(), "| weir ") != 4 {
-		t.Errorf("%s, %v", &b, err)
+	r := bench.Test(t)
+	run(r, options{connections: 2, time: time.Millisecond, calls: 20, rounds: 1})
+	b := r.File("http.txt").String()
+	if rows := strings.Count(b, "\n|"); rows != 4*2+2+2+5+4+2+3 || strings.Count(b, "| weir ") != 4 || strings.Contains(b, "| 0 |") {
+		t.Errorf("%d rows in\n%s", rows, b)
 	}
 }
 
-// Ratios are of the same round, and aims beside the fastest peer.
-func TestSummarize(t *testing.T) {
+// Aims are beside the fastest peer, in the same round.
+func TestAims(t *testing.T) {
 	g := &group{name: "group", contestants: []contestant{{name: "alone"}, {name: "slow", peer: true}, {name: "fast", peer: true}, {name: weir, aim: 0.9}}}
-	r := g.summarize([][]Figure{
-		{{Rate: 400, Nanos: 1}, {Rate: 40, Nanos: 1}, {Rate: 4000, Nanos: 1}},
-		{{Rate: 100, Nanos: 2}, {Rate: 10, Nanos: 2}, {Rate: 1000, Nanos: 2}},
-		{{Rate: 200, Nanos: 2}, {Rate: 20, Nanos: 2}, {Rate: 2000, Nanos: 2}},
-		{{Rate: 160, Nanos: 5, Allocs: 3}, {Rate: 16, Nanos: 4, Allocs: 2}, {Rate: 1600, Nanos: 3, Allocs: 1}},
-	})
-	if f := r.Figures[3]; f.Rate != 160 || f.RateRatio != 0.4 || f.Nanos != 4 || f.Allocs != 2 || f.NanosRatio != 4 {
-		t.Errorf("%+v", f)
+	var res bench.Results[round]
+	for _, rates := range [][]int{{400, 40, 4000}, {100, 10, 1000}, {200, 20, 2000}, {160, 16, 1600}} {
+		var rounds []round
+		for _, n := range rates {
+			rounds = append(rounds, round{connected: bench.Round{Done: n, Wall: time.Second}})
+		}
+		res.Rounds = append(res.Rounds, rounds)
 	}
-	if len(r.Aims) != 1 || r.Aims[0].Measured != 0.8 || r.Aims[0].Where != "fast" || r.Aims[0].Verdict() != "missed" {
-		t.Errorf("%+v", r.Aims)
+	if aims := g.aims(res); len(aims) != 1 || aims[0].Measured != 0.8 || aims[0].Where != "fast" || aims[0].Verdict() != "missed" {
+		t.Errorf("%+v", aims)
 	}
 }
 
@@ -65,13 +52,11 @@ func TestEcho(t *testing.T) {
 // A contestant that answers something else fails the run.
 func TestWrongAnswersAreSeen(t *testing.T) {
 	g := middlewares(t, "broken", 1_000_000, http.StatusOK)
-	g.contestants = []contestant{{name: "broken", handler: http.NotFoundHandler()}}
-	g.listen(t)
-	o := Options{Connections: 1, Time: time.Millisecond, Calls: 10}
-	if _, err := g.rate(&g.contestants[0], o); err == nil {
+	o := options{connections: 1, time: time.Millisecond, calls: 10}
+	if _, err := g.connected(bench.Serve(t, http.NotFoundHandler()), o); err == nil {
 		t.Error("wrong answers over a connection went unnoticed")
 	}
-	if err := g.direct(&g.contestants[0], o, &Figure{}); err == nil {
+	if _, err := g.direct(http.NotFoundHandler(), o); err == nil {
 		t.Error("wrong answers of a call went unnoticed")
 	}
 }

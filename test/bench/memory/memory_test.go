@@ -3,20 +3,20 @@ package memory
 import (
 	"bytes"
 	"encoding/json"
+	"math"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/test/bench/internal/clients"
-	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
 // The harness's own keys, with the check that every peer has to pass.
 func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
 	for _, c := range peers.InMemory() {
-		l := c.New(peers.Limit{N: 3, Period: peers.Month}, 1000)
-		if err := peers.Check(l, 3, clients.Keys(1000)); err != nil {
+		l := c.New(peers.Limit{N: 3, Period: peers.Month}, 100)
+		if err := peers.Check(l, 3, bench.Keys(100)); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 		l.Close()
@@ -24,55 +24,49 @@ func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
 }
 
 func TestRoundNoticesWrongAnswers(t *testing.T) {
-	keys, walks := clients.Keys(10), [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
+	keys, walks := bench.Keys(10), [][]uint32{bench.Walk(0, 10, walkLen), bench.Walk(1, 10, walkLen)}
 	for _, answer := range []bool{true, false} {
 		l := always(answer)
-		if _, err := runRound(l, keys, walks, 1000, peers.Outcome(answer)); err != nil {
+		if _, err := round(l, keys, walks, 1000, peers.Outcome(answer)); err != nil {
 			t.Errorf("all as wanted: %v", err)
 		}
-		if _, err := runRound(l, keys, walks, 1000, peers.Outcome(!answer)); err == nil {
+		if _, err := round(l, keys, walks, 1000, peers.Outcome(!answer)); err == nil {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
 	few := peers.InMemory()[0].New(peers.Limit{N: 50, Period: peers.Month}, 10)
 	defer few.Close()
-	if _, err := runRound(few, keys, walks, 1000, true); err == nil {
+	if _, err := round(few, keys, walks, 1000, true); err == nil {
 		t.Error("a limit that is used up on the way passes as all allowed")
 	}
 }
 
-func TestRunAndReport(t *testing.T) {
-	o := Options{Keys: []int{1, 100}, Procs: []int{1, 2}, Rounds: 3, Round: time.Millisecond, Trial: 500, Limit: time.Minute}
-	results := Run(t, o, func(int, int, string) {})
-	figures, sizes := results.Figures, results.Sizes
-	if want := 2 * 2 * 2 * (len(peers.InMemory()) + 1); len(figures) != want {
-		t.Fatalf("%d figures, want %d", len(figures), want)
+func TestRun(t *testing.T) {
+	r := bench.Test(t)
+	results := measure(r, options{keys: []int{1, 100}, procs: []int{1, 2}, rounds: 2, round: time.Millisecond, trial: 200, limit: time.Minute})
+	if want := 2 * 2 * 2 * (len(peers.InMemory()) + 1); len(results.figures) != want {
+		t.Fatalf("%d figures, want %d", len(results.figures), want)
 	}
-	for _, f := range figures {
-		if len(f.Rounds) != 3 || f.Median <= 0 || f.Ratio <= 0 {
-			t.Errorf("%s, %s: %+v", f.Contestant.Name, f.Scenario, f.Rounds)
+	for _, f := range results.figures {
+		if len(f.Rounds) != 2 || f.Median <= 0 || f.Ratio <= 0 {
+			t.Errorf("%s, %s: %+v", f.Contestant.Name, f.scenario, f.Rounds)
 		}
 	}
-	var tables, raw bytes.Buffer
-	if err := results.WriteTables(&tables, machine.Describe()); err != nil {
-		t.Fatal(err)
-	}
-	if err := results.WriteRaw(&raw, machine.Describe()); err != nil {
-		t.Fatal(err)
-	}
+	results.write(r)
+	tables, raw := r.File("peers.txt").String(), r.File("peers.jsonl")
 	for _, c := range peers.InMemory() {
-		if got := strings.Count(tables.String(), "| "+c.Name+" "); got < 5 {
-			t.Errorf("%s is in %d of 5 tables", c.Name, got)
+		if got := strings.Count(tables, "| "+c.Name+" "); got < 6 {
+			t.Errorf("%s is in %d of 6 tables", c.Name, got)
 		}
 	}
-	if lines := bytes.Count(raw.Bytes(), []byte("\n")); lines != len(figures)+len(sizes) {
-		t.Errorf("%d raw lines for %d figures", lines, len(figures)+len(sizes))
+	if lines := bytes.Count(raw.Bytes(), []byte("\n")); lines != len(results.figures)+len(results.sizes) {
+		t.Errorf("%d raw lines for %d figures", lines, len(results.figures)+len(results.sizes))
 	}
 	var line struct {
-		Go     string
-		Rounds []float64 `json:"rounds_ns"`
+		Go, Kind, Outcome string
+		Rounds            []float64 `json:"rounds_ns"`
 	}
-	if err := json.NewDecoder(&raw).Decode(&line); err != nil || line.Go == "" || len(line.Rounds) != 3 {
+	if err := json.NewDecoder(raw).Decode(&line); err != nil || line.Go == "" || line.Kind != "check" || line.Outcome != "allowed" || len(line.Rounds) != 2 {
 		t.Errorf("first raw line: %+v, %v", line, err)
 	}
 }
@@ -89,7 +83,7 @@ func TestBytesOfAKey(t *testing.T) {
 		}
 		return peers.Limiter{Take: use, Drain: func(key string) { use(key) }}
 	}}
-	keys := clients.Keys(1000)
+	keys := bench.Keys(100)
 	for name, use := range map[string]func(peers.Limiter, string){
 		"once":      func(l peers.Limiter, key string) { l.Take(key) },
 		"exhausted": func(l peers.Limiter, key string) { l.Drain(key) },
@@ -102,10 +96,17 @@ func TestBytesOfAKey(t *testing.T) {
 
 func TestFiguresComparePeersOnly(t *testing.T) {
 	contestants := []peers.Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle()}
-	rounds := [][]round{{{ns: 300}, {ns: 100}, {ns: 200}}, {{ns: 99}, {ns: 100}, {ns: 900}}, {{ns: 50}, {ns: 50}, {ns: 50}}, {{ns: 1}, {ns: 1}, {ns: 1}}}
-	got := figures(contestants, Scenario{}, 1, rounds)
+	var rounds [][]bench.Round
+	for _, ns := range [][]time.Duration{{300, 100, 200}, {99, 100, 900}, {50, 50, 50}, {1, 1, 1}} {
+		var some []bench.Round
+		for _, wall := range ns {
+			some = append(some, bench.Round{Callers: 1, Done: 1, Wall: wall})
+		}
+		rounds = append(rounds, some)
+	}
+	got := figures(contestants, scenario{}, 1, bench.Results[bench.Round]{Rounds: rounds})
 	for i, want := range []float64{2, 1, 0.5, 0.01} {
-		if got[i].Ratio != want {
+		if math.Abs(got[i].Ratio-want) > 1e-9 {
 			t.Errorf("%s: ratio %v, want %v", got[i].Contestant.Name, got[i].Ratio, want)
 		}
 	}

@@ -1,36 +1,42 @@
 package memory
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
-// WriteTables writes what a person reads: a table for each outcome and
-// GOMAXPROCS, then what each contestant keeps and promises.
-func (r Results) WriteTables(w io.Writer, m machine.Description) error {
-	fmt.Fprintln(w, m)
+// write writes what a person reads, a table for each outcome and GOMAXPROCS, then what each
+// contestant keeps and promises, then the summary; and everything that was measured, every round
+// of it, as lines of JSON, each of which stands for itself.
+func (r results) write(run *bench.Run) {
+	w, summary, raw, machine := run.File("peers.txt"), run.File("summary.txt"), run.File("peers.jsonl"), bench.Describe()
+	fmt.Fprintln(w, machine)
 	fmt.Fprintln(w, "ns: what one check takes for the goroutine that asks; median of the rounds.")
 	fmt.Fprintln(w, "×: ratio to the fastest peer in the same column; below 1.00 is faster than all of them.")
 	for _, group := range r.groups() {
 		fmt.Fprintf(w, "\n## %s, GOMAXPROCS %d\n\n", group.Allowed, group.Procs)
-		if err := r.writeGroup(w, group); err != nil {
-			return err
-		}
+		r.writeGroup(w, group)
 	}
-	return r.writeSizes(w)
+	r.writeSizes(w)
+	r.writeSummary(summary)
+	fmt.Fprintf(w, "\n## Summary\n\n%s", summary.Bytes())
+	for _, f := range r.figures {
+		run.WriteLine(raw, map[string]string{"kind": "check"}, f, machine)
+	}
+	for _, s := range r.sizes {
+		run.WriteLine(raw, map[string]string{"kind": "bytes"}, s, machine)
+	}
 }
 
 // groups are the scenarios that share a table: all but for the number of keys.
-func (r Results) groups() (out []Scenario) {
-	for _, f := range r.Figures {
-		sc := f.Scenario
+func (r results) groups() (out []scenario) {
+	for _, f := range r.figures {
+		sc := f.scenario
 		sc.Keys = 0
 		if !slices.Contains(out, sc) {
 			out = append(out, sc)
@@ -40,8 +46,8 @@ func (r Results) groups() (out []Scenario) {
 }
 
 // in are a contestant's figures in a group, by ascending number of keys.
-func (r Results) in(group Scenario, name string) (out []Figure) {
-	for _, f := range r.Figures {
+func (r results) in(group scenario, name string) (out []figure) {
+	for _, f := range r.figures {
 		if f.Contestant.Name == name && f.Allowed == group.Allowed && f.Procs == group.Procs {
 			out = append(out, f)
 		}
@@ -49,25 +55,25 @@ func (r Results) in(group Scenario, name string) (out []Figure) {
 	return out
 }
 
-func (r Results) writeGroup(w io.Writer, group Scenario) error {
+func (r results) writeGroup(w *bytes.Buffer, group scenario) {
 	header := []string{"contestant"}
-	for _, f := range r.in(group, idle().Name) {
-		header = append(header, "ns, keys: "+table.Count(int64(f.Keys)), "×")
+	for _, f := range r.in(group, idleName) {
+		header = append(header, "ns, keys: "+bench.Count(f.Keys), "×")
 	}
-	var rows [][]string
-	for _, s := range append(r.Sizes, Size{Contestant: idle()}) {
+	t := bench.NewTable(append(header, "allocs", "bytes a key")...)
+	for _, s := range append(r.sizes, size{Contestant: idle()}) {
 		row, allocs := []string{s.Contestant.Name}, 0.0
 		for _, f := range r.in(group, s.Contestant.Name) {
 			row = append(row, fmt.Sprintf("%.0f", f.Median), fmt.Sprintf("%.2f", f.Ratio))
 			allocs = max(allocs, f.Allocs)
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.2f", allocs), s.after(group.Allowed)))
+		t.Cells(append(row, fmt.Sprintf("%.2f", allocs), s.after(group.Allowed)))
 	}
-	return table.Write(w, append(header, "allocs", "bytes a key"), rows)
+	t.Write(w)
 }
 
 // after is what is kept of a key that was used like this; the loop itself keeps nothing.
-func (s Size) after(allowed peers.Outcome) string {
+func (s size) after(allowed peers.Outcome) string {
 	switch {
 	case s.Keys == 0:
 		return "-"
@@ -77,67 +83,39 @@ func (s Size) after(allowed peers.Outcome) string {
 	return fmt.Sprintf("%.0f", s.Exhausted)
 }
 
-func (r Results) writeSizes(w io.Writer) error {
-	var rows [][]string
-	for _, s := range r.Sizes {
+func (r results) writeSizes(w *bytes.Buffer) {
+	t := bench.NewTable("contestant", "seen once", "100 units", "<the key's text", "<what it promises")
+	for _, s := range r.sizes {
 		c := s.Contestant
 		c.WriteNote(w)
-		rows = append(rows, []string{c.Name, fmt.Sprintf("%.0f", s.Once), fmt.Sprintf("%.0f", s.Exhausted), c.Key, c.Promise})
+		t.Row("%s|%.0f|%.0f|%s|%s", c.Name, s.Once, s.Exhausted, c.Key, c.Promise)
 	}
-	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", table.Count(int64(r.Sizes[0].Keys)))
-	return table.Write(w, []string{"contestant", "seen once", "100 units", "<the key's text", "<what it promises"}, rows)
+	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", bench.Count(r.sizes[0].Keys))
+	t.Write(w)
 }
 
-// WriteRaw writes everything that was measured, every round of it, as lines of
-// JSON, each of which stands for itself.
-func (r Results) WriteRaw(w io.Writer, m machine.Description) error {
-	out := json.NewEncoder(w)
-	for _, f := range r.Figures {
-		if err := out.Encode(struct {
-			Kind string `json:"kind"`
-			Figure
-			machine.Description
-		}{"check", f, m}); err != nil {
-			return err
-		}
-	}
-	for _, s := range r.Sizes {
-		if err := out.Encode(struct {
-			Kind string `json:"kind"`
-			Size
-			machine.Description
-		}{"bytes", s, m}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// WriteSummary writes one table of ratios: every contestant, every scenario.
-func (r Results) WriteSummary(w io.Writer) error {
+// writeSummary writes one table of ratios: every contestant, every scenario.
+func (r results) writeSummary(w *bytes.Buffer) {
 	header := []string{"time × fastest peer"}
 	for _, group := range r.groups() {
 		header = append(header, fmt.Sprintf("%s, %d CPU", group.Allowed, group.Procs))
 	}
-	var rows [][]string
+	t := bench.NewTable(append(header, "allocs", "bytes a key")...)
 	var keys []string
-	for _, s := range r.Sizes {
+	for _, s := range r.sizes {
 		row, allocs := []string{s.Contestant.Name}, 0.0
 		for _, group := range r.groups() {
 			var ratios []string
 			keys = nil
 			for _, f := range r.in(group, s.Contestant.Name) {
-				keys = append(keys, table.Count(int64(f.Keys)))
+				keys = append(keys, bench.Count(f.Keys))
 				ratios = append(ratios, fmt.Sprintf("%.2f", f.Ratio))
 				allocs = max(allocs, f.Allocs)
 			}
 			row = append(row, strings.Join(ratios, "  "))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.2f", allocs), s.after(peers.Allowed)))
+		t.Cells(append(row, fmt.Sprintf("%.2f", allocs), s.after(peers.Allowed)))
 	}
-	if err := table.Write(w, append(header, "allocs", "bytes a key"), rows); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(w, "\nEach cell has three figures: for %s keys. Below 1.00 is faster than every peer.\n", strings.Join(keys, ", "))
-	return err
+	t.Write(w)
+	fmt.Fprintf(w, "\nEach cell has three figures: for %s keys. Below 1.00 is faster than every peer.\n", strings.Join(keys, ", "))
 }

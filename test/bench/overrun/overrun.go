@@ -10,7 +10,6 @@ package overrun
 import (
 	"context"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -18,7 +17,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/store/memory"
-	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
 const (
@@ -26,54 +25,51 @@ const (
 	step  = 20 // upper bounds are multiples of it
 )
 
-// Load are concurrent requests, by what each will have cost.
-type Load struct {
-	Name  string
-	Costs []int64
+// load are concurrent requests, by what each will have cost.
+type load struct {
+	name  string
+	costs []int64
 }
 
-// Loads are the requests of BerriAI/litellm#18730, and more of them that cost less.
-func Loads() []Load {
-	loads := []Load{{"5, of 58 to 175 units", []int64{58, 80, 175, 175, 175}}}
+// loads are the requests of BerriAI/litellm#18730, and more of them that cost less.
+func loads() []load {
+	all := []load{{"5, of 58 to 175 units", []int64{58, 80, 175, 175, 175}}}
 	for _, n := range []int{100, 1000} {
 		r := rand.New(rand.NewPCG(18730, uint64(n)))
-		l := Load{Name: fmt.Sprintf("%d, of 1 to %d units", n, step)}
+		l := load{name: fmt.Sprintf("%d, of 1 to %d units", n, step)}
 		for range n {
-			l.Costs = append(l.Costs, 1+r.Int64N(step))
+			l.costs = append(l.costs, 1+r.Int64N(step))
 		}
-		loads = append(loads, l)
+		all = append(all, l)
 	}
-	return loads
+	return all
 }
 
-// Method is a way to limit what is known only afterwards.
-type Method struct {
-	Name     string
+// method is a way to limit what is known only afterwards.
+type method struct {
+	name     string
 	estimate func(cost int64) int64 // to reserve; nil to check before and charge after
 }
 
-// Methods are those that are compared.
-func Methods() []Method {
-	return []Method{
-		{Name: "check before, charge after"},
-		{"reserve an upper bound, settle", UpperBound},
-		{"reserve the exact cost, settle", func(cost int64) int64 { return cost }},
-		{"reserve half of the cost, settle", func(cost int64) int64 { return (cost + 1) / 2 }},
-	}
+// methods are those that are compared.
+var methods = []method{
+	{name: "check before, charge after"},
+	{"reserve an upper bound, settle", upperBound},
+	{"reserve the exact cost, settle", func(cost int64) int64 { return cost }},
+	{"reserve half of the cost, settle", func(cost int64) int64 { return (cost + 1) / 2 }},
 }
 
-// UpperBound is an estimate that no cost exceeds.
-func UpperBound(cost int64) int64 { return (cost + step - 1) / step * step }
+// upperBound is an estimate that no cost exceeds.
+func upperBound(cost int64) int64 { return (cost + step - 1) / step * step }
 
-// Figure is what came of a load.
-type Figure struct {
-	Load, Method string
-	Allowed      int   // requests
-	Used         int64 // units, by these
+// figure is what came of a load.
+type figure struct {
+	allowed int   // requests
+	used    int64 // units, by these
 }
 
-// Overrun is how much was used beyond the limit.
-func (f *Figure) Overrun() int64 { return max(0, f.Used-limit) }
+// overrun is how much was used beyond the limit.
+func (f *figure) overrun() int64 { return max(0, f.used-limit) }
 
 // each does something n times: in order, or concurrently.
 type each func(n int, do func(i int))
@@ -86,23 +82,11 @@ func inOrder(n int, do func(i int)) {
 	}
 }
 
-// Run plays every load with every method, in memory and in order, so that two runs do not
-// differ.
-func Run(t testing.TB) (figures []Figure) {
-	for _, load := range Loads() {
-		for _, m := range Methods() {
-			store := memory.New(memory.Options{Clock: now})
-			figures = append(figures, play(t, store, weir.FixedWindow, load, m, inOrder))
-		}
-	}
-	return figures
-}
-
 // play lets the requests of a load ask and finish, wave after wave.
-func play(t testing.TB, store weir.Store, a weir.Algorithm, load Load, m Method, each each) Figure {
+func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method, each each) figure {
 	l := testcall.Must(weir.NewLimiter(store, weir.Limit{Algorithm: a, N: limit, Period: time.Minute}))(t)
-	f := Figure{Load: load.Name, Method: m.Name}
-	waiting := load.Costs
+	var f figure
+	waiting := load.costs
 	for {
 		end := make([]func() error, len(waiting)) // of those that are allowed
 		errs := make([]error, len(waiting))
@@ -114,8 +98,8 @@ func play(t testing.TB, store weir.Store, a weir.Algorithm, load Load, m Method,
 				denied = append(denied, cost)
 				continue
 			}
-			f.Allowed++
-			f.Used += cost
+			f.allowed++
+			f.used += cost
 		}
 		each(len(waiting), func(i int) {
 			if end[i] != nil {
@@ -135,7 +119,7 @@ func play(t testing.TB, store weir.Store, a weir.Algorithm, load Load, m Method,
 const client = "team"
 
 // begin asks for a request. It returns how to end it, or nil if it is denied.
-func (m *Method) begin(l *weir.Limiter, cost int64) (end func() error, err error) {
+func (m *method) begin(l *weir.Limiter, cost int64) (end func() error, err error) {
 	ctx := context.Background()
 	if m.estimate == nil {
 		d, err := l.Peek(ctx, client, 1)
@@ -158,13 +142,17 @@ used: units that the allowed requests really cost. overrun: the part of it beyon
 
 `
 
-// Report writes the table.
-func Report(t testing.TB, w io.Writer) error {
-	fmt.Fprintf(w, heading, limit)
-	var rows [][]string
-	for _, f := range Run(t) {
-		rows = append(rows, []string{f.Load, f.Method, fmt.Sprintf("%d", f.Allowed), table.Count(f.Used), table.Count(f.Overrun()),
-			fmt.Sprintf("%.1f", float64(f.Used)/limit)})
+// Run writes the table.
+func Run(r *bench.Run) {
+	out := r.File("overrun.txt")
+	fmt.Fprintf(out, heading, limit)
+	table := bench.NewTable("<requests", "<method", "allowed", "used", "overrun", "used ÷ limit")
+	for _, load := range loads() {
+		for _, m := range methods {
+			// In memory and in order, so that two runs do not differ.
+			f := play(r, memory.New(memory.Options{Clock: now}), weir.FixedWindow, load, m, inOrder)
+			table.Row("%s|%s|%d|%s|%s|%.1f", load.name, m.name, f.allowed, bench.Count(f.used), bench.Count(f.overrun()), float64(f.used)/limit)
+		}
 	}
-	return table.Write(w, []string{"<requests", "<method", "allowed", "used", "overrun", "used ÷ limit"}, rows)
+	table.Write(out)
 }

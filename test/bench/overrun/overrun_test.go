@@ -13,10 +13,10 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
-	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-func atOnce(n int, do func(i int)) { rounds.AtOnce(n, do) }
+func atOnce(n int, do func(i int)) { bench.AtOnce(n, do) }
 
 // If no estimate is below the cost, nobody exceeds the limit: on every algorithm, in memory and
 // in Redis, with a goroutine for each request. If the limit is charged after the requests, all of
@@ -33,15 +33,15 @@ func TestUpperBoundsAreNeverExceeded(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, prefix string) weir.Store{"memory": inMemory, "redis": inRedis} {
 		for _, a := range weir.Algorithms() {
 			t.Run(name+" "+a.String(), func(t *testing.T) {
-				for i, load := range Loads() {
-					for k, m := range Methods()[:3] {
+				for i, load := range loads() {
+					for k, m := range methods[:3] {
 						f := play(t, open(t, strings.Join([]string{a.String(), "abc"[i : i+1], "abc"[k : k+1], ""}, ":")), a, load, m, atOnce)
 						if m.estimate == nil {
-							if f.Allowed != len(load.Costs) || f.Overrun() == 0 {
-								t.Errorf("%+v, of %d", f, len(load.Costs))
+							if f.allowed != len(load.costs) || f.overrun() == 0 {
+								t.Errorf("%+v, of %d", f, len(load.costs))
 							}
-						} else if f.Overrun() != 0 || f.Used < limit/2 {
-							t.Errorf("%+v: overrun %d", f, f.Overrun())
+						} else if f.overrun() != 0 || f.used < limit/2 {
+							t.Errorf("%+v: overrun %d", f, f.overrun())
 						}
 					}
 				}
@@ -52,9 +52,10 @@ func TestUpperBoundsAreNeverExceeded(t *testing.T) {
 
 // The table is what the program says.
 func TestReport(t *testing.T) {
-	var b strings.Builder
-	testcall.OK(t, Report(t, &b))
+	r := bench.Test(t)
+	Run(r)
+	b := r.File("overrun.txt")
 	if kept := testcall.Must(os.ReadFile("../results/overrun.txt"))(t); b.String() != string(kept) {
-		t.Errorf("results/overrun.txt is of another program; run go run ./cmd/overrun\n%s", &b)
+		t.Errorf("results/overrun.txt is of another program; run go run . overrun\n%s", b)
 	}
 }

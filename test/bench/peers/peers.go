@@ -1,7 +1,6 @@
 // Package peers puts weir and the limiters that people compare it with behind
-// one small interface, so that all can be asked the same questions. There is
-// one file for each of them, which says what it promises and how it is called;
-// each is given its fastest settings.
+// one small interface, so that all can be asked the same questions. Each says what
+// it promises and how it is called, and is given its fastest settings.
 //
 // [Check] proves that a limiter limits each key by itself. A benchmark of
 // limiters that skips this proof has been published with one empty key

@@ -4,8 +4,12 @@ import (
 	"context"
 	"time"
 
+	goredisclient "github.com/redis/go-redis/v9"
+
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/store/redis"
+	"github.com/weirhq/weir/store/redis/goredis"
 )
 
 // promises say what each of weir's algorithms keeps, on any store.
@@ -80,4 +84,110 @@ func logThatAllows(keys int) Limit {
 		return Limit{N: 100, Period: Month}
 	}
 	return Limit{N: 100, Period: time.Duration(keys) * 2 * time.Microsecond}
+}
+
+// WeirHeadline is the contestant that the aims are about, and WeirOnGoRedis the same on
+// a client of go-redis.
+const (
+	WeirHeadline  = "weir token_bucket"
+	WeirOnGoRedis = "weir token_bucket, go-redis"
+)
+
+// weirsOnRedis are all algorithms on the Redis store, the headline on go-redis, and a
+// request that has three limits to pass.
+func weirsOnRedis(addr string) []Contestant {
+	var all []Contestant
+	for _, a := range algorithms() {
+		limits := func(limit Limit) []weir.Limit {
+			return []weir.Limit{{Algorithm: a, N: int64(limit.N), Period: limit.Period}}
+		}
+		c := weirOnRedis(opened(addr), limits)
+		c.Name, c.Promise = "weir "+a.String(), promises[a]
+		c.Key = "weir:KIND{KEY}, " + stateOf(a)
+		if a == weir.SlidingLog {
+			c.Allow = redisLogThatAllows
+			c.Note = "a log cannot have a huge N: where all are allowed it has 10 000 units per 10 ms × keys, of which some tens are in the log of one key among many, and some thousands in that of a single one"
+		}
+		all = append(all, c)
+		if c.Name == WeirHeadline {
+			lent := weirOnRedis(onGoRedis(addr), limits)
+			lent.Name, lent.Promise, lent.Key = WeirOnGoRedis, c.Promise, c.Key
+			all = append(all, lent)
+		}
+	}
+	three := weirOnRedis(opened(addr), func(limit Limit) []weir.Limit {
+		n := int64(limit.N)
+		return []weir.Limit{
+			{Name: "user", Algorithm: weir.TokenBucket, N: n, Period: limit.Period},
+			{Name: "address", Algorithm: weir.FixedWindow, N: n, Period: time.Hour},
+			{Name: "tenant", Algorithm: weir.SlidingWindow, N: n, Period: 24 * time.Hour},
+		}
+	})
+	three.Name = "weir three limits"
+	three.Promise = "token_bucket, fixed_window 1h and sliding_window 1d on three keys; all or none"
+	three.Key = "three of weir:NAME:KIND{KEY}, four numbers each"
+	return append(all, three)
+}
+
+func stateOf(a weir.Algorithm) string {
+	switch a {
+	case weir.SlidingLog:
+		return "four numbers and one for each unit"
+	case weir.SlidingBuckets:
+		return "four numbers and one for each sub-window"
+	}
+	return "four numbers"
+}
+
+// opened is a store as weir serve has it, which is closed with its client.
+func opened(addr string) func() (store *redis.Store, stop func()) {
+	return func() (*redis.Store, func()) {
+		store := must(redis.Open("redis://" + addr + "?timeout=" + patience.String()))
+		return store, func() { store.Close() }
+	}
+}
+
+// onGoRedis is a store on a client of go-redis, set as the package advises.
+func onGoRedis(addr string) func() (store *redis.Store, stop func()) {
+	return func() (*redis.Store, func()) {
+		client := goredisclient.NewClient(&goredisclient.Options{Addr: addr, PoolSize: Callers, ReadTimeout: patience, ContextTimeoutEnabled: true})
+		store := must(goredis.New(client, redis.Options{Timeout: patience}))
+		return store, func() {
+			store.Close()
+			client.Close()
+		}
+	}
+}
+
+// others make more keys of a client's one, for a request with several limits.
+var others = [...]string{"", "@address", "@tenant"}
+
+func weirOnRedis(open func() (*redis.Store, func()), limits func(Limit) []weir.Limit) Contestant {
+	return Contestant{
+		Weir: true,
+		New: func(limit Limit, _ int) Limiter {
+			store, stop := open()
+			var compiled []*weir.Compiled
+			for _, l := range limits(limit) {
+				compiled = append(compiled, must(l.Compile()))
+			}
+			l := by(int64(limit.N), func(key string, units int64) bool {
+				ops := make([]weir.Op, len(compiled))
+				for i, limit := range compiled {
+					ops[i] = weir.Op{Key: key + others[i], Limit: limit, Cost: units}
+				}
+				return weir.Allowed(must(store.Take(context.Background(), nil, ops...)))
+			})
+			l.Stop = stop
+			return l
+		},
+	}
+}
+
+// redisLogThatAllows is a limit that is not reached by less than a million
+// checks a second, nor by all callers at one instant, and yet keeps the log in
+// use, for long enough that it is not forgotten when the machine does something
+// else for a moment.
+func redisLogThatAllows(keys int) Limit {
+	return Limit{N: 10_000, Period: time.Duration(keys) * 10 * time.Millisecond}
 }

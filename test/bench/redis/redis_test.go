@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/testredis"
-	"github.com/weirhq/weir/test/bench/internal/clients"
-	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
@@ -20,13 +19,13 @@ func always(answer bool) peers.Limiter {
 
 func TestRoundNoticesWrongAnswers(t *testing.T) {
 	s := server{testredis.Start(t)}
-	keys := clients.Keys(10)
-	walks := [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
+	keys := bench.Keys(10)
+	two := func(allowed bool) scenario { return scenario{10, peers.Outcome(allowed), 2} }
 	for _, answer := range []bool{true, false} {
-		if _, err := runRound(s, always(answer), keys, walks, time.Millisecond, peers.Outcome(answer)); err != nil {
+		if _, err := round(s, always(answer), keys, two(answer), time.Millisecond); err != nil {
 			t.Errorf("all as wanted: %v", err)
 		}
-		if _, err := runRound(s, always(answer), keys, walks, time.Millisecond, peers.Outcome(!answer)); err == nil {
+		if _, err := round(s, always(answer), keys, two(!answer), time.Millisecond); err == nil {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
@@ -35,7 +34,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 	for _, key := range keys {
 		few.Take(key)
 	}
-	if _, err := runRound(s, few, keys, walks, time.Millisecond, true); err == nil {
+	if _, err := round(s, few, keys, two(true), time.Millisecond); err == nil {
 		t.Error("a limit that is used up passes as all allowed")
 	}
 }
@@ -59,15 +58,15 @@ const pace = 100 * time.Microsecond
 func TestRoundMeasures(t *testing.T) {
 	s := server{testredis.Start(t)}
 	asked := 0
-	r, err := runRound(s, slow(&asked), clients.Keys(1), [][]uint32{clients.Walk(0, 1, walkLen)}, 50*time.Millisecond, true)
+	r, err := round(s, slow(&asked), bench.Keys(1), scenario{1, true, 1}, 50*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.checks != asked {
-		t.Errorf("%d checks were counted of %d", r.checks, asked)
+	if r.Done != asked {
+		t.Errorf("%d checks were counted of %d", r.Done, asked)
 	}
 	// Upper bounds would be about what else the machine does.
-	if least := micros(pace); r.us < least || r.p50 < least || r.p99 < 5*least || r.p50 > r.p99 {
+	if r.Wall < time.Duration(asked)*pace || r.P50 < pace || r.P99 < 5*pace || r.P50 > r.P99 {
 		t.Errorf("%+v for checks of %v and, one in fifty, ten times that", r, pace)
 	}
 }
@@ -76,7 +75,7 @@ func TestUsageIsThatOfAllKeys(t *testing.T) {
 	s := server{testredis.Start(t)}
 	l := peers.OnRedis(s.Addr)[0].New(peers.Exhaustible, 3000)
 	defer l.Close()
-	keys := clients.Keys(3000)
+	keys := bench.Keys(3000)
 	for _, key := range keys {
 		l.Take(key)
 	}
@@ -90,68 +89,53 @@ func TestUsageIsThatOfAllKeys(t *testing.T) {
 	}
 }
 
-func TestRunAndReport(t *testing.T) {
-	on := testredis.Start(t)
-	last, total := 0, 0
-	o := Options{
-		Keys: 20, Callers: 8, Rounds: 3, Round: 4 * time.Millisecond, WarmUp: time.Millisecond,
-	}
-	results := Run(t, on, o, func(d, all int, _ string) { last, total = d, all })
-	if last != total-1 {
-		t.Errorf("the last of %d steps was %d", total, last)
-	}
+func TestRun(t *testing.T) {
+	on, r := testredis.Start(t), bench.Test(t)
+	results := measure(r, on, options{keys: 20, callers: 8, rounds: 1, round: time.Millisecond})
 	all := peers.OnRedis(on.Addr)
-	if want := 4 * len(all); len(results.Figures) != want {
-		t.Fatalf("%d figures, want %d", len(results.Figures), want)
+	if want := 4 * len(all); len(results.figures) != want {
+		t.Fatalf("%d figures, want %d", len(results.figures), want)
 	}
-	for _, f := range results.Figures {
-		alone := f.Scenario.Callers == 1
-		if len(f.Rounds) != 3 || f.Median <= 0 || f.ToIncr <= 0 || f.ToRedisRate <= 0 || (f.P99 > 0) != alone {
-			t.Errorf("%s, %s: %+v", f.Contestant.Name, f.Scenario, f)
+	for _, f := range results.figures {
+		alone := f.Callers == 1
+		if len(f.Rounds) != 1 || f.Median <= 0 || f.ToIncr <= 0 || f.ToRedisRate <= 0 || (f.P99 > 0) != alone {
+			t.Errorf("%s, %s: %+v", f.Contestant.Name, f.scenario, f)
 		}
 	}
-	for _, s := range results.Sizes {
+	for _, s := range results.sizes {
 		if s.UsageOnce < 50 || s.UsageExhausted < s.UsageOnce {
 			t.Errorf("%s: %+v", s.Contestant.Name, s)
 		}
 	}
-	var tables, summary, raw bytes.Buffer
-	if err := results.WriteTables(&tables, machine.Describe()); err != nil {
-		t.Fatal(err)
-	}
-	if err := results.WriteSummary(&summary); err != nil {
-		t.Fatal(err)
-	}
-	if err := results.WriteRaw(&raw, machine.Describe()); err != nil {
-		t.Fatal(err)
-	}
+	results.write(r)
+	tables, summary, raw := r.File("redis.txt").String(), r.File("redis-summary.txt").String(), r.File("redis.jsonl")
 	for _, c := range all {
-		if got := strings.Count(tables.String(), "| "+c.Name+" "); got < 5 {
-			t.Errorf("%s is in %d of 5 tables", c.Name, got)
+		if got := strings.Count(tables, "| "+c.Name+" "); got < 6 {
+			t.Errorf("%s is in %d of 6 tables", c.Name, got)
 		}
-		if got := strings.Count(summary.String(), "| "+c.Name+" "); got != 1 {
+		if got := strings.Count(summary, "| "+c.Name+" "); got != 1 {
 			t.Errorf("%s is in the summary %d times", c.Name, got)
 		}
 	}
-	if want := len(few) * len(measuredAmongFew); len(results.Few) != want {
-		t.Errorf("%d figures of few callers, want %d", len(results.Few), want)
+	if want := len(few) * len(measuredAmongFew); len(results.few) != want {
+		t.Errorf("%d figures of few callers, want %d", len(results.few), want)
 	}
 	for _, callers := range []int{1, 2, 4, 8, 32} {
-		if !strings.Contains(tables.String(), fmt.Sprintf("\n| %-7d | ", callers)) {
+		if !strings.Contains(tables, fmt.Sprintf("\n| %-7d | ", callers)) {
 			t.Errorf("there is no row for %d callers", callers)
 		}
 	}
-	if got := strings.Count(tables.String(), "| met ") + strings.Count(tables.String(), "| missed "); got != 16 {
+	if got := strings.Count(tables, "| met ") + strings.Count(tables, "| missed "); got != 16 {
 		t.Errorf("%d verdicts on 16 aims", got)
 	}
-	if lines, want := bytes.Count(raw.Bytes(), []byte("\n")), len(results.Figures)+len(results.Few)+len(results.Sizes); lines != want {
+	if lines, want := bytes.Count(raw.Bytes(), []byte("\n")), len(results.figures)+len(results.few)+len(results.sizes); lines != want {
 		t.Errorf("%d raw lines for %d figures", lines, want)
 	}
 	var line struct {
-		Go, Redis string
-		Rounds    []float64 `json:"rounds_us"`
+		Go, Redis, Outcome string
+		Rounds             []float64 `json:"rounds_us"`
 	}
-	if err := json.NewDecoder(&raw).Decode(&line); err != nil || line.Go == "" || line.Redis == "" || len(line.Rounds) != 3 {
+	if err := json.NewDecoder(raw).Decode(&line); err != nil || line.Go == "" || line.Redis == "" || line.Outcome != "allowed" || len(line.Rounds) != 1 {
 		t.Errorf("first raw line: %+v, %v", line, err)
 	}
 }
@@ -160,15 +144,22 @@ func TestFiguresCompareWithTheOrdinaryWay(t *testing.T) {
 	contestants := []peers.Contestant{
 		{Name: peers.RawIncr}, {Name: peers.RedisRate}, {Name: peers.RedisRate + ", another way"}, {Name: "fast peer"}, {Name: peers.WeirHeadline, Weir: true},
 	}
-	rounds := [][]round{{{us: 5}, {us: 900}, {us: 4}}, {{us: 40}, {us: 40}, {us: 40}}, {{us: 20}, {us: 1}, {us: 21}}, {{us: 1}, {us: 1}, {us: 1}}, {{us: 10}, {us: 9}, {us: 11}}}
-	got := figures(contestants, Scenario{Keys: 10, Allowed: true, Callers: 8}, rounds)
+	var rounds [][]bench.Round
+	for _, us := range [][]time.Duration{{5, 900, 4}, {40, 40, 40}, {20, 1, 21}, {1, 1, 1}, {10, 9, 11}} {
+		var some []bench.Round
+		for _, wall := range us {
+			some = append(some, bench.Round{Callers: 8, Done: 1, Wall: wall * time.Second})
+		}
+		rounds = append(rounds, some)
+	}
+	got := figures(contestants, scenario{Keys: 10, Allowed: true, Callers: 8}, bench.Results[bench.Round]{Rounds: rounds})
 	for i, want := range []struct{ incr, redisRate float64 }{{1, 0.125}, {8, 1}, {4, 0.5}, {0.2, 0.025}, {2, 0.25}} {
 		if f := got[i]; f.ToIncr != want.incr || f.ToRedisRate != want.redisRate {
 			t.Errorf("%s: %v × INCR, %v × redis_rate, want %+v", f.Contestant.Name, f.ToIncr, f.ToRedisRate, want)
 		}
 	}
 	verdicts := map[string]string{}
-	for _, a := range aims(got, nil) {
+	for _, a := range (results{figures: got}).aims() {
 		verdicts[a.What] = a.Verdict()
 	}
 	if len(verdicts) != 2 || verdicts["10 keys: time × INCR"] != "missed" || verdicts["10 keys: time × redis_rate"] != "met" {
@@ -178,20 +169,21 @@ func TestFiguresCompareWithTheOrdinaryWay(t *testing.T) {
 
 func TestAims(t *testing.T) {
 	ours, theirs := peers.Contestant{Name: peers.WeirHeadline}, peers.Contestant{Name: peers.RedisRate}
-	many, one, alone := Scenario{10_000, true, 128}, Scenario{1, true, 128}, Scenario{10_000, true, 1}
-	measured := []Figure{
-		{Contestant: ours, Scenario: many, Median: 4, ToIncr: 1.2, ToRedisRate: 0.36},
-		{Contestant: peers.Contestant{Name: peers.WeirOnGoRedis}, Scenario: many, Median: 6.4},
-		{Contestant: theirs, Scenario: many, ToIncr: 9, ToRedisRate: 1},
-		{Contestant: ours, Scenario: one, ToIncr: 0.61},
-		{Contestant: ours, Scenario: Scenario{1, false, 128}, ToIncr: 9},
-		{Contestant: ours, Scenario: alone, P50: 43},
-		{Contestant: theirs, Scenario: alone, P50: 40},
+	many, one, alone := scenario{10_000, true, 128}, scenario{1, true, 128}, scenario{10_000, true, 1}
+	measured := []figure{
+		{Contestant: ours, scenario: many, Median: 4, ToIncr: 1.2, ToRedisRate: 0.36},
+		{Contestant: peers.Contestant{Name: peers.WeirOnGoRedis}, scenario: many, Median: 6.4},
+		{Contestant: theirs, scenario: many, ToIncr: 9, ToRedisRate: 1},
+		{Contestant: ours, scenario: one, ToIncr: 0.61},
+		{Contestant: ours, scenario: scenario{1, false, 128}, ToIncr: 9},
+		{Contestant: ours, scenario: alone, P50: 43},
+		{Contestant: theirs, scenario: alone, P50: 40},
 	}
-	var b strings.Builder
-	if err := writeAims(&b, measured, []Figure{{Contestant: ours, Scenario: Scenario{10_000, true, 4}, ToIncr: 1.2, ToRedisRate: 1.1}, {Contestant: theirs, Scenario: Scenario{10_000, true, 4}}}); err != nil {
-		t.Fatal(err)
-	}
+	var b bytes.Buffer
+	results{
+		figures: measured,
+		few:     []figure{{Contestant: ours, scenario: scenario{10_000, true, 4}, ToIncr: 1.2, ToRedisRate: 1.1}, {Contestant: theirs, scenario: scenario{10_000, true, 4}}},
+	}.writeAims(&b)
 	want := `
 ## aims of weir token_bucket
 

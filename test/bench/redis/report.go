@@ -1,13 +1,11 @@
 package redis
 
 import (
-	"encoding/json"
+	"bytes"
 	"fmt"
-	"io"
 	"slices"
 
-	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
@@ -16,158 +14,153 @@ const heading = `µs: wall time by checks, of all callers together; median of th
 server µs: what a check takes of the server's processor, which is one core.
 `
 
-// WriteTables writes what a person reads: a table for each scenario, what each
-// contestant keeps and promises, and whether weir's aims are met.
-func (r Results) WriteTables(w io.Writer, m machine.Description) error {
-	fmt.Fprintf(w, "%v, Redis %s on the same machine\n%s", m, r.Redis, heading)
-	for _, sc := range scenarios(r.Figures) {
+// write writes what a person reads, a table for each scenario, what each contestant keeps and
+// promises, whether weir's aims are met, and the summary; and everything that was measured, every
+// round of it, as lines of JSON, each of which stands for itself.
+func (r results) write(run *bench.Run) {
+	w, summary, raw, machine := run.File("redis.txt"), run.File("redis-summary.txt"), run.File("redis.jsonl"), bench.Describe()
+	fmt.Fprintf(w, "%v, Redis %s on the same machine\n%s", machine, r.redis, heading)
+	for _, sc := range r.scenarios() {
 		fmt.Fprintf(w, "\n## %s\n\n", sc)
-		if err := writeScenario(w, sc, r.Figures); err != nil {
-			return err
-		}
+		r.writeScenario(w, sc)
 	}
-	if err := r.writeFew(w); err != nil {
-		return err
+	r.writeFew(w)
+	r.writeSizes(w)
+	r.writeAims(w)
+	r.writeSummary(summary)
+	fmt.Fprintf(w, "\n## Summary\n\n%s", summary.Bytes())
+	redis := map[string]string{"redis": r.redis}
+	for _, f := range slices.Concat(r.figures, r.few) {
+		run.WriteLine(raw, map[string]string{"kind": "check"}, f, redis, machine)
 	}
-	if err := writeSizes(w, r.Sizes); err != nil {
-		return err
+	for _, s := range r.sizes {
+		run.WriteLine(raw, map[string]string{"kind": "bytes"}, s, redis, machine)
 	}
-	return writeAims(w, r.Figures, r.Few)
 }
 
-// writeFew writes how the time changes from one caller to many.
-func (r Results) writeFew(w io.Writer) error {
-	all := slices.Concat(r.Figures, r.Few)
-	first := r.Figures[0].Scenario
-	same := func(sc Scenario) bool { return sc.Keys == first.Keys && sc.Allowed == first.Allowed }
-	var callers []int
-	for _, f := range all {
-		if same(f.Scenario) && !slices.Contains(callers, f.Scenario.Callers) {
-			callers = append(callers, f.Scenario.Callers)
-		}
-	}
-	slices.Sort(callers)
-	var rows [][]string
-	for _, n := range callers {
-		sc := Scenario{first.Keys, first.Allowed, n}
-		row := []string{fmt.Sprint(n)}
-		for _, name := range measuredAmongFew {
-			row = append(row, fmt.Sprintf("%.2f", of(all, sc, name).Median))
-		}
-		f := of(all, sc, peers.WeirHeadline)
-		rows = append(rows, append(row, fmt.Sprintf("%.2f", f.ToIncr), fmt.Sprintf("%.2f", f.ToRedisRate)))
-	}
-	fmt.Fprintf(w, "\n## from one caller to many: %s, %s\n\n", table.Things(first.Keys, "key"), first.Allowed)
-	header := append([]string{"callers"}, measuredAmongFew...)
-	return table.Write(w, append(header, "× INCR", "× redis_rate"), rows)
-}
-
-func scenarios(figures []Figure) []Scenario {
-	var out []Scenario
-	for _, f := range figures {
-		if !slices.Contains(out, f.Scenario) {
-			out = append(out, f.Scenario)
+func (r results) scenarios() (out []scenario) {
+	for _, f := range r.figures {
+		if !slices.Contains(out, f.scenario) {
+			out = append(out, f.scenario)
 		}
 	}
 	return out
 }
 
-func writeScenario(w io.Writer, sc Scenario, figures []Figure) error {
+// of is what was measured of a contestant in a scenario.
+func (r results) of(sc scenario, name string) figure {
+	for _, f := range slices.Concat(r.figures, r.few) {
+		if f.scenario == sc && f.Contestant.Name == name {
+			return f
+		}
+	}
+	return figure{}
+}
+
+func (r results) writeScenario(w *bytes.Buffer, sc scenario) {
 	header := []string{"contestant", "µs", "× INCR", "× redis_rate", "server µs", "allocs"}
 	if sc.Callers == 1 {
 		header = append(header, "p50 µs", "p99 µs")
 	}
-	var rows [][]string
-	for _, f := range figures {
-		if f.Scenario != sc {
-			continue
+	t := bench.NewTable(header...)
+	for _, f := range r.figures {
+		switch {
+		case f.scenario != sc:
+		case sc.Callers == 1:
+			t.Row("%s|%.2f|%.2f|%.2f|%.2f|%.1f|%.1f|%.1f", f.Contestant.Name, f.Median, f.ToIncr, f.ToRedisRate, f.Server, f.Allocs, f.P50, f.P99)
+		default:
+			t.Row("%s|%.2f|%.2f|%.2f|%.2f|%.1f", f.Contestant.Name, f.Median, f.ToIncr, f.ToRedisRate, f.Server, f.Allocs)
 		}
-		row := []string{
-			f.Contestant.Name, fmt.Sprintf("%.2f", f.Median), fmt.Sprintf("%.2f", f.ToIncr), fmt.Sprintf("%.2f", f.ToRedisRate),
-			fmt.Sprintf("%.2f", f.Server), fmt.Sprintf("%.1f", f.Allocs),
-		}
-		if sc.Callers == 1 {
-			row = append(row, fmt.Sprintf("%.1f", f.P50), fmt.Sprintf("%.1f", f.P99))
-		}
-		rows = append(rows, row)
 	}
-	return table.Write(w, header, rows)
+	t.Write(w)
 }
 
-func writeSizes(w io.Writer, sizes []Size) error {
-	var rows [][]string
-	for _, s := range sizes {
+// writeFew writes how the time changes from one caller to many.
+func (r results) writeFew(w *bytes.Buffer) {
+	first := r.figures[0].scenario
+	callers := slices.Concat([]int{1, first.Callers}, few)
+	slices.Sort(callers)
+	t := bench.NewTable(slices.Concat([]string{"callers"}, measuredAmongFew, []string{"× INCR", "× redis_rate"})...)
+	for _, n := range slices.Compact(callers) {
+		sc := scenario{first.Keys, first.Allowed, n}
+		row := []string{fmt.Sprint(n)}
+		for _, name := range measuredAmongFew {
+			row = append(row, fmt.Sprintf("%.2f", r.of(sc, name).Median))
+		}
+		f := r.of(sc, peers.WeirHeadline)
+		t.Cells(append(row, fmt.Sprintf("%.2f", f.ToIncr), fmt.Sprintf("%.2f", f.ToRedisRate)))
+	}
+	fmt.Fprintf(w, "\n## from one caller to many: %s, %s\n\n", bench.Things(first.Keys, "key"), first.Allowed)
+	t.Write(w)
+}
+
+func (r results) writeSizes(w *bytes.Buffer) {
+	t := bench.NewTable("contestant", "seen once", "100 units", "grown, once", "grown, 100 units", "<what is kept", "<what it promises")
+	for _, s := range r.sizes {
 		c := s.Contestant
 		c.WriteNote(w)
-		rows = append(rows, []string{
-			c.Name, whole(s.UsageOnce), whole(s.UsageExhausted), whole(s.GrownOnce), whole(s.GrownExhausted), c.Key, c.Promise,
-		})
+		t.Row("%s|%.0f|%.0f|%.0f|%.0f|%s|%s", c.Name, s.UsageOnce, s.UsageExhausted, s.GrownOnce, s.GrownExhausted, c.Key, c.Promise)
 	}
-	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", table.Count(int64(sizes[0].Keys)))
-	if err := table.Write(w, []string{
-		"contestant", "seen once", "100 units", "grown, once", "grown, 100 units", "<what is kept", "<what it promises",
-	}, rows); err != nil {
-		return err
-	}
-	_, err := fmt.Fprint(w, "\nBy MEMORY USAGE, which is keys and values; grown is used_memory, with a key's share of\nthe tables of keys and of expiries, and what to size a server by.\n")
-	return err
+	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", bench.Count(r.sizes[0].Keys))
+	t.Write(w)
+	fmt.Fprint(w, "\nBy MEMORY USAGE, which is keys and values; grown is used_memory, with a key's share of\nthe tables of keys and of expiries, and what to size a server by.\n")
 }
 
-func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
-
-// WriteRaw writes everything that was measured, every round of it, as lines of
-// JSON, each of which stands for itself.
-func (r Results) WriteRaw(w io.Writer, m machine.Description) error {
-	out := json.NewEncoder(w)
-	for _, f := range slices.Concat(r.Figures, r.Few) {
-		if err := out.Encode(struct {
-			Kind string `json:"kind"`
-			Figure
-			Redis string `json:"redis"`
-			machine.Description
-		}{"check", f, r.Redis, m}); err != nil {
-			return err
-		}
-	}
-	for _, s := range r.Sizes {
-		if err := out.Encode(struct {
-			Kind string `json:"kind"`
-			Size
-			Redis string `json:"redis"`
-			machine.Description
-		}{"bytes", s, r.Redis, m}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// WriteSummary writes one table: every contestant, every scenario as a ratio to
+// writeSummary writes one table: every contestant, every scenario as a ratio to
 // redis_rate, and what the first scenario costs the server.
-func (r Results) WriteSummary(w io.Writer) error {
-	all := scenarios(r.Figures)
+func (r results) writeSummary(w *bytes.Buffer) {
+	all := r.scenarios()
 	header := []string{"time × redis_rate"}
 	for _, sc := range all {
 		header = append(header, sc.short())
 	}
-	header = append(header, "server µs", "bytes a key")
-	var rows [][]string
-	for i, s := range r.Sizes {
-		row, server := []string{s.Contestant.Name}, 0.0
-		for j := range all {
-			// The figures come scenario by scenario, in the order of the sizes.
-			f := r.Figures[j*len(r.Sizes)+i]
-			row = append(row, fmt.Sprintf("%.2f", f.ToRedisRate))
-			if j == 0 {
-				server = f.Server
-			}
+	t := bench.NewTable(append(header, "server µs", "bytes a key")...)
+	for _, s := range r.sizes {
+		row := []string{s.Contestant.Name}
+		for _, sc := range all {
+			row = append(row, fmt.Sprintf("%.2f", r.of(sc, s.Contestant.Name).ToRedisRate))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.1f", server), whole(s.UsageOnce)))
+		t.Cells(append(row, fmt.Sprintf("%.1f", r.of(all[0], s.Contestant.Name).Server), fmt.Sprintf("%.0f", s.UsageOnce)))
 	}
-	if err := table.Write(w, header, rows); err != nil {
-		return err
+	t.Write(w)
+	fmt.Fprintf(w, "\n%s unless the column says one; requests are allowed unless it says denied. Below 1.00\nis faster than redis_rate with its usual pool of connections. Server µs and bytes are for %s.\n",
+		bench.Things(all[0].Callers, "caller"), bench.Things(all[0].Keys, "key"))
+}
+
+func (r results) writeAims(w *bytes.Buffer) {
+	fmt.Fprintf(w, "\n## aims of %s\n\n", peers.WeirHeadline)
+	bench.WriteAims(w, "", r.aims())
+}
+
+// aims are those of the scenarios that were measured. Among few callers, weir is never slower
+// than redis_rate, nor much slower than the yardstick.
+func (r results) aims() (out []bench.Aim) {
+	below := func(what string, bound, measured float64) {
+		out = append(out, bench.Aim{What: what, Bound: bound, Measured: measured})
 	}
-	_, err := fmt.Fprintf(w, "\n%s unless the column says one; requests are allowed unless it says denied. Below 1.00\nis faster than redis_rate with its usual pool of connections. Server µs and bytes are for %s.\n",
-		table.Things(all[0].Callers, "caller"), table.Things(all[0].Keys, "key"))
-	return err
+	for _, f := range r.figures {
+		sc := f.scenario
+		if f.Contestant.Name == peers.WeirOnGoRedis {
+			below(sc.short()+": time on go-redis × on its own client", 1.5, f.Median/r.of(sc, peers.WeirHeadline).Median)
+		}
+		if f.Contestant.Name != peers.WeirHeadline {
+			continue
+		}
+		switch {
+		case sc.Callers == 1:
+			below("one caller: p50 × redis_rate's", 1.1, f.P50/r.of(sc, peers.RedisRate).P50)
+		case sc.Keys > 1:
+			below(sc.short()+": time × INCR", 1.2, f.ToIncr)
+			below(sc.short()+": time × redis_rate", 0.35, f.ToRedisRate)
+		case bool(sc.Allowed):
+			below(sc.short()+": time × INCR", 0.6, f.ToIncr)
+		}
+	}
+	for _, f := range r.few {
+		if f.Contestant.Name == peers.WeirHeadline {
+			below(fmt.Sprintf("%d callers: time × INCR", f.Callers), 1.3, f.ToIncr)
+			below(fmt.Sprintf("%d callers: time × redis_rate", f.Callers), 1, f.ToRedisRate)
+		}
+	}
+	return out
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Shape is a kind of rule set.
-type Shape struct {
-	Name string
-	What string // a rule of it
+// shape is a kind of rule set.
+type shape struct {
+	name string
+	what string // a rule of it
 
 	// rule is the i-th; texts with a blank are filled with its number.
 	rule func(i int) rule.Match
@@ -28,9 +28,9 @@ const (
 	tenant  = "t" + blank + ".example.com"
 )
 
-// Shapes are all that are measured.
-func Shapes() []Shape {
-	shapes := []Shape{
+// allShapes are all that are measured.
+func allShapes() []shape {
+	shapes := []shape{
 		simple("exact paths", "/api/v1/resource-00042/items",
 			rule.Match{Paths: []string{"/api/v1/resource-" + blank + "/items"}},
 			newLetter("GET", anyHost, "/api/v1/resource-"+blank+"/items", "")),
@@ -55,8 +55,8 @@ func Shapes() []Shape {
 }
 
 // simple is a shape whose rules differ in a number only.
-func simple(name, what string, m rule.Match, l *letter) Shape {
-	return Shape{
+func simple(name, what string, m rule.Match, l *letter) shape {
+	return shape{
 		name, what,
 		func(i int) rule.Match { return fill(m, i) },
 		func(i int) (*letter, int) { return l, i },
@@ -64,11 +64,11 @@ func simple(name, what string, m rule.Match, l *letter) Shape {
 }
 
 // methods is a shape in which two rules each have the same path.
-func methods() Shape {
+func methods() shape {
 	const path = "/api/v1/shared-" + blank
 	names := [2]string{"GET", "POST"}
 	letters := [2]*letter{newLetter(names[0], anyHost, path, ""), newLetter(names[1], anyHost, path, "")}
-	return Shape{
+	return shape{
 		"methods", "two rules for each path: GET and POST",
 		func(i int) rule.Match {
 			return fill(rule.Match{Paths: []string{path}, Methods: []string{names[i%2]}}, i/2)
@@ -78,8 +78,8 @@ func methods() Shape {
 }
 
 // mixed is all shapes by turns.
-func mixed(shapes []Shape) Shape {
-	return Shape{
+func mixed(shapes []shape) shape {
+	return shape{
 		"mixed", "all of these in turn",
 		func(i int) rule.Match { return shapes[i%len(shapes)].rule(i) },
 		func(i int) (*letter, int) { return shapes[i%len(shapes)].ask(i) },
@@ -106,7 +106,7 @@ func fill(m rule.Match, number int) rule.Match {
 const common = 2
 
 // compile makes a set of n rules, the last of which are everybody's.
-func (s Shape) compile(n int) (*rule.Table, time.Duration, error) {
+func (s shape) compile(n int) (*rule.Table, time.Duration, error) {
 	set := new(rule.Set)
 	for i := range n - common {
 		set.Rules = append(set.Rules, limited(i, s.rule(i)))

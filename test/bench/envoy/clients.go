@@ -1,0 +1,192 @@
+package envoy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/internal/loadgen"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+	"github.com/weirhq/weir/test/bench/internal/unary"
+)
+
+// requests are one for each value of the descriptor, as messages and encoded.
+func requests(t testing.TB, values int) (messages []*pb.RateLimitRequest, encoded [][]byte) {
+	for _, key := range bench.Keys(values) {
+		m := &pb.RateLimitRequest{Domain: "bench", Descriptors: []*common.RateLimitDescriptor{
+			{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: key}}},
+		}}
+		messages, encoded = append(messages, m), append(encoded, testcall.Must(proto.Marshal(m))(t))
+	}
+	return messages, encoded
+}
+
+// expect requires the answer of a limit that allows.
+func expect(r *pb.RateLimitResponse) error {
+	if r.OverallCode != pb.RateLimitResponse_OK || len(r.Statuses) != 1 || r.Statuses[0].LimitRemaining == 0 || r.Statuses[0].CurrentLimit.GetRequestsPerUnit() != 1_000_000_000 {
+		return fmt.Errorf("this is not the answer that was expected: %v", r)
+	}
+	return nil
+}
+
+// walkLen is a power of two.
+const walkLen = 1 << 14
+
+// lean is a client that leaves most of the machine to the services.
+type lean struct{ lines []*line }
+
+// line is a connection, and who asks over it.
+type line struct {
+	conn    *unary.Conn
+	callers []unary.Caller
+	took    loadgen.Histogram
+}
+
+// caller asks one request after the other.
+type caller struct {
+	walk     []uint32
+	at       int
+	requests [][]byte // one for each value
+	took     *loadgen.Histogram
+	response pb.RateLimitResponse
+}
+
+func dialLean(t testing.TB, address string, requests [][]byte, o options) *lean {
+	l := &lean{}
+	for range o.connections {
+		conn := testcall.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)
+		t.Cleanup(func() { _ = conn.Close() })
+		l.lines = append(l.lines, &line{conn: conn})
+	}
+	for i := range o.callers {
+		line := l.lines[i%len(l.lines)]
+		line.callers = append(line.callers, &caller{walk: bench.Walk(i, o.values, walkLen), requests: requests, took: &line.took})
+	}
+	return l
+}
+
+// ask has all callers ask for a while.
+func (l *lean) ask(length time.Duration) (round, error) {
+	errs := make([]error, len(l.lines))
+	var over atomic.Bool
+	timer := time.AfterFunc(length, func() { over.Store(true) })
+	defer timer.Stop()
+	r := bench.AtOnce(len(l.lines), func(i int) {
+		l.lines[i].took = loadgen.Histogram{}
+		errs[i] = l.lines[i].conn.Run(l.lines[i].callers, over.Load)
+	})
+	var all loadgen.Histogram
+	for _, line := range l.lines {
+		all.Merge(&line.took)
+	}
+	return sumUp(r, &all, 0, errs...)
+}
+
+// Ask implements [unary.Caller].
+func (c *caller) Ask() []byte {
+	c.at++
+	return c.requests[c.walk[c.at&(walkLen-1)]]
+}
+
+// Answered implements [unary.Caller].
+func (c *caller) Answered(message []byte, took time.Duration) error {
+	c.took.Record(took)
+	if err := proto.Unmarshal(message, &c.response); err != nil {
+		return err
+	}
+	return expect(&c.response)
+}
+
+func sumUp(r bench.Round, took *loadgen.Histogram, unsent int, errs ...error) (round, error) {
+	r.Done, r.P50, r.P99 = int(took.Count())-unsent, took.Quantile(0.5), took.Quantile(0.99)
+	return round{r, unsent}, errors.Join(errs...)
+}
+
+// giveUp is when a caller has no use for an answer any more.
+const giveUp = 10 * time.Second
+
+// stock is the generated client of grpc-go over one connection, as each worker thread of
+// Envoy has one.
+type stock struct {
+	client   pb.RateLimitServiceClient
+	requests []*pb.RateLimitRequest // one for each value
+}
+
+func dialStock(t testing.TB, address string, requests []*pb.RateLimitRequest) *stock {
+	conn := testcall.Must(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &stock{client: pb.NewRateLimitServiceClient(conn), requests: requests}
+}
+
+// ask asks once.
+func (s *stock) ask(ctx context.Context, request uint32) error {
+	answer, err := s.client.ShouldRateLimit(ctx, s.requests[request])
+	if err != nil {
+		return err
+	}
+	return expect(answer)
+}
+
+// closed keeps so many requests in flight for a while.
+func (s *stock) closed(ctx context.Context, inFlight int, length time.Duration) (round, error) {
+	// One deadline for all: Envoy names one, too, and a timer for each call is not what is measured.
+	ctx, cancel := context.WithTimeout(ctx, length+giveUp)
+	defer cancel()
+	r, err := bench.Load{Callers: inFlight, Length: length, Timed: true}.Run(func(g int) func(int) error {
+		walk := bench.Walk(g, len(s.requests), walkLen)
+		return func(n int) error { return s.ask(ctx, walk[n&(walkLen-1)]) }
+	})
+	return round{Round: r}, err
+}
+
+// serveVariable is in the environment of a process that does nothing but answer.
+const serveVariable = "WEIR_BENCH_SERVE"
+
+// IsNothing reports whether this process is to do nothing but answer.
+func IsNothing() bool { return os.Getenv(serveVariable) != "" }
+
+// ServeNothing prints its address, and answers until its standard input ends, which is
+// when the parent process ends.
+func ServeNothing() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer()
+	pb.RegisterRateLimitServiceServer(server, nothing{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		server.Stop()
+	}()
+	fmt.Println(listener.Addr())
+	return server.Serve(listener)
+}
+
+// nothing answers as the others do, without looking at the question.
+type nothing struct{}
+
+func (nothing) ShouldRateLimit(_ context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
+	if len(req.Descriptors) != 1 {
+		return nil, errors.New("nothing: there is not one descriptor")
+	}
+	return &pb.RateLimitResponse{
+		OverallCode: pb.RateLimitResponse_OK,
+		Statuses: []*pb.RateLimitResponse_DescriptorStatus{{
+			Code: pb.RateLimitResponse_OK, LimitRemaining: 1,
+			CurrentLimit: &pb.RateLimitResponse_RateLimit{RequestsPerUnit: 1_000_000_000, Unit: pb.RateLimitResponse_RateLimit_HOUR},
+		}},
+	}, nil
+}

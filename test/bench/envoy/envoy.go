@@ -1,0 +1,284 @@
+// Package envoy measures Envoy's rate limit service over gRPC: weir beside
+// envoyproxy/ratelimit, which it builds, and beside a server that does nothing:
+//
+//   - by callers of package unary, who leave most of the machine to the services, as Envoy
+//     would: what the services can do, and what a request costs them;
+//   - by the stock client of grpc-go over one connection, as a worker thread of Envoy has one,
+//     with 1, 4, 16 and 64 requests in flight;
+//   - by the same client in an open loop, in which requests leave when a schedule says so,
+//     whatever the answers do, at 50 % and 80 % of what envoyproxy/ratelimit can do.
+//
+// Every contestant is a process of its own with the same file, and those that need a
+// Redis have one each. Their rounds take turns, in another order each time. A figure is
+// the median of the rounds, and a ratio that of the ratios within a round. Every answer is
+// looked at, and one that is not as expected fails the run.
+package envoy
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+	"github.com/weirhq/weir/test/conformance/envoy/peer"
+)
+
+type options struct {
+	values               int       // of the descriptor
+	callers, connections int       // that leave most of the machine to the services
+	inFlight             []int     // of the stock client
+	loads                []float64 // of the open loop, as shares of the other service's capacity
+	rounds               int
+	round, warmUp        time.Duration
+}
+
+var (
+	full  = newOptions(11, 800*time.Millisecond, 500*time.Millisecond)
+	quick = newOptions(3, 200*time.Millisecond, 200*time.Millisecond)
+)
+
+func newOptions(rounds int, round, warmUp time.Duration) options {
+	return options{
+		values: 10_000, callers: 64, connections: 4, inFlight: []int{1, 4, 16, 64}, loads: []float64{0.5, 0.8},
+		rounds: rounds, round: round, warmUp: warmUp,
+	}
+}
+
+// Run writes three tables and their aims.
+func Run(r *bench.Run) {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	r.Cleanup(cancel)
+	r.Step(0, 1, "building envoyproxy/ratelimit and weir")
+	h := &field{Run: r, options: bench.Pick(r, full, quick)}
+	h.start(ctx)
+	h.connect()
+	h.measure(ctx).write(r, h.options)
+}
+
+// The names of the contestants.
+const (
+	doesNothing = "a gRPC server that does nothing"
+	weirMemory  = "weir, memory"
+	weirRedis   = "weir, Redis"
+	theirs      = "envoyproxy/ratelimit"
+	theirsTuned = theirs + ", tuned"
+)
+
+// patience keeps a run from failing because the machine, which is busy all the time, for
+// once leaves a process waiting for longer than the 50 ms that a check may take.
+const patience = "?timeout=1s"
+
+// configuration is that of all contestants.
+const configuration = `
+domain: bench
+descriptors:
+  - key: user
+    rate_limit: {unit: hour, requests_per_unit: 1000000000}
+`
+
+// field holds the contestants.
+type field struct {
+	*bench.Run
+	options
+	contestants map[string]*contestant
+}
+
+// contestant is a service that is measured.
+type contestant struct {
+	address   string
+	processes []int // its own, and that of its Redis
+	lean      *lean
+	stock     *stock
+}
+
+// start starts all contestants.
+func (h *field) start(ctx context.Context) {
+	root := h.TempDir()
+	config := testcall.Must(peer.Layout(root))(h)
+	testcall.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
+	h.startTheirs(ctx, root)
+	h.startNothing(ctx)
+	redis := testredis.Start(h)
+	weir := bench.Build(h)
+	h.startWeir(weirMemory, weir, config, "memory://")
+	h.startWeir(weirRedis, weir, config, "redis://"+redis.Addr+patience, redis.PID())
+}
+
+// startTheirs starts the other service with its own settings, and with those that suit
+// many callers best: a connection to Redis for each, and writes gathered.
+func (h *field) startTheirs(ctx context.Context, root string) {
+	programs := testcall.Must(peer.Build(ctx, root))(h)
+	start := func(name string, settings ...string) {
+		redis := testredis.Start(h)
+		service := testcall.Must(peer.Start(ctx, programs, root, redis.Addr, settings...))(h)
+		h.Cleanup(service.Stop)
+		h.add(name, service.GRPC, service.Process(), redis.PID())
+	}
+	start(theirs)
+	start(theirsTuned,
+		fmt.Sprintf("REDIS_POOL_SIZE=%d", h.callers), "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=8", "LOG_LEVEL=error")
+}
+
+// startWeir starts weir with its own settings, and so with metrics and statistics.
+func (h *field) startWeir(name, path, config, store string, others ...int) {
+	weir := bench.ServeWeir(h, path, h.TempDir(), bench.GRPC,
+		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--envoy-config", config, "--store", store)
+	h.add(name, weir.Address, append(others, weir.PID)...)
+}
+
+// startNothing starts this program as a contestant.
+func (h *field) startNothing(ctx context.Context) {
+	c := exec.CommandContext(ctx, testcall.Must(os.Executable())(h))
+	c.Env = append(os.Environ(), serveVariable+"=1")
+	c.Stderr = os.Stderr
+	in, out := testcall.Must(c.StdinPipe())(h), testcall.Must(c.StdoutPipe())(h)
+	testcall.OK(h, c.Start())
+	h.Cleanup(func() {
+		_ = in.Close()
+		_ = c.Wait() // it ends without an error, or has said which
+	})
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		h.Fatalf("%s did not say where it listens: %v", doesNothing, err)
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	h.add(doesNothing, strings.TrimSpace(address), c.Process.Pid)
+}
+
+func (h *field) add(name, address string, processes ...int) {
+	if h.contestants == nil {
+		h.contestants = map[string]*contestant{}
+	}
+	h.contestants[name] = &contestant{address: address, processes: processes}
+}
+
+// connect connects the clients with all contestants.
+func (h *field) connect() {
+	messages, encoded := requests(h, h.values)
+	for _, c := range h.contestants {
+		c.lean = dialLean(h, c.address, encoded, h.options)
+		c.stock = dialStock(h, c.address, messages)
+	}
+}
+
+// round is what one contestant did in one turn.
+type round struct {
+	bench.Round
+	unsent int // besides those that were answered, because too many were in flight
+}
+
+// results are of all tables.
+type results struct {
+	lean     *result
+	stock    []*result // by how many are in flight
+	capacity float64   // of the other service with the stock client, in requests a second
+	open     []*result // by the load
+}
+
+// result is what contestants did in the rounds that they took turns in.
+type result struct {
+	bench.Results[round]
+	name  string
+	bound float64 // that weir is to reach
+}
+
+// median is that of the rounds of a contestant.
+func (r *result) median(name string, by func(round) float64) float64 { return r.Median(r.At(name), by) }
+
+// ratio is that of two contestants in the same round; the median of the rounds.
+func (r *result) ratio(a, b string, by func(round) float64) float64 {
+	return r.Ratio(r.At(a), r.At(b), by)
+}
+
+// sum is that of all rounds of a contestant.
+func (r *result) sum(name string) (sum round) {
+	for _, one := range r.Rounds[r.At(name)] {
+		sum.CPU, sum.Done, sum.unsent = sum.CPU+one.CPU, sum.Done+one.Done, sum.unsent+one.unsent
+	}
+	return sum
+}
+
+// cpu is the time that a request costs a contestant and its Redis: of all rounds together,
+// because one is too short for the unit in which Linux counts.
+func (r *result) cpu(name string) time.Duration {
+	sum := r.sum(name)
+	return sum.CPU / time.Duration(max(sum.Done, 1))
+}
+
+// fastest and promptest are the better of the other service's two settings.
+func (r *result) fastest() string {
+	return slices.MaxFunc([]string{theirs, theirsTuned}, func(a, b string) int {
+		return cmp.Compare(r.median(a, round.Rate), r.median(b, round.Rate))
+	})
+}
+
+func (r *result) promptest() string {
+	return slices.MinFunc([]string{theirs, theirsTuned}, func(a, b string) int {
+		return cmp.Compare(r.median(a, round.P99Nanos), r.median(b, round.P99Nanos))
+	})
+}
+
+// few requests in flight have a lower bound: most of their time goes into the client, whose
+// answers are waited for by nobody else.
+const few = 4
+
+// withRedis are the contestants whose limits are in Redis, and what is the least for all of them.
+var withRedis = []string{theirs, theirsTuned, doesNothing, weirRedis}
+
+// measure fills all tables, after every service has answered for a while.
+func (h *field) measure(ctx context.Context) *results {
+	for name, c := range h.contestants {
+		_, err := c.lean.ask(h.warmUp)
+		if err == nil {
+			_, err = c.stock.closed(ctx, slices.Max(h.inFlight), h.warmUp)
+		}
+		if err != nil {
+			h.Fatalf("%s: %v", name, err)
+		}
+	}
+	out := &results{lean: &result{name: "lean callers"}}
+	h.take(out.lean, []string{theirs, theirsTuned, doesNothing, weirMemory, weirRedis}, 1,
+		func(c *contestant, _ int) (round, error) { return c.lean.ask(h.round) })
+	for i, n := range h.inFlight {
+		r := &result{name: fmt.Sprintf("%d in flight", n), bound: 2}
+		if n <= few {
+			r.bound = 1.5
+		}
+		h.take(r, withRedis, 2+i, func(c *contestant, _ int) (round, error) { return c.stock.closed(ctx, n, h.round) })
+		out.stock = append(out.stock, r)
+		out.capacity = max(out.capacity, r.median(r.fastest(), round.Rate))
+	}
+	for i, load := range h.loads {
+		r, offers := &result{name: fmt.Sprintf("%.0f %%", 100*load), bound: 0.5}, load*out.capacity
+		h.take(r, withRedis, 2+len(h.inFlight)+i, func(c *contestant, n int) (round, error) {
+			return c.stock.open(ctx, schedule(offers, h.round, uint64(n)))
+		})
+		out.open = append(out.open, r)
+	}
+	return out
+}
+
+// take lets contestants take turns. Each plays with the number of its round.
+func (h *field) take(r *result, names []string, seed int, play func(c *contestant, n int) (round, error)) {
+	played := make([]int, len(names))
+	turns := bench.Turns{What: r.name, Names: names, Rounds: h.rounds, Seed: [2]uint64{6, uint64(seed)}}
+	r.Results = bench.Take(h.Run, turns, func(_, i int) (round, error) {
+		c := h.contestants[names[i]]
+		before, _ := bench.CPU(c.processes...) // 0 where it is unknown
+		one, err := play(c, played[i])
+		played[i]++
+		after, _ := bench.CPU(c.processes...)
+		one.CPU = after - before
+		return one, err
+	})
+}

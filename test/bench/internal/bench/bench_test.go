@@ -1,0 +1,242 @@
+package bench
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/testcall"
+)
+
+func TestTakeInterleaves(t *testing.T) {
+	var order []int
+	got := Take(Test(t), Turns{Names: make([]string, 4), Rounds: 5}, func(turn, i int) (string, error) {
+		if turn != len(order)%4 {
+			t.Errorf("turn %d after %d rounds", turn, len(order))
+		}
+		order = append(order, i)
+		return fmt.Sprint(i), nil
+	})
+	for i, rounds := range got.Rounds {
+		if want := slices.Repeat([]string{fmt.Sprint(i)}, 5); !slices.Equal(rounds, want) {
+			t.Errorf("contestant %d has the rounds %v", i, rounds)
+		}
+	}
+	orders := map[string]bool{}
+	for r := range slices.Chunk(order, 4) {
+		orders[fmt.Sprint(r)] = true
+		if slices.Sort(r); !slices.Equal(r, []int{0, 1, 2, 3}) {
+			t.Errorf("a round of %v", r)
+		}
+	}
+	if len(orders) < 2 {
+		t.Errorf("all rounds have the same order, %v", orders)
+	}
+}
+
+func TestTakeStopsAtTheDeadlineAfterThreeRounds(t *testing.T) {
+	got := Take(Test(t), Turns{Names: []string{"a"}, Rounds: 9, Deadline: time.Now()}, func(_, _ int) (int, error) { return 0, nil })
+	if n := len(got.Rounds[0]); n != 3 {
+		t.Errorf("%d rounds", n)
+	}
+}
+
+func TestTakeStopsAtAnError(t *testing.T) {
+	scope, turns := testcall.Must(testcall.NewScope("take"))(t), 0
+	defer scope.Close()
+	err := scope.Try(func() {
+		Take(Test(scope), Turns{What: "x", Names: []string{"a", "a"}, Rounds: 2}, func(_, _ int) (int, error) { turns++; return 0, errors.New("broken") })
+	})
+	if err == nil || err.Error() != "take: x: a: broken" || turns != 1 {
+		t.Errorf("%v after %d turns", err, turns)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for want, rounds := range map[float64][]float64{7: {7}, 2: {900, 1, 2}, 5: {5, 5, 1, 9, 3}} {
+		if got := Median(rounds, func(x float64) float64 { return x }); got != want {
+			t.Errorf("the median of %v is %v, not %v", rounds, got, want)
+		}
+	}
+}
+
+// A round in which both are slow does not change how they compare.
+func TestRatio(t *testing.T) {
+	r := Results[float64]{Rounds: [][]float64{{20, 2, 60, 8}, {10, 1, 20, 4}}}
+	if got := r.Ratio(0, 1, func(x float64) float64 { return x }); got != 2 {
+		t.Errorf("the ratio is %v", got)
+	}
+}
+
+func TestAtOnceWaitsForAll(t *testing.T) {
+	var sum atomic.Int64
+	cost := AtOnce(10, func(g int) { sum.Add(int64(g)) })
+	if sum.Load() != 45 || cost.Wall <= 0 {
+		t.Errorf("the sum is %d after %v", sum.Load(), cost.Wall)
+	}
+}
+
+func TestKeysAreDistinct(t *testing.T) {
+	const n = 100_000
+	seen := make(map[string]struct{}, n)
+	for _, key := range Keys(n) {
+		seen[key] = struct{}{}
+	}
+	if _, ok := seen[""]; ok || len(seen) != n {
+		t.Errorf("%d distinct keys of %d, an empty one: %t", len(seen), n, ok)
+	}
+}
+
+func TestWalkVisitsTheKeys(t *testing.T) {
+	for keys, least := range map[int]int{1: 1, 1000: 1000, 100_000: 60_000} {
+		seen := make(map[uint32]struct{})
+		for _, i := range Walk(0, keys, 1<<17) {
+			if int(i) >= keys {
+				t.Fatalf("walk over %d keys goes to %d", keys, i)
+			}
+			seen[i] = struct{}{}
+		}
+		if len(seen) < least {
+			t.Errorf("walk over %d keys visits only %d of them", keys, len(seen))
+		}
+	}
+	if slices.Equal(Walk(0, 1000, 1000), Walk(1, 1000, 1000)) {
+		t.Error("two goroutines walk in step")
+	}
+}
+
+// A process that works for a while was busy for about as long: of what the clock says,
+// on a machine that others use as well, no more than all processors have.
+func TestCPU(t *testing.T) {
+	if _, err := CPU(-1); err == nil {
+		t.Error("there is a process -1")
+	}
+	if runtime.GOOS != "linux" {
+		return // unknown elsewhere, as reported above
+	}
+	before, err := CPU(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Now()
+	for used := time.Duration(0); used < 100*time.Millisecond; {
+		now, err := CPU(os.Getpid())
+		if err != nil {
+			t.Fatal(err)
+		}
+		used = now - before
+		if passed := time.Since(begin); passed > 10*time.Second || used > time.Duration(runtime.NumCPU())*passed+2*tick {
+			t.Fatalf("it was busy for %v of %v", used, passed)
+		}
+	}
+}
+
+func TestWrite(t *testing.T) {
+	var b bytes.Buffer
+	table := NewTable("who", "ns", "<why")
+	table.Row("a|%d|short", 1)
+	table.Cells([]string{"bé", "1 000", "x"})
+	table.Write(&b)
+	want := `
+| who |    ns | why   |
+|-----|------:|-------|
+| a   |     1 | short |
+| bé  | 1 000 | x     |
+`
+	if b.String() != want[1:] {
+		t.Errorf("got\n%s", b.String())
+	}
+}
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1 000", 1234567: "1 234 567"} {
+		if got := Count(n); got != want {
+			t.Errorf("Count(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestMemoryOf(t *testing.T) {
+	m, err := MemoryOf(os.Getpid())
+	if err != nil || m.Own <= 0 || m.Own > m.Resident {
+		t.Errorf("%+v, %v", m, err)
+	}
+	if _, err := MemoryOf(-1); err == nil {
+		t.Error("no error for a process that does not exist")
+	}
+}
+
+// Every caller asks as often as it is to, or until the time is over and at least once.
+func TestLoad(t *testing.T) {
+	var asked atomic.Int64
+	count := func(int) func(int) error { return func(int) error { asked.Add(1); return nil } }
+	if r, err := (Load{Callers: 3, Count: 7}).Run(count); err != nil || r.Done != 21 || asked.Load() != 21 || r.P99 != 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if r, err := (Load{Callers: 2, Timed: true}).Run(count); err != nil || r.Done < 2 || int64(r.Done) != asked.Load()-21 || r.P50 <= 0 || r.P99 < r.P50 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	broken := errors.New("broken")
+	if _, err := (Load{Callers: 2, Length: time.Hour}).Run(func(g int) func(int) error {
+		return func(n int) error {
+			if n == 5 {
+				return broken
+			}
+			return nil
+		}
+	}); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestRunner(t *testing.T) {
+	dir := t.TempDir()
+	out, said := testcall.Must(os.Create(filepath.Join(dir, "out")))(t), testcall.Must(os.Create(filepath.Join(dir, "said")))(t)
+	suites := []Suite{
+		{Name: "good", Files: []string{"a.txt", "b.txt"}, Run: func(r *Run) {
+			r.Step(0, 1, "measuring")
+			fmt.Fprint(r.File("a.txt"), Pick(r, "full", "quick"))
+			fmt.Fprint(r.File("b.txt"), "more")
+		}},
+		{Name: "bad", Files: []string{"c.txt"}, Run: func(r *Run) { r.Fatal("no luck") }},
+	}
+	for _, c := range []struct {
+		want int
+		args []string
+	}{
+		{0, []string{"good", "-quick", "-results", filepath.Join(dir, "results")}}, {0, []string{"good", "-results", ""}}, {0, []string{"-h"}},
+		{1, []string{"bad", "-results", dir}}, {2, nil}, {2, []string{"other"}}, {2, []string{"good", "-other"}}, {2, []string{"good", "bad"}},
+	} {
+		if got := Main(suites, c.args, out, said); got != c.want {
+			t.Errorf("%v: %d, want %d", c.args, got, c.want)
+		}
+	}
+	for name, want := range map[string]string{"results/a.txt": "quick", "results/b.txt": "more", "out": "quickfull"} {
+		if got := testcall.Must(os.ReadFile(filepath.Join(dir, name)))(t); string(got) != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	text := string(testcall.Must(os.ReadFile(filepath.Join(dir, "said")))(t))
+	if !strings.Contains(text, "no luck") || !strings.Contains(text, "0/1 measuring") || !strings.Contains(text, "Usage") {
+		t.Error(text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "c.txt")); err == nil {
+		t.Error("a run that failed leaves a file")
+	}
+}
+
+func TestWriteLine(t *testing.T) {
+	r := Test(t)
+	r.WriteLine(r.File("a"), map[string]string{"kind": "x"}, Machine{Go: "go1"})
+	if got, want := r.File("a").String(), `{"kind":"x","go":"go1","os":"","arch":"","cpu":"","cpus":0}`+"\n"; got != want {
+		t.Errorf("%s", got)
+	}
+}

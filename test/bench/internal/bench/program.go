@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/store/redis"
+)
+
+// OpenRedis opens a store with a timeout that a busy machine does not reach.
+func OpenRedis(t testing.TB, addr string) *redis.Store {
+	s := testcall.Must(redis.Open("redis://" + addr + "?timeout=1m"))(t)
+	t.Cleanup(s.Close)
+	return s
+}
+
+// Build builds weir as releases are built, and returns where it is.
+func Build(t testing.TB) string {
+	root := testcall.Must(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/weirhq/weir").Output())(t)
+	path := filepath.Join(t.TempDir(), "weir")
+	build := compile.Weir(strings.TrimSpace(string(root)), compile.Host, path)
+	build.Stderr = os.Stderr
+	testcall.OK(t, build.Run())
+	return path
+}
+
+// Process is a weir that listens.
+type Process struct {
+	Address string
+	PID     int
+	cmd     *exec.Cmd
+}
+
+// HTTP, GRPC and Redis are what weir says before an address.
+const (
+	HTTP  = "weir listens on http://"
+	GRPC  = "weir listens for gRPC on "
+	Redis = "weir listens for Redis clients on "
+)
+
+// ServeWeir runs the program in a directory, whose rules.yaml it uses, until it says where it listens.
+func ServeWeir(t testing.TB, path, dir, says string, flags ...string) *Process {
+	cmd := exec.Command(path, append([]string{"serve", "--log-level", "error"}, flags...)...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	out := testcall.Must(cmd.StdoutPipe())(t)
+	testcall.OK(t, cmd.Start())
+	p := &Process{PID: cmd.Process.Pid, cmd: cmd}
+	t.Cleanup(p.Stop)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if rest, found := strings.CutPrefix(lines.Text(), says); found {
+			p.Address, _, _ = strings.Cut(rest, " ")
+			return p
+		}
+	}
+	t.Fatal("weir did not say where it listens")
+	return nil
+}
+
+// Stop ends it. It may have ended already.
+func (p *Process) Stop() {
+	if p.cmd.ProcessState == nil {
+		_ = p.cmd.Process.Signal(os.Interrupt)
+		_ = p.cmd.Wait() // it ends without an error, or has said which
+	}
+}

@@ -1,0 +1,271 @@
+// Package log drives sliding logs up to the largest N on a Redis that it starts, and
+// finds the slowest call of each phase, by SLOWLOG.
+package log
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/store/redis"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+const (
+	callers = 24
+	period  = time.Hour
+)
+
+type options struct {
+	sizes []int64 // values of N
+	some  int64   // requests of a phase that need not be N
+}
+
+var (
+	full  = options{[]int64{1_000, 10_000, 100_000, 1_000_000}, 20_000}
+	quick = options{[]int64{1_000, 10_000}, 20_000}
+)
+
+// Run writes the table.
+func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
+
+func run(r *bench.Run, o options) {
+	server := testredis.Start(r)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	table := bench.NewTable("N", "<phase", "script calls", "allowed", "mean µs", "slowest µs", "over 5 ms", "timed out", "bytes a unit")
+	for _, n := range o.sizes {
+		d := newDrive(ctx, r, server.Addr, n, o.some)
+		for i, p := range phases {
+			r.Step(i, len(phases), fmt.Sprintf("N = %s, %s", bench.Count(n), p.name))
+			f, err := d.measure(p)
+			if err != nil {
+				r.Fatalf("log: N = %d, %s: %v", n, p.name, err)
+			}
+			table.Row("%s|%s|%s|%s|%d|%d|%s|%s|%s", bench.Count(n), p.name, bench.Count(f.calls), bench.Count(f.allowed), f.mean,
+				f.slowest.Microseconds(), bench.Count(f.over), bench.Count(f.late), f.bytes)
+		}
+		d.close()
+	}
+	out := r.File("log.txt")
+	fmt.Fprintf(out, "# Large sliding logs in Redis\n\n%s\n\n%d callers, each with a store of its own; in the last phase of each N they share one.\n\n", bench.Describe(), callers)
+	table.Write(out)
+}
+
+// drive is one log of N units. Its clock goes on by a microsecond a call, so that each
+// charge is an entry, and leaps when a phase says so.
+type drive struct {
+	ctx    context.Context
+	addr   string
+	n      int64
+	some   int64
+	admin  rueidis.Client
+	stores []*redis.Store // one a caller, so that no two share a call
+	clock  atomic.Int64
+	late   atomic.Int64 // checks of the phase that timed out
+
+	mu       sync.Mutex
+	receipts []weir.Op // of charges that may be given back
+}
+
+func newDrive(ctx context.Context, t testing.TB, addr string, n, some int64) *drive {
+	d := &drive{ctx: ctx, addr: addr, n: n, some: some}
+	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	d.admin = testcall.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}))(t)
+	for range callers {
+		s := testcall.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
+		d.stores = append(d.stores, s)
+	}
+	testcall.OK(t, d.do("CONFIG", "SET", "slowlog-log-slower-than", "200", "slowlog-max-len", "1000000").Error())
+	testcall.OK(t, d.do("FLUSHALL").Error())
+	return d
+}
+
+func (d *drive) open(clock func() weir.Micros, timeout time.Duration) (*redis.Store, error) {
+	config, err := redis.ParseURL("redis://" + d.addr)
+	if err != nil {
+		return nil, err
+	}
+	config.Options.Clock, config.Options.Timeout = clock, timeout
+	return config.Open()
+}
+
+func (d *drive) do(command ...string) rueidis.RedisResult {
+	return d.admin.Do(d.ctx, d.admin.B().Arbitrary(command...).Build())
+}
+
+func (d *drive) close() {
+	for _, s := range d.stores {
+		s.Close()
+	}
+	d.admin.Close()
+}
+
+// limit is a log of so many units an hour; all share the state of the one key.
+func limit(n int64) *weir.Compiled {
+	return weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", max(1, n)))
+}
+
+// pass lets time pass before the next call.
+func (d *drive) pass(t time.Duration) { d.clock.Add(t.Microseconds()) }
+
+// take has the callers ask for so many requests in all, and returns how many were
+// allowed. Every so many, a receipt is kept.
+func (d *drive) take(stores []*redis.Store, requests int64, limit *weir.Compiled, cost int64) (int64, error) {
+	var left, allowed atomic.Int64
+	left.Store(requests)
+	err := d.each(stores, func(s *redis.Store) error {
+		var decisions []weir.Decision
+		for left.Add(-1) >= 0 {
+			op := weir.Op{Key: "k", Limit: limit, Cost: cost}
+			var err error
+			decisions, err = s.Take(d.ctx, decisions[:0], op)
+			if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, weir.ErrUnavailable)) && d.ctx.Err() == nil {
+				d.late.Add(1)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !decisions[0].Allowed {
+				continue
+			}
+			if i := allowed.Add(1); i%max(1, requests/2000) == 0 {
+				op.Receipt = decisions[0].Receipt
+				d.mu.Lock()
+				d.receipts = append(d.receipts, op)
+				d.mu.Unlock()
+			}
+		}
+		return nil
+	})
+	return allowed.Load(), err
+}
+
+// refund gives the kept receipts back, those in the middle first.
+func (d *drive) refund() error {
+	ops := append(d.receipts[len(d.receipts)/2:], d.receipts[:len(d.receipts)/2]...)
+	d.receipts = nil
+	var next atomic.Int64
+	return d.each(d.stores, func(s *redis.Store) error {
+		for i := next.Add(1) - 1; i < int64(len(ops)); i = next.Add(1) - 1 {
+			if err := s.Refund(d.ctx, ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (d *drive) each(stores []*redis.Store, do func(*redis.Store) error) error {
+	errs := make([]error, callers)
+	bench.AtOnce(callers, func(i int) { errs[i] = do(stores[i%len(stores)]) })
+	return errors.Join(errs...)
+}
+
+// figures of a phase.
+type figures struct {
+	calls, allowed int64
+	mean           int64 // microseconds a call
+	slowest        time.Duration
+	over           int64 // calls of more than 5 ms
+	late           int64
+	bytes          string
+}
+
+const mostAllowed = 5 * time.Millisecond
+
+func (d *drive) measure(p phase) (f figures, err error) {
+	for _, reset := range [][]string{{"CONFIG", "RESETSTAT"}, {"SLOWLOG", "RESET"}} {
+		if err := d.do(reset...).Error(); err != nil {
+			return f, err
+		}
+	}
+	d.late.Store(0)
+	if f.allowed, err = p.run(d); err != nil {
+		return f, err
+	}
+	f.late = d.late.Load()
+	if f.calls, f.mean, err = d.scriptCalls(); err != nil {
+		return f, err
+	}
+	entries, err := d.do("SLOWLOG", "GET", "-1").ToArray()
+	if err != nil {
+		return f, err
+	}
+	for _, e := range entries {
+		fields, err := e.ToArray()
+		if err != nil {
+			return f, err
+		}
+		micros, err := fields[2].AsInt64()
+		if err != nil {
+			return f, err
+		}
+		command, err := fields[3].AsStrSlice()
+		if err != nil {
+			return f, err
+		}
+		if took := time.Duration(micros) * time.Microsecond; strings.HasPrefix(strings.ToUpper(command[0]), "EVAL") {
+			if f.slowest = max(f.slowest, took); took > mostAllowed {
+				f.over++
+			}
+		}
+	}
+	f.bytes, err = d.bytes()
+	return f, err
+}
+
+// bytes is what a unit takes, if all of N are there.
+func (d *drive) bytes() (string, error) {
+	keys, err := d.do("KEYS", "*").AsStrSlice()
+	if err != nil || len(keys) != 1 {
+		return "", err
+	}
+	used, err := d.do("MEMORY", "USAGE", keys[0], "SAMPLES", "0").AsInt64()
+	if err != nil {
+		return "", err
+	}
+	decisions, err := d.stores[0].Peek(d.ctx, nil, weir.Op{Key: "k", Limit: limit(d.n), Cost: 1})
+	if err != nil || decisions[0].Remaining > 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%.1f", float64(used)/float64(d.n)), nil
+}
+
+// scriptCalls reads how many there were, and how long they took, of Redis's own clock.
+func (d *drive) scriptCalls() (calls, mean int64, err error) {
+	text, err := d.do("INFO", "commandstats").ToString()
+	if err != nil {
+		return 0, 0, err
+	}
+	var micros int64
+	for line := range strings.Lines(text) {
+		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.HasPrefix(name, "cmdstat_eval") {
+			continue
+		}
+		for _, stat := range strings.Split(stats, ",") {
+			key, value, _ := strings.Cut(stat, "=")
+			n, _ := strconv.ParseInt(value, 10, 64)
+			switch key {
+			case "calls":
+				calls += n
+			case "usec":
+				micros += n
+			}
+		}
+	}
+	return calls, micros / max(1, calls), nil
+}

@@ -1,0 +1,54 @@
+// Command bench measures weir, most of it beside its peers: go run . NAME. It prints the tables of
+// a suite, and keeps them in results/. See README.md.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/weirhq/weir/test/bench/accuracy"
+	"github.com/weirhq/weir/test/bench/adaptive"
+	"github.com/weirhq/weir/test/bench/curves"
+	"github.com/weirhq/weir/test/bench/engine"
+	"github.com/weirhq/weir/test/bench/envoy"
+	"github.com/weirhq/weir/test/bench/gateway"
+	"github.com/weirhq/weir/test/bench/holds"
+	"github.com/weirhq/weir/test/bench/http"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+	"github.com/weirhq/weir/test/bench/log"
+	"github.com/weirhq/weir/test/bench/memory"
+	"github.com/weirhq/weir/test/bench/overrun"
+	"github.com/weirhq/weir/test/bench/redis"
+	"github.com/weirhq/weir/test/bench/resp"
+	"github.com/weirhq/weir/test/bench/rules"
+	"github.com/weirhq/weir/test/bench/start"
+)
+
+var suites = []bench.Suite{
+	{Name: "peers", About: "a check in memory, beside other limiters", Takes: "5 minutes; -quick: half a minute", Files: []string{"peers.txt", "summary.txt", "peers.jsonl"}, Run: memory.Run},
+	{Name: "redis", About: "a check in Redis, beside other limiters", Takes: "4 minutes; -quick: half a minute", Files: []string{"redis.txt", "redis-summary.txt", "redis.jsonl"}, Run: redis.Run},
+	{Name: "log", About: "large sliding logs in Redis", Takes: "3 minutes; -quick: half a minute", Files: []string{"log.txt"}, Run: log.Run},
+	{Name: "rules", About: "finding the rules for a request", Takes: "1 minute; -quick: some seconds", Files: []string{"rules.txt"}, Run: rules.Run},
+	{Name: "engine", About: "a check of three rules, and the parts of a key", Takes: "5 minutes; -quick: a second", Files: []string{"engine.txt", "keys.txt"}, Run: engine.Run},
+	{Name: "http", About: "POST /v1/check, and the middleware beside others", Takes: "1 minute; -quick: some seconds", Files: []string{"http.txt"}, Run: http.Run},
+	{Name: "gateway", About: "the gateway beside a bare proxy", Takes: "5 minutes; -quick: some seconds", Files: []string{"gateway.txt"}, Run: gateway.Run},
+	{Name: "envoy", About: "Envoy's rate limit service, beside envoyproxy/ratelimit", Takes: "5 minutes; -quick: half a minute", Files: []string{"envoy.txt", "envoy-summary.txt"}, Run: envoy.Run},
+	{Name: "resp", About: "commands of Redis clients, beside Redis", Takes: "3 minutes; -quick: some seconds", Files: []string{"resp.txt"}, Run: resp.Run},
+	{Name: "start", About: "starts, and what weir takes without requests", Takes: "2 minutes; -quick: half a minute", Files: []string{"start.txt"}, Run: start.Run},
+	{Name: "accuracy", About: "how often each algorithm decides wrongly", Takes: "1 minute; -quick: a second", Files: []string{"accuracy.txt"}, Run: accuracy.Run},
+	{Name: "overrun", About: "costs that are known only afterwards", Takes: "a second", Files: []string{"overrun.txt"}, Run: overrun.Run},
+	{Name: "holds", About: "reserve and settle, beside a take", Takes: "5 minutes; -quick: half a minute", Files: []string{"holds.txt"}, Run: holds.Run},
+	{Name: "adaptive", About: "limits that adapt to the capacity of a service", Takes: "10 minutes; -quick: half a minute", Files: adaptive.Files, Run: adaptive.Run},
+	{Name: "curves", About: "how the cost of a check grows, drawn", Takes: "5 minutes; -quick: half a minute", Files: curves.Files(), Run: curves.Run},
+}
+
+func main() {
+	if envoy.IsNothing() {
+		if err := envoy.ServeNothing(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(bench.Main(suites, os.Args[1:], os.Stdout, os.Stderr))
+}

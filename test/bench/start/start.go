@@ -1,0 +1,177 @@
+// Package start measures what "weir serve" needs before the first request and between
+// requests: how long it takes to start, with many rules and with the usage of many keys on the disk, and
+// how much memory and processor time it takes while nobody asks.
+//
+// weir is built as releases are, and runs as a process of its own. A start ends with the first
+// answer that allows a request. Starts take turns, in another order each time, and a figure is the
+// median of the rounds.
+package start
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+type options struct {
+	rules, keys  int
+	rounds       int
+	settle, idle time.Duration // before it counts as idle, and how long that is watched
+}
+
+var (
+	full  = options{rules: 10_000, keys: 1_000_000, rounds: 7, settle: 10 * time.Second, idle: time.Minute}
+	quick = options{rules: 10_000, keys: 1_000_000, rounds: 3, settle: time.Second, idle: 5 * time.Second}
+)
+
+// figure is a start, or a time without requests.
+type figure struct {
+	took   time.Duration // from the start of the process to the first answer
+	memory bench.Memory
+	busy   float64 // share of a core while idle
+}
+
+func (f figure) seconds() float64 { return f.took.Seconds() }
+
+// keysFile is where weir keeps what keys have used.
+const keysFile = "keys.snapshot"
+
+// Run writes the table.
+func Run(r *bench.Run) {
+	o := bench.Pick(r, full, quick)
+	names, starts, idle := measure(r, o)
+	write(r, o, names, starts, idle)
+}
+
+func measure(r *bench.Run, o options) (names []string, starts []figure, idle figure) {
+	r.Step(0, 2, "building weir, and making rules and keys")
+	path := bench.Build(r)
+	var dirs []string
+	for _, d := range []struct{ rules, keys int }{{1, 0}, {o.rules, 0}, {1, o.keys}, {o.rules, o.keys}} {
+		name := "one rule"
+		if d.rules > 1 {
+			name = bench.Things(d.rules, "rule")
+		}
+		if d.keys > 0 {
+			name += ", " + bench.Things(d.keys, "key")
+		}
+		names, dirs = append(names, name), append(dirs, prepare(r, d.rules, d.keys))
+	}
+	turns := bench.Turns{What: "starts", Names: names, Rounds: o.rounds, Seed: [2]uint64{3, 5}}
+	res := bench.Take(r, turns, func(_, i int) (figure, error) { return start(r, path, dirs[i]) })
+	for _, rounds := range res.Rounds {
+		starts = append(starts, bench.Median(rounds, figure.seconds))
+	}
+	r.Step(1, 2, "idle")
+	return names, starts, testcall.Must(rest(r, path, dirs[0], o))(r)
+}
+
+func write(r *bench.Run, o options, names []string, starts []figure, idle figure) {
+	out := r.File("start.txt")
+	fmt.Fprintf(out, `%v
+
+ms: from the start of the process to the first answer over HTTP; median of %d rounds that take turns.
+MB: resident memory then. own: without the pages of the program file, which the system can drop and
+read again.
+
+`, bench.Describe(), o.rounds)
+	table := bench.NewTable("weir serve with", "ms", "MB", "own MB")
+	for i, f := range starts {
+		table.Row("%s|%d|%.1f|%.1f", names[i], f.took.Milliseconds(), float64(f.memory.Resident)/1e6, float64(f.memory.Own)/1e6)
+	}
+	table.Write(out)
+	resident, last := float64(idle.memory.Resident)/1e6, len(starts)-1
+	fmt.Fprintf(out, "\nWithout requests, for %v after %v: %.1f MB, of them %.1f MB own; %.2f %% of a core.\n\n",
+		o.idle, o.settle, resident, float64(idle.memory.Own)/1e6, 100*idle.busy)
+	bench.WriteAims(out, "", []bench.Aim{
+		{What: "start with " + names[last] + ", s", Bound: 1, Measured: starts[last].seconds()},
+		{What: "resident memory without requests, MB", Bound: 25, Measured: resident},
+		{What: "of a core without requests, %", Bound: 0.1, Measured: 100 * idle.busy},
+	})
+}
+
+// prepare makes a directory with rules, and with the usage of keys in what weir saved last.
+func prepare(t testing.TB, rules, keys int) string {
+	dir := t.TempDir()
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range rules {
+		fmt.Fprintf(&b, "  - {id: r%d, match: {path: /v1/r%d/**}, key: user, limit: 1000/1m}\n", i, i)
+	}
+	testcall.OK(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(b.String()), 0o600))
+	if keys == 0 {
+		return dir
+	}
+	s := memory.New(memory.Options{})
+	l := testcall.Must(weir.NewLimiter(s, weir.Limit{Name: "r0", N: 1000, Period: 30 * 24 * time.Hour}))(t)
+	for i := range keys {
+		testcall.Must(l.Take(context.Background(), fmt.Sprintf("user:%010d", i), 100))(t)
+	}
+	testcall.OK(t, os.Mkdir(filepath.Join(dir, "data"), 0o700))
+	file := testcall.Must(os.Create(filepath.Join(dir, "data", keysFile)))(t)
+	testcall.OK(t, s.Snapshot(file))
+	testcall.OK(t, file.Close())
+	return dir
+}
+
+var flags = []string{"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", "data"}
+
+// start measures one start.
+func start(t testing.TB, path, dir string) (f figure, err error) {
+	begin := time.Now()
+	p := bench.ServeWeir(t, path, dir, bench.HTTP, flags...)
+	defer p.Stop()
+	if err := ask(p.Address); err != nil {
+		return f, err
+	}
+	f.took = time.Since(begin)
+	f.memory, err = bench.MemoryOf(p.PID)
+	return f, err
+}
+
+// ask is an error unless weir allows a request by its first rule.
+func ask(address string) error {
+	answer, err := http.Post("http://"+address+"/v1/check", "application/json", strings.NewReader(`{"path":"/v1/r0/x","user":"alice"}`))
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	var said struct {
+		Allowed bool   `json:"allowed"`
+		Rule    string `json:"rule"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&said); err != nil || !said.Allowed || said.Rule != "r0" {
+		return fmt.Errorf("the answer is %+v, %w", said, err)
+	}
+	return nil
+}
+
+// rest measures a weir that nobody asks.
+func rest(t testing.TB, path, dir string, o options) (f figure, err error) {
+	p := bench.ServeWeir(t, path, dir, bench.HTTP, flags...)
+	defer p.Stop()
+	time.Sleep(o.settle)
+	before, err := bench.CPU(p.PID)
+	if err != nil {
+		return f, err
+	}
+	time.Sleep(o.idle)
+	after, err := bench.CPU(p.PID)
+	if err != nil {
+		return f, err
+	}
+	f.busy = (after - before).Seconds() / o.idle.Seconds()
+	f.memory, err = bench.MemoryOf(p.PID)
+	return f, err
+}
