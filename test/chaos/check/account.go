@@ -149,13 +149,6 @@ func (c *Checker) lostHold(a *Account, h *Hold, r *Reading) bool {
 	return false
 }
 
-// NoteAccount records an account, to be checked later.
-func (c *Checker) NoteAccount(a Account) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.accounts = append(c.accounts, a)
-}
-
 func (a *Account) end() time.Duration {
 	end := a.Begun
 	for _, r := range a.Readings {
@@ -164,7 +157,7 @@ func (a *Account) end() time.Duration {
 	return end
 }
 
-func (c *Checker) judgeAccountLocked(a *Account) {
+func (a *Account) judgeLocked(c *Checker) {
 	c.tally.Accounts++
 	for i := range a.Holds {
 		h := &a.Holds[i]
@@ -195,9 +188,7 @@ func (c *Checker) callLocked(call *Call, what string) {
 	switch call.Status {
 	case 200, 202, 404, 409:
 	default:
-		if !c.Timeline.isDown(call.Instance, call.Span) && !(call.Status == 0 && c.hadNoTime(call.Instance, call.Span)) {
-			c.blameLocked(Violation{Promise: NoError, Span: call.Span, What: fmt.Sprintf("%s: instance %d answered with status %d %s", what, call.Instance, call.Status, call.Error)})
-		}
+		c.unansweredLocked(what, call.Instance, call.Status, call.Error, call.Span)
 		return
 	}
 	if took := call.To - call.From - c.Timeline.stalled(call.Instance, call.Span); took > c.timeout+allowance && !c.Timeline.isDown(call.Instance, call.Span) {

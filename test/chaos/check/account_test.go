@@ -135,7 +135,7 @@ func TestAccounts(t *testing.T) {
 			r.Charged[rule.ID] = c.charged
 		}
 		a.Readings = []Reading{r}
-		checker.NoteAccount(a)
+		checker.NoteGroup(&a)
 		checker.Judge(12 * s)
 		if tally, _, _ := checker.Result(); tally.Accounts != 0 {
 			t.Errorf("%s: it was checked before its end", c.name)

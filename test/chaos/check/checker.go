@@ -41,16 +41,28 @@ type Checker struct {
 	slotOf  func(key string) int
 
 	mu         sync.Mutex
-	waiting    []Answer  // to be checked
-	accounts   []Account // likewise
-	crowds     []Crowd   // likewise
-	history    []Answer  // that were, as a ring
-	next       int       // in the ring
+	waiting    []Answer // to be checked
+	groups     []group  // likewise
+	history    []Answer // that were, as a ring
+	next       int      // in the ring
 	meters     map[place]*meter
 	back       map[int]time.Duration // since when the store was well that an instance was last seen to ask
 	tally      Tally
 	violations []Violation
 	more       int // violations that are not kept
+}
+
+// group is requests that are checked together, after the last of them: an account or a crowd.
+type group interface {
+	end() time.Duration
+	judgeLocked(c *Checker)
+}
+
+// NoteGroup records an account or a crowd, to be checked later.
+func (c *Checker) NoteGroup(g group) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups = append(c.groups, g)
 }
 
 // place is where a key is counted.
@@ -83,17 +95,10 @@ func (c *Checker) Judge(before time.Duration) {
 		n++
 	}
 	c.waiting = slices.Delete(c.waiting, 0, n)
-	c.accounts = slices.DeleteFunc(c.accounts, func(a Account) bool {
-		over := a.end() < before
+	c.groups = slices.DeleteFunc(c.groups, func(g group) bool {
+		over := g.end() < before
 		if over {
-			c.judgeAccountLocked(&a)
-		}
-		return over
-	})
-	c.crowds = slices.DeleteFunc(c.crowds, func(a Crowd) bool {
-		over := a.end() < before
-		if over {
-			c.judgeCrowdLocked(&a)
+			g.judgeLocked(c)
 		}
 		return over
 	})
@@ -122,7 +127,8 @@ func (c *Checker) judgeLocked(a *Answer) {
 	}
 	c.tally.Requests++
 	if a.Status != 200 {
-		c.unansweredLocked(a)
+		c.tally.Unanswered++
+		c.unansweredLocked("check", a.Instance, a.Status, a.Error, a.Span)
 		return
 	}
 	switch {
@@ -138,21 +144,17 @@ func (c *Checker) judgeLocked(a *Answer) {
 	c.countLocked(a)
 }
 
-// unansweredLocked checks a request without an answer, which is correct only if the
-// instance was not running.
-func (c *Checker) unansweredLocked(a *Answer) {
-	c.tally.Unanswered++
-	if c.Timeline.isDown(a.Instance, a.Span) {
+// unansweredLocked checks a request without an answer, or with an error, which is correct only
+// if the instance was not running or, without an answer, if the machine had no time.
+func (c *Checker) unansweredLocked(what string, instance, status int, failed string, s Span) {
+	if c.Timeline.isDown(instance, s) || status == 0 && c.hadNoTime(instance, s) {
 		return
 	}
-	what := fmt.Sprintf("instance %d answered with status %d", a.Instance, a.Status)
-	if a.Status == 0 {
-		if c.hadNoTime(a.Instance, a.Span) {
-			return
-		}
-		what = fmt.Sprintf("instance %d did not answer: %s", a.Instance, a.Error)
+	how := fmt.Sprintf("answered with status %d", status)
+	if status == 0 {
+		how = "did not answer: " + failed
 	}
-	c.blameLocked(Violation{Promise: NoError, Span: a.Span, What: what})
+	c.blameLocked(Violation{Promise: NoError, Span: s, What: fmt.Sprintf("%s: instance %d %s", what, instance, how)})
 }
 
 // hadNoTime reports whether the client of a request without an answer waited for as long as it

@@ -50,13 +50,6 @@ func (s *Stay) freeBy(ttl time.Duration) time.Duration {
 	return by + ttl + late + delivered
 }
 
-// NoteCrowd records a crowd, to be checked later.
-func (c *Checker) NoteCrowd(a Crowd) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.crowds = append(c.crowds, a)
-}
-
 func (a *Crowd) end() time.Duration {
 	if a.Last == nil {
 		return a.Begun
@@ -73,7 +66,7 @@ func (c *Checker) FreeBy(a *Crowd) (by time.Duration) {
 	return by
 }
 
-func (c *Checker) judgeCrowdLocked(a *Crowd) {
+func (a *Crowd) judgeLocked(c *Checker) {
 	rule := c.rules.Under(a.Path)[0]
 	limit, slot := rule.Limits[0], c.slotOf(rule.KeyOf(&plan.Request{User: a.User}))
 	blame := func(promise string, s Span, what string, args ...any) {

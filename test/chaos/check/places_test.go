@@ -56,7 +56,7 @@ func TestCrowds(t *testing.T) {
 		if c.loses {
 			checker.Timeline.Lose(Loss{Span: Span{1500 * ms, 1600 * ms}, Lives: 1, Has: func(int) bool { return true }})
 		}
-		checker.NoteCrowd(Crowd{Path: "/places", User: "u", Stays: c.stays, Last: c.last})
+		checker.NoteGroup(&Crowd{Path: "/places", User: "u", Stays: c.stays, Last: c.last})
 		checker.Judge(Open)
 		tally, violations, _ := checker.Result()
 		got := ""

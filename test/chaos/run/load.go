@@ -50,11 +50,7 @@ func (l *load) start(ctx context.Context, seed uint64, rate float64) {
 			defer tick.Stop()
 			for ctx.Err() == nil {
 				q, to := l.traffic.Draw(r), l.fleet[r.IntN(len(l.fleet))]
-				l.asking.RLock()
-				if ctx.Err() == nil {
-					l.checker.Note(l.ask(q, to))
-				}
-				l.asking.RUnlock()
+				l.checker.Note(l.ask(q, to))
 				<-tick.C
 			}
 		})
@@ -114,24 +110,35 @@ func (s *said) by() map[string]check.By {
 	return by
 }
 
-func (l *load) ask(q plan.Request, to *instance) check.Answer {
+// call makes a call, unless there is to be quiet.
+func (l *load) call(to *instance, path string, request any, s *said) check.Call {
+	l.asking.RLock()
+	defer l.asking.RUnlock()
 	begun := l.now() // before it is known where the instance is: it may move meanwhile
 	base, life := to.at()
-	a := check.Answer{Request: q, Instance: to.number, Life: life, Span: check.Span{From: begun}}
-	body, _ := json.Marshal(q)
-	response, err := l.http.Post(base+"/v1/check", "application/json", bytes.NewReader(body))
+	c := check.Call{Instance: to.number, Life: life, Span: check.Span{From: begun}}
+	body, _ := json.Marshal(request)
+	response, err := l.http.Post(base+path, "application/json", bytes.NewReader(body))
 	if err == nil {
-		a.Status = response.StatusCode
+		c.Status = response.StatusCode
 		body, err = io.ReadAll(response.Body)
 		response.Body.Close()
 	}
-	a.To = l.now()
-	var s said
-	if err == nil && a.Status == http.StatusOK {
-		err = json.Unmarshal(body, &s)
+	c.To = l.now()
+	if err == nil && (c.Status == http.StatusOK || c.Status == http.StatusAccepted) {
+		err = json.Unmarshal(body, s)
 	}
 	if err != nil {
-		a.Status, a.Error = 0, err.Error()
+		c.Status, c.Error = 0, err.Error()
+	}
+	return c
+}
+
+func (l *load) ask(q plan.Request, to *instance) check.Answer {
+	var s said
+	c := l.call(to, "/v1/check", q, &s)
+	a := check.Answer{Request: q, Span: c.Span, Instance: c.Instance, Life: c.Life, Status: c.Status, Error: c.Error}
+	if c.Status != http.StatusOK {
 		return a
 	}
 	a.Allowed, a.Degraded, a.Reason = s.Allowed, s.Degraded, s.Reason

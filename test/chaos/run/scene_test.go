@@ -50,7 +50,7 @@ func TestScene(t *testing.T) {
 		if n == 0 || !s.checker.Fits(&held, &held.Readings[n-1]) {
 			t.Fatalf("%+v", held)
 		}
-		s.checker.NoteAccount(held)
+		s.checker.NoteGroup(&held)
 		exact = s.checker.IsExact(&held, &held.Readings[n-1])
 	}
 	s.close()
