@@ -50,10 +50,12 @@ requests count, too.`
 
 // Run measures every algorithm with every kind of traffic, and writes a table for
 // each. The output depends only on the flag.
-func Run(r *bench.Run) {
+func Run(r *bench.Run) { run(r, kinds(r.Quick)) }
+
+func run(r *bench.Run, kinds []traffic) {
 	out := r.File("accuracy.txt")
 	fmt.Fprint(out, heading)
-	for i, t := range kinds(r.Quick) {
+	for i, t := range kinds {
 		t.report(r, t.name, t.limits())
 		if i == 0 {
 			fmt.Fprintln(out)
@@ -82,14 +84,14 @@ func (t traffic) report(r *bench.Run, title string, limits []weir.Limit) {
 		}
 	}
 	out := r.File("accuracy.txt")
-	fmt.Fprintf(out, "## %s\n\n%s.\nLimit %d in %v.%s\n\n", title, t.about, t.n, t.period, over)
+	fmt.Fprintf(out, "## %s\n\n%s.\nLimit %d in %v.%s\n\n", title, t.about, t.n, period, over)
 	table.Write(out)
 }
 
 // limits are the limits on trial in a kind of traffic: every algorithm.
 func (t traffic) limits() (out []weir.Limit) {
 	for _, a := range weir.Algorithms() {
-		out = append(out, weir.Limit{Algorithm: a, N: t.n, Period: t.period})
+		out = append(out, weir.Limit{Algorithm: a, N: t.n, Period: period})
 	}
 	return out
 }
@@ -141,7 +143,7 @@ func (t traffic) run(r *bench.Run, title string, limits []weir.Limit) []result {
 // judge measures a subject. countDenied tells that its limit counts denied requests,
 // too; then so does the exact answer.
 func (t traffic) judge(subject subject, countDenied bool) verdict {
-	j := &judge{subject: subject, n: t.n, period: micros(t.period), countDenied: countDenied}
+	j := &judge{subject: subject, n: t.n, period: micros(period), countDenied: countDenied}
 	source := rand.NewPCG(0, 0)
 	random := rand.New(source)
 	for i := range t.sources {

@@ -14,7 +14,6 @@ type traffic struct {
 	name    string
 	about   string
 	n       int64
-	period  time.Duration
 	sources int
 
 	// source drives one source through the trial. What take answers is of use
@@ -25,6 +24,9 @@ type traffic struct {
 // dawn is when all traffic begins: a round instant, so that the boundaries of
 // every window are at multiples of the period from here.
 const dawn = weir.Micros(1_700_006_400_000_000)
+
+// period is that of every limit.
+const period = time.Minute
 
 func micros(d time.Duration) weir.Micros { return weir.Micros(d.Microseconds()) }
 
@@ -40,7 +42,6 @@ func zipf(sources int, requests float64, n int64) traffic {
 		name:    "zipf",
 		about:   "an hour of Zipf-distributed sources with Poisson arrivals",
 		n:       n,
-		period:  time.Minute,
 		sources: sources,
 		source: func(i int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
 			end := float64(length.Microseconds())
@@ -59,10 +60,9 @@ func bursts(sources, count int, n int64) traffic {
 		name:    "bursts",
 		about:   "sources that are silent for up to two periods, then send 0.5 N to 3 N requests within at most 2 % of a period",
 		n:       n,
-		period:  time.Minute,
 		sources: sources,
 		source: func(_ int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
-			period := float64(time.Minute.Microseconds())
+			period := float64(period.Microseconds())
 			at := float64(dawn)
 			for range count {
 				at += random.Float64() * 2 * period
@@ -83,10 +83,9 @@ func sawtooth(sources, teeth int, n int64) traffic {
 		name:    "sawtooth",
 		about:   "sources whose rate rises from 0 to 3 N a period within 2.5 periods and then drops to 0, with Poisson arrivals",
 		n:       n,
-		period:  time.Minute,
 		sources: sources,
 		source: func(_ int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
-			period := float64(time.Minute.Microseconds())
+			period := float64(period.Microseconds())
 			tooth := 2.5 * period
 			expected := 3 * float64(n) * 2.5 / 2 // requests in a tooth
 			phase := random.Float64() * tooth
@@ -111,10 +110,9 @@ func attack(sources int, n int64) traffic {
 		name:    "attack",
 		about:   "clients that take N units at the worst moment of a window, then each unit as soon as it is free",
 		n:       n,
-		period:  time.Minute,
 		sources: sources,
 		source: func(i int, _ *rand.Rand, take func(weir.Micros) weir.Decision) {
-			period := micros(time.Minute)
+			period := micros(period)
 			start := dawn + period - 1 - period*weir.Micros(i)/weir.Micros(sources)
 			now, first := start, int64(0)
 			if i%4 == 3 {

@@ -32,27 +32,23 @@ type contestant struct {
 
 var contestants = []contestant{
 	{name: "no limiter"},
-	{"fixed, 32", false, func() testoverload.Limiter { return &fixed{} }},
+	{"fixed, 32", false, newFixed},
 	{"failsafe-go adaptivelimiter", true, newFailsafe},
 	{"failsafe-go adaptivethrottler", true, newThrottler},
-	{"go-concurrency-limits gradient2", true, newGradient2},
-	{"go-concurrency-limits vegas", true, newVegas},
-	{"go-concurrency-limits aimd", true, newAIMD},
+	{"go-concurrency-limits gradient2", true, func() testoverload.Limiter {
+		l, err := limit.NewGradient2Limit("", first, maxLimit, minLimit, nil, 0.2, 600, nil, nil)
+		return newLimits(l, err)
+	}},
+	{"go-concurrency-limits vegas", true, func() testoverload.Limiter {
+		return newLimits(limit.NewDefaultVegasLimitWithLimit("", first, nil, nil), nil)
+	}},
+	{"go-concurrency-limits aimd", true, func() testoverload.Limiter {
+		return newLimits(limit.NewAIMDLimit("", first, 0.9, 1, nil), nil)
+	}},
 	{"weir", false, func() testoverload.Limiter { return weir{adaptive.New(minLimit, maxLimit)} }},
 }
 
 type release = func(now, took time.Duration, ok bool)
-
-// fixed is right for a service in which nothing changes: 2 × its servers.
-type fixed struct{ inFlight int }
-
-func (f *fixed) Acquire(time.Duration, priority.Class) (release, bool) {
-	if f.inFlight >= 2*servers {
-		return nil, false
-	}
-	f.inFlight++
-	return func(_, _ time.Duration, _ bool) { f.inFlight-- }, true
-}
 
 type weir struct{ *adaptive.Limiter }
 
@@ -66,82 +62,62 @@ func (l weir) Acquire(now time.Duration, c priority.Class) (release, bool) {
 	}, l.Limiter.Acquire(now, c)
 }
 
-type failsafe struct {
-	adaptivelimiter.AdaptiveLimiter[any]
+// other is a limiter that reads the clock itself, if it does. It returns what to call for a
+// success and for a failure, unless a request is denied.
+type other func() (success, failure func(), allowed bool)
+
+func (o other) Acquire(time.Duration, priority.Class) (release, bool) {
+	success, failure, allowed := o()
+	return func(_, _ time.Duration, ok bool) {
+		if ok {
+			success()
+		} else {
+			failure()
+		}
+	}, allowed
+}
+
+// newFixed is right for a service in which nothing changes: 2 × its servers.
+func newFixed() testoverload.Limiter {
+	inFlight := 0
+	end := func() { inFlight-- }
+	return other(func() (_, _ func(), allowed bool) {
+		if inFlight < 2*servers {
+			inFlight++
+			return end, end, true
+		}
+		return nil, nil, false
+	})
 }
 
 func newFailsafe() testoverload.Limiter {
-	return failsafe{adaptivelimiter.NewBuilder[any]().WithLimits(minLimit, maxLimit, first).Build()}
-}
-
-func (l failsafe) Acquire(time.Duration, priority.Class) (release, bool) {
-	permit, ok := l.TryAcquirePermit()
-	if !ok {
-		return nil, false
-	}
-	return func(_, _ time.Duration, ok bool) {
-		if ok {
-			permit.Record()
-		} else {
-			permit.Drop()
+	l := adaptivelimiter.NewBuilder[any]().WithLimits(minLimit, maxLimit, first).Build()
+	return other(func() (_, _ func(), allowed bool) {
+		if permit, ok := l.TryAcquirePermit(); ok {
+			return permit.Record, permit.Drop, true
 		}
-	}, true
+		return nil, nil, false
+	})
 }
 
-type throttler struct {
-	adaptivethrottler.AdaptiveThrottler[any]
+func newThrottler() testoverload.Limiter {
+	t := adaptivethrottler.NewWithDefaults[any]()
+	return other(func() (_, _ func(), allowed bool) { return t.RecordSuccess, t.RecordFailure, t.TryAcquirePermit() })
 }
 
-func newThrottler() testoverload.Limiter { return throttler{adaptivethrottler.NewWithDefaults[any]()} }
-
-func (t throttler) Acquire(time.Duration, priority.Class) (release, bool) {
-	if !t.TryAcquirePermit() {
-		return nil, false
+// newLimits is a limiter of go-concurrency-limits.
+func newLimits(l core.Limit, err error) testoverload.Limiter {
+	if err != nil {
+		panic(err)
 	}
-	return func(_, _ time.Duration, ok bool) {
-		if ok {
-			t.RecordSuccess()
-		} else {
-			t.RecordFailure()
-		}
-	}, true
-}
-
-// limits is a limiter of go-concurrency-limits.
-type limits struct{ core.Limiter }
-
-func newLimits(l core.Limit) testoverload.Limiter {
 	d, err := limiter.NewDefaultLimiter(l, int64(time.Second), int64(time.Second), int64(100*time.Microsecond), 100, strategy.NewSimpleStrategy(first), nil, nil)
 	if err != nil {
 		panic(err)
 	}
-	return limits{d}
-}
-
-func newGradient2() testoverload.Limiter {
-	l, err := limit.NewGradient2Limit("", first, maxLimit, minLimit, nil, 0.2, 600, nil, nil)
-	if err != nil {
-		panic(err)
-	}
-	return newLimits(l)
-}
-
-func newVegas() testoverload.Limiter {
-	return newLimits(limit.NewDefaultVegasLimitWithLimit("", first, nil, nil))
-}
-
-func newAIMD() testoverload.Limiter { return newLimits(limit.NewAIMDLimit("", first, 0.9, 1, nil)) }
-
-func (l limits) Acquire(time.Duration, priority.Class) (release, bool) {
-	listener, ok := l.Limiter.Acquire(context.Background())
-	if !ok {
-		return nil, false
-	}
-	return func(_, _ time.Duration, ok bool) {
-		if ok {
-			listener.OnSuccess()
-		} else {
-			listener.OnDropped()
+	return other(func() (_, _ func(), allowed bool) {
+		if listener, ok := d.Acquire(context.Background()); ok {
+			return listener.OnSuccess, listener.OnDropped, true
 		}
-	}, true
+		return nil, nil, false
+	})
 }

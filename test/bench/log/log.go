@@ -48,11 +48,9 @@ func run(r *bench.Run, o options) {
 	for _, n := range o.sizes {
 		d := newDrive(ctx, r, server.Addr, n, o.some)
 		for i, p := range phases {
-			r.Step(i, len(phases), fmt.Sprintf("N = %s, %s", bench.Count(n), p.name))
-			f, err := d.measure(p)
-			if err != nil {
-				r.Fatalf("log: N = %d, %s: %v", n, p.name, err)
-			}
+			d.phase = fmt.Sprintf("N = %s, %s", bench.Count(n), p.name)
+			r.Step(i, len(phases), d.phase)
+			f := d.measure(p)
 			table.Row("%s|%s|%s|%s|%d|%d|%s|%s|%s", bench.Count(n), p.name, bench.Count(f.calls), bench.Count(f.allowed), f.mean,
 				f.slowest.Microseconds(), bench.Count(f.over), bench.Count(f.late), f.bytes)
 		}
@@ -66,6 +64,8 @@ func run(r *bench.Run, o options) {
 // drive is one log of N units. Its clock goes on by a microsecond a call, so that each
 // charge is an entry, and leaps when a phase says so.
 type drive struct {
+	testing.TB
+	phase  string
 	ctx    context.Context
 	addr   string
 	n      int64
@@ -80,15 +80,15 @@ type drive struct {
 }
 
 func newDrive(ctx context.Context, t testing.TB, addr string, n, some int64) *drive {
-	d := &drive{ctx: ctx, addr: addr, n: n, some: some}
+	d := &drive{TB: t, phase: "start", ctx: ctx, addr: addr, n: n, some: some}
 	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 	d.admin = testcall.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}))(t)
 	for range callers {
 		s := testcall.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
 		d.stores = append(d.stores, s)
 	}
-	testcall.OK(t, d.do("CONFIG", "SET", "slowlog-log-slower-than", "200", "slowlog-max-len", "1000000").Error())
-	testcall.OK(t, d.do("FLUSHALL").Error())
+	d.do("CONFIG", "SET", "slowlog-log-slower-than", "200", "slowlog-max-len", "1000000")
+	d.do("FLUSHALL")
 	return d
 }
 
@@ -101,8 +101,18 @@ func (d *drive) open(clock func() weir.Micros, timeout time.Duration) (*redis.St
 	return config.Open()
 }
 
-func (d *drive) do(command ...string) rueidis.RedisResult {
-	return d.admin.Do(d.ctx, d.admin.B().Arbitrary(command...).Build())
+// do sends a command besides the measured ones.
+func (d *drive) do(command ...string) any {
+	answer, err := d.admin.Do(d.ctx, d.admin.B().Arbitrary(command...).Build()).ToAny()
+	d.require(err)
+	return answer
+}
+
+// require ends the run if something has failed.
+func (d *drive) require(err error) {
+	if err != nil {
+		d.Fatalf("log: %s: %v", d.phase, err)
+	}
 }
 
 func (d *drive) close() {
@@ -186,72 +196,46 @@ type figures struct {
 
 const mostAllowed = 5 * time.Millisecond
 
-func (d *drive) measure(p phase) (f figures, err error) {
-	for _, reset := range [][]string{{"CONFIG", "RESETSTAT"}, {"SLOWLOG", "RESET"}} {
-		if err := d.do(reset...).Error(); err != nil {
-			return f, err
-		}
-	}
+func (d *drive) measure(p phase) (f figures) {
+	d.do("CONFIG", "RESETSTAT")
+	d.do("SLOWLOG", "RESET")
 	d.late.Store(0)
-	if f.allowed, err = p.run(d); err != nil {
-		return f, err
-	}
+	var err error
+	f.allowed, err = p.run(d)
+	d.require(err)
 	f.late = d.late.Load()
-	if f.calls, f.mean, err = d.scriptCalls(); err != nil {
-		return f, err
-	}
-	entries, err := d.do("SLOWLOG", "GET", "-1").ToArray()
-	if err != nil {
-		return f, err
-	}
-	for _, e := range entries {
-		fields, err := e.ToArray()
-		if err != nil {
-			return f, err
-		}
-		micros, err := fields[2].AsInt64()
-		if err != nil {
-			return f, err
-		}
-		command, err := fields[3].AsStrSlice()
-		if err != nil {
-			return f, err
-		}
-		if took := time.Duration(micros) * time.Microsecond; strings.HasPrefix(strings.ToUpper(command[0]), "EVAL") {
+	f.calls, f.mean = d.scriptCalls()
+	for _, entry := range d.do("SLOWLOG", "GET", "-1").([]any) {
+		fields := entry.([]any)
+		took, command := time.Duration(fields[2].(int64))*time.Microsecond, fields[3].([]any)[0].(string)
+		if strings.HasPrefix(strings.ToUpper(command), "EVAL") {
 			if f.slowest = max(f.slowest, took); took > mostAllowed {
 				f.over++
 			}
 		}
 	}
-	f.bytes, err = d.bytes()
-	return f, err
+	f.bytes = d.bytes()
+	return f
 }
 
 // bytes is what a unit takes, if all of N are there.
-func (d *drive) bytes() (string, error) {
-	keys, err := d.do("KEYS", "*").AsStrSlice()
-	if err != nil || len(keys) != 1 {
-		return "", err
+func (d *drive) bytes() string {
+	keys := d.do("KEYS", "*").([]any)
+	if len(keys) != 1 {
+		return ""
 	}
-	used, err := d.do("MEMORY", "USAGE", keys[0], "SAMPLES", "0").AsInt64()
-	if err != nil {
-		return "", err
-	}
+	used := d.do("MEMORY", "USAGE", keys[0].(string), "SAMPLES", "0").(int64)
 	decisions, err := d.stores[0].Peek(d.ctx, nil, weir.Op{Key: "k", Limit: limit(d.n), Cost: 1})
-	if err != nil || decisions[0].Remaining > 0 {
-		return "", err
+	if d.require(err); decisions[0].Remaining > 0 {
+		return ""
 	}
-	return fmt.Sprintf("%.1f", float64(used)/float64(d.n)), nil
+	return fmt.Sprintf("%.1f", float64(used)/float64(d.n))
 }
 
 // scriptCalls reads how many there were, and how long they took, of Redis's own clock.
-func (d *drive) scriptCalls() (calls, mean int64, err error) {
-	text, err := d.do("INFO", "commandstats").ToString()
-	if err != nil {
-		return 0, 0, err
-	}
+func (d *drive) scriptCalls() (calls, mean int64) {
 	var micros int64
-	for line := range strings.Lines(text) {
+	for line := range strings.Lines(d.do("INFO", "commandstats").(string)) {
 		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if !strings.HasPrefix(name, "cmdstat_eval") {
 			continue
@@ -267,5 +251,5 @@ func (d *drive) scriptCalls() (calls, mean int64, err error) {
 			}
 		}
 	}
-	return calls, micros / max(1, calls), nil
+	return calls, micros / max(1, calls)
 }
