@@ -172,8 +172,7 @@ func store(t testing.TB, keys int) func() func(int) bool {
 
 func judge(t testing.TB, keys int) func() func(int) bool {
 	users, addresses, _ := names(keys)
-	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
-	testcall.OK(t, e.Load("bench", []byte(rules)))
+	e := bench.NewEngine(t, memory.New(memory.Options{}), rules)
 	return func() func(int) bool {
 		req := rule.Request{Method: "POST", Path: "/api/login"}
 		var v engine.Verdict
@@ -197,8 +196,7 @@ func checkOne(t testing.TB, keys int, key string, rules int, store weir.Store) f
 	for i := range rules - 1 {
 		fmt.Fprintf(&document, "  - {id: other-%d, match: {path: /other/%d/**}, key: user, limit: 1000000000/1s}\n", i, i)
 	}
-	e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
-	testcall.OK(t, e.Load("bench", []byte(document.String())))
+	e := bench.NewEngine(t, store, document.String())
 	return func() func(int) bool {
 		req := rule.Request{Method: "GET", Host: "api.example.com", Path: "/api/orders/17"}
 		var v engine.Verdict

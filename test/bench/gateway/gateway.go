@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -185,9 +184,7 @@ func (buffers) Get() []byte  { return pool.Get().(*[32 << 10]byte)[:] }
 func (buffers) Put(b []byte) { pool.Put((*[32 << 10]byte)(b)) }
 
 func newGateway(t testing.TB, rules string, target *url.URL) *gateway.Gateway {
-	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
-	t.Cleanup(e.Close)
-	testcall.OK(t, e.Load("bench", []byte(rules)))
+	e := bench.NewEngine(t, memory.New(memory.Options{}), rules)
 	return testcall.Must(gateway.New(gateway.Options{
 		Limit: testcall.Must(httplimit.New(e, httplimit.Options{}))(t), Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
 		MaxIdle: maxIdle, Logger: slog.New(slog.DiscardHandler),

@@ -20,13 +20,13 @@ import (
 	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
 	memorystore "github.com/ulule/limiter/v3/drivers/store/memory"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
 // clients is how many different ones ask.
@@ -45,16 +45,9 @@ func groups(t testing.TB) []*group {
 	}
 }
 
-// newEngine returns an engine with the rules of a document, in memory.
-func newEngine(t testing.TB, document string) *engine.Engine {
-	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
-	testcall.OK(t, e.Load("bench", []byte(document)))
-	return e
-}
-
 // checks are POST /v1/check, and a handler that does all of it but to decide.
 func checks(t testing.TB, name string, rules ...string) *group {
-	e := newEngine(t, "rules: ["+strings.Join(rules, ", ")+"]")
+	e := bench.NewEngine(t, memory.New(memory.Options{}), "rules: ["+strings.Join(rules, ", ")+"]")
 	repo := testcall.Must(filerepo.Open(filepath.Join(t.TempDir(), "rules.yaml"), filerepo.Options{Create: true}))(t)
 	api := testcall.Must(httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: repo, Logger: slog.New(slog.DiscardHandler)}}))(t)
 	g := &group{name: "POST /v1/check, memory, " + name, want: http.StatusOK}
@@ -116,10 +109,10 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 		io.WriteString(w, "hello")
 	})
 	rules := fmt.Sprintf("rules: [{id: address, key: ip, algorithm: fixed_window, limit: %d/1h}]", n)
-	limit := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
+	limit := testcall.Must(httplimit.New(bench.NewEngine(t, memory.New(memory.Options{}), rules), httplimit.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
 	// An engine of its own: one engine in two middlewares has to tell them apart.
 	// The others write X-RateLimit-* alone, and deny in a few words of plain text.
-	alike := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{
+	alike := testcall.Must(httplimit.New(bench.NewEngine(t, memory.New(memory.Options{}), rules), httplimit.Options{
 		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
 		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
 			delete(w.Header(), "Cache-Control") // which the others do not send

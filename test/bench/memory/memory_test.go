@@ -95,7 +95,7 @@ func TestBytesOfAKey(t *testing.T) {
 }
 
 func TestFiguresComparePeersOnly(t *testing.T) {
-	contestants := []peers.Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle()}
+	contestants := []peers.Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle}
 	var rounds [][]bench.Round
 	for _, ns := range [][]time.Duration{{300, 100, 200}, {99, 100, 900}, {50, 50, 50}, {1, 1, 1}} {
 		var some []bench.Round

@@ -61,7 +61,7 @@ func (r results) writeGroup(w *bytes.Buffer, group scenario) {
 		header = append(header, "ns, keys: "+bench.Count(f.Keys), "×")
 	}
 	t := bench.NewTable(append(header, "allocs", "bytes a key")...)
-	for _, s := range append(r.sizes, size{Contestant: idle()}) {
+	for _, s := range append(r.sizes, size{Contestant: idle}) {
 		row, allocs := []string{s.Contestant.Name}, 0.0
 		for _, f := range r.in(group, s.Contestant.Name) {
 			row = append(row, fmt.Sprintf("%.0f", f.Median), fmt.Sprintf("%.2f", f.Ratio))

@@ -18,59 +18,55 @@ import (
 // goLimiter is sethvargo/go-limiter: a map of counters that start again with
 // every interval since the key's first request. The sweep, every six hours by
 // default, does not come within a measurement.
-func goLimiter() Contestant {
-	return Contestant{
-		Name:    "sethvargo/go-limiter",
-		Promise: "fixed window from the key's first request; up to 2N around a boundary",
-		Key:     "refers to the caller's string",
-		New: func(limit Limit, keys int) Limiter {
-			store := must(memorystore.New(&memorystore.Config{
-				Tokens:       uint64(limit.N),
-				Interval:     limit.Period,
-				InitialAlloc: keys,
-			}))
-			take := func(key string) bool {
-				_, _, _, ok, err := store.Take(context.Background(), key)
-				check(err)
-				return ok
-			}
-			return Limiter{
-				Take: take,
-				// A bucket of one token, which is taken: the store cannot take several
-				// at once, and a bucket denies in the same way whatever its size was.
-				Drain: func(key string) {
-					check(store.Set(context.Background(), key, 1, limit.Period))
-					take(key)
-				},
-				Stop: func() { check(store.Close(context.Background())) },
-			}
-		},
-	}
+var goLimiter = Contestant{
+	Name:    "sethvargo/go-limiter",
+	Promise: "fixed window from the key's first request; up to 2N around a boundary",
+	Key:     "refers to the caller's string",
+	New: func(limit Limit, keys int) Limiter {
+		store := must(memorystore.New(&memorystore.Config{
+			Tokens:       uint64(limit.N),
+			Interval:     limit.Period,
+			InitialAlloc: keys,
+		}))
+		take := func(key string) bool {
+			_, _, _, ok, err := store.Take(context.Background(), key)
+			check(err)
+			return ok
+		}
+		return Limiter{
+			Take: take,
+			// A bucket of one token, which is taken: the store cannot take several
+			// at once, and a bucket denies in the same way whatever its size was.
+			Drain: func(key string) {
+				check(store.Set(context.Background(), key, 1, limit.Period))
+				take(key)
+			},
+			Stop: func() { check(store.Close(context.Background())) },
+		}
+	},
 }
 
 // xTimeRate is what most Go programs begin with: one rate.Limiter a key in a
 // sync.Map. Nothing ever leaves that map; a program would have to add that.
-func xTimeRate() Contestant {
-	return Contestant{
-		Name:    "x/time/rate + sync.Map",
-		Promise: "token bucket in float64; keys are never forgotten",
-		Key:     "refers to the caller's string",
-		New: func(limit Limit, _ int) Limiter {
-			per := rate.Limit(float64(limit.N) / limit.Period.Seconds())
-			var keys sync.Map // string to *rate.Limiter
-			of := func(key string) *rate.Limiter {
-				if l, ok := keys.Load(key); ok {
-					return l.(*rate.Limiter)
-				}
-				l, _ := keys.LoadOrStore(key, rate.NewLimiter(per, limit.N))
+var xTimeRate = Contestant{
+	Name:    "x/time/rate + sync.Map",
+	Promise: "token bucket in float64; keys are never forgotten",
+	Key:     "refers to the caller's string",
+	New: func(limit Limit, _ int) Limiter {
+		per := rate.Limit(float64(limit.N) / limit.Period.Seconds())
+		var keys sync.Map // string to *rate.Limiter
+		of := func(key string) *rate.Limiter {
+			if l, ok := keys.Load(key); ok {
 				return l.(*rate.Limiter)
 			}
-			return Limiter{
-				Take:  func(key string) bool { return of(key).Allow() },
-				Drain: func(key string) { of(key).AllowN(time.Now(), limit.N) },
-			}
-		},
-	}
+			l, _ := keys.LoadOrStore(key, rate.NewLimiter(per, limit.N))
+			return l.(*rate.Limiter)
+		}
+		return Limiter{
+			Take:  func(key string) bool { return of(key).Allow() },
+			Drain: func(key string) { of(key).AllowN(time.Now(), limit.N) },
+		}
+	},
 }
 
 // httpRate is go-chi/httprate without HTTP. OnLimit is the lowest call that
@@ -78,34 +74,30 @@ func xTimeRate() Contestant {
 // looks, between which anybody could slip through. The header names are empty,
 // so no response is needed and none is written; that it still prints two or
 // three numbers for the headers is part of its decision, and its allocations.
-func httpRate() Contestant {
-	return Contestant{
-		Name:    "go-chi/httprate",
-		Promise: "two-counter sliding window, one lock for all keys",
-		Key:     "keeps a 64-bit hash; keys that collide share a count",
-		New: func(limit Limit, _ int) Limiter {
-			limiter := httprate.NewRateLimiter(limit.N, limit.Period, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
-			one := new(http.Request)
-			all := one.WithContext(httprate.WithIncrement(context.Background(), limit.N))
-			return Limiter{
-				Take:  func(key string) bool { return !limiter.OnLimit(nil, one, key) },
-				Drain: func(key string) { limiter.OnLimit(nil, all, key) },
-			}
-		},
-	}
+var httpRate = Contestant{
+	Name:    "go-chi/httprate",
+	Promise: "two-counter sliding window, one lock for all keys",
+	Key:     "keeps a 64-bit hash; keys that collide share a count",
+	New: func(limit Limit, _ int) Limiter {
+		limiter := httprate.NewRateLimiter(limit.N, limit.Period, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
+		one := new(http.Request)
+		all := one.WithContext(httprate.WithIncrement(context.Background(), limit.N))
+		return Limiter{
+			Take:  func(key string) bool { return !limiter.OnLimit(nil, one, key) },
+			Drain: func(key string) { limiter.OnLimit(nil, all, key) },
+		}
+	},
 }
 
 // throttledInMemory is throttled/throttled with its memory store, unbounded:
 // with a bound it keeps an LRU list behind one lock and is slower.
-func throttledInMemory() Contestant {
-	return Contestant{
-		Name:    "throttled (GCRA)",
-		Promise: "token bucket as one timestamp; keys are never forgotten",
-		Key:     "refers to the caller's string",
-		New: func(limit Limit, _ int) Limiter {
-			return newGCRA(must(memstore.NewCtx(0)), limit)
-		},
-	}
+var throttledInMemory = Contestant{
+	Name:    "throttled (GCRA)",
+	Promise: "token bucket as one timestamp; keys are never forgotten",
+	Key:     "refers to the caller's string",
+	New: func(limit Limit, _ int) Limiter {
+		return newGCRA(must(memstore.NewCtx(0)), limit)
+	},
 }
 
 func newGCRA(store throttled.GCRAStoreCtx, limit Limit) Limiter {
@@ -125,19 +117,17 @@ func newGCRA(store throttled.GCRAStoreCtx, limit Limit) Limiter {
 
 // ululeInMemory is ulule/limiter with its memory store. Its cleaner walks all keys
 // every thirty seconds by default; an hour keeps it out of the measurement.
-func ululeInMemory() Contestant {
-	return Contestant{
-		Name:    "ulule/limiter",
-		Promise: "fixed window from the key's first request, denials counted; up to 2N around a boundary",
-		Key:     "copies it behind a prefix",
-		New: func(limit Limit, _ int) Limiter {
-			inMemory := memory.NewStoreWithOptions(limiter.StoreOptions{
-				Prefix:          limiter.DefaultPrefix,
-				CleanUpInterval: time.Hour,
-			})
-			return newUlule(inMemory, limit)
-		},
-	}
+var ululeInMemory = Contestant{
+	Name:    "ulule/limiter",
+	Promise: "fixed window from the key's first request, denials counted; up to 2N around a boundary",
+	Key:     "copies it behind a prefix",
+	New: func(limit Limit, _ int) Limiter {
+		inMemory := memory.NewStoreWithOptions(limiter.StoreOptions{
+			Prefix:          limiter.DefaultPrefix,
+			CleanUpInterval: time.Hour,
+		})
+		return newUlule(inMemory, limit)
+	},
 }
 
 // newUlule need not be stopped: a finalizer stops the cleaner of the memory store.

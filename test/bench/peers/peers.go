@@ -109,7 +109,7 @@ func (o Outcome) Of(allowed, all int) error {
 
 // InMemory returns the peers, then weir's algorithms with the headline first.
 func InMemory() []Contestant {
-	others := []Contestant{goLimiter(), xTimeRate(), throttledInMemory(), httpRate(), ululeInMemory()}
+	others := []Contestant{goLimiter, xTimeRate, throttledInMemory, httpRate, ululeInMemory}
 	return append(others, weirsInMemory()...)
 }
 

@@ -19,7 +19,7 @@ import (
 func OnRedis(addr string) []Contestant {
 	return slices.Concat(
 		[]Contestant{rawIncr(addr)},
-		bothWays(addr, redisRate()), bothWays(addr, throttledOnRedis()), bothWays(addr, ululeOnRedis()),
+		bothWays(addr, redisRate), bothWays(addr, throttledOnRedis), bothWays(addr, ululeOnRedis),
 		weirsOnRedis(addr),
 	)
 }
@@ -102,47 +102,41 @@ func rawIncr(addr string) Contestant {
 const RedisRate = "redis_rate"
 
 // redisRate is go-redis/redis_rate: a script a check.
-func redisRate() goRedisPeer {
-	return goRedisPeer{
-		Contestant{
-			Name:    RedisRate,
-			Promise: "token bucket as one timestamp in float64 seconds",
-			Key:     "rate:KEY, a decimal number",
-		},
-		func(client redis.UniversalClient, limit Limit) Limiter {
-			limiter := redis_rate.NewLimiter(client)
-			all := redis_rate.Limit{Rate: limit.N, Burst: limit.N, Period: limit.Period}
-			return by(limit.N, func(key string, units int) bool {
-				return must(limiter.AllowN(context.Background(), key, all, units)).Allowed > 0
-			})
-		},
-	}
+var redisRate = goRedisPeer{
+	Contestant{
+		Name:    RedisRate,
+		Promise: "token bucket as one timestamp in float64 seconds",
+		Key:     "rate:KEY, a decimal number",
+	},
+	func(client redis.UniversalClient, limit Limit) Limiter {
+		limiter := redis_rate.NewLimiter(client)
+		all := redis_rate.Limit{Rate: limit.N, Burst: limit.N, Period: limit.Period}
+		return by(limit.N, func(key string, units int) bool {
+			return must(limiter.AllowN(context.Background(), key, all, units)).Allowed > 0
+		})
+	},
 }
 
 // throttledOnRedis keeps the timestamp in Redis and the arithmetic here.
-func throttledOnRedis() goRedisPeer {
-	return goRedisPeer{
-		Contestant{
-			Name:    "throttled (GCRA)",
-			Promise: "token bucket as one timestamp; two round trips, and two more after each lost race",
-			Key:     "throttled:KEY, a number",
-		},
-		func(client redis.UniversalClient, limit Limit) Limiter {
-			return newGCRA(must(goredisstore.NewCtx(client, "throttled:")), limit)
-		},
-	}
+var throttledOnRedis = goRedisPeer{
+	Contestant{
+		Name:    "throttled (GCRA)",
+		Promise: "token bucket as one timestamp; two round trips, and two more after each lost race",
+		Key:     "throttled:KEY, a number",
+	},
+	func(client redis.UniversalClient, limit Limit) Limiter {
+		return newGCRA(must(goredisstore.NewCtx(client, "throttled:")), limit)
+	},
 }
 
 // ululeOnRedis is ulule/limiter with its Redis store, a counter in a script.
-func ululeOnRedis() goRedisPeer {
-	return goRedisPeer{
-		Contestant{
-			Name:    "ulule/limiter",
-			Promise: "fixed window from the key's first request, denials counted; up to 2N around a boundary",
-			Key:     "limiter:KEY, a number",
-		},
-		func(client redis.UniversalClient, limit Limit) Limiter {
-			return newUlule(must(store.NewStore(client)), limit)
-		},
-	}
+var ululeOnRedis = goRedisPeer{
+	Contestant{
+		Name:    "ulule/limiter",
+		Promise: "fixed window from the key's first request, denials counted; up to 2N around a boundary",
+		Key:     "limiter:KEY, a number",
+	},
+	func(client redis.UniversalClient, limit Limit) Limiter {
+		return newUlule(must(store.NewStore(client)), limit)
+	},
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/compile"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/store/redis"
@@ -18,6 +20,14 @@ func OpenRedis(t testing.TB, addr string) *redis.Store {
 	s := testcall.Must(redis.Open("redis://" + addr + "?timeout=1m"))(t)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// NewEngine returns an engine with the rules of a document.
+func NewEngine(t testing.TB, store weir.Store, document string) *engine.Engine {
+	e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
+	t.Cleanup(e.Close)
+	testcall.OK(t, e.Load("bench", []byte(document)))
+	return e
 }
 
 // Build builds weir as releases are built, and returns where it is.
