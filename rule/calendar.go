@@ -55,29 +55,21 @@ func (r *Rule) startOf(q Quota, period time.Duration) string {
 	return ""
 }
 
-// calendar reads zone and starts.
-func (p *parser) calendar(q *placedQuota, f fields) {
-	q.zone, q.starts = f["zone"], f["starts"]
-	if name, ok := p.text(q.zone, q.whose+"zone", maxName); ok {
+func (p *parser) zone(e *document.Element, field string, q *Quota) {
+	if name, ok := p.text(e, field, maxName); ok {
 		if _, err := zone.Load(name); err != nil {
-			p.errorf("E032", q.zone.Place, q.whose+"zone", "%v", err)
+			p.errorf("E032", e.Place, field, "%v", err)
 		} else {
 			q.Zone = name
 		}
 	}
-	if starts, ok := p.text(q.starts, q.whose+"starts", maxName); ok {
-		if !isStart(starts) {
-			p.errorf("E032", q.starts.Place, q.whose+"starts", "%s", noStart(starts))
-		} else {
-			q.Starts = starts
-		}
-	}
-	if q.Unlimited && q.whose != "" {
-		for _, field := range []string{"zone", "starts"} {
-			if e := f[field]; e != nil {
-				p.errorf("E010", e.Place, q.whose+field, "an unlimited quota has no periods; remove it")
-			}
-		}
+}
+
+func (p *parser) starts(e *document.Element, field string, q *Quota) {
+	if starts, ok := p.text(e, field, maxName); ok && !isStart(starts) {
+		p.errorf("E032", e.Place, field, "%s", noStart(starts))
+	} else {
+		q.Starts = starts
 	}
 }
 

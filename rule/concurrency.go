@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -48,7 +47,7 @@ func (r *Rule) validateConcurrency() error {
 		return invalidQuota("algorithm", "in_flight is not the algorithm of a rate; write concurrency: 20 instead of a limit")
 	}
 	if r.HoldTTL != 0 && !isHoldTTL(r.HoldTTL) {
-		return invalidQuota("hold_ttl", "%s", noHoldTTL(duration.Format(r.HoldTTL)))
+		return invalidQuota("hold_ttl", "%s", outOfRange(duration.Format(r.HoldTTL), minHoldTTL, weir.MaxHoldTTL))
 	}
 	return nil
 }
@@ -57,35 +56,15 @@ func isHoldTTL(d time.Duration) bool {
 	return minHoldTTL <= d && d <= weir.MaxHoldTTL && d%time.Microsecond == 0
 }
 
-func noHoldTTL(text string) string {
-	return fmt.Sprintf("%s is out of range; write 1s to %s", text, duration.Format(weir.MaxHoldTTL))
-}
-
-// concurrency reads how many requests of a quota can be in flight.
-func (p *parser) concurrency(q *placedQuota, e *document.Element) {
-	if e == nil {
-		return
-	}
-	q.Concurrency = p.integer(e, "E035", q.whose+concurrency, 1, weir.MaxLogUnits)
-	if q.Unlimited {
-		p.errorf("E010", e.Place, q.whose+concurrency, "an unlimited quota has no concurrency; remove limit: unlimited")
-	}
-}
-
 // holdTTL reads after how long a holder that died is freed.
-func (p *parser) holdTTL(r *pending) {
-	e := r.fields["hold_ttl"]
-	text, ok := p.text(e, "hold_ttl", maxText)
-	if !ok {
-		return
-	}
-	ttl, err := duration.Parse(text)
-	switch {
-	case err != nil:
-		p.errorf("E035", e.Place, "hold_ttl", "%v", err)
-	case !isHoldTTL(ttl):
-		p.errorf("E035", e.Place, "hold_ttl", "%s", noHoldTTL(text))
-	case ttl != weir.DefaultHoldTTL:
+func (p *parser) holdTTL(e *document.Element, field string, r *Rule) {
+	ttl := p.span(e, "E035", field, func(d time.Duration, text string) string {
+		if isHoldTTL(d) {
+			return ""
+		}
+		return outOfRange(text, minHoldTTL, weir.MaxHoldTTL)
+	})
+	if ttl != weir.DefaultHoldTTL {
 		r.HoldTTL = ttl
 	}
 }

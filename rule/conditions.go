@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -13,18 +14,23 @@ import (
 // anyValue is how a rule asks for an attribute, whatever its value.
 const anyValue = "*"
 
-func (p *parser) match(e *document.Element) (m Match) {
-	f := p.fields(e, "match", matchFields)
-	m.Methods = p.values(f["method"], "match: method", p.checkMethod)
-	m.Hosts = p.values(f["host"], "match: host", p.checkHost)
-	for i, host := range m.Hosts {
-		m.Hosts[i] = strings.ToLower(host)
-	}
-	m.Paths = p.values(f["path"], "match: path", p.checkPath)
-	m.Attributes = p.attributes(f["attributes"])
-	m.When = p.expression(f["when"], ForMatch)
-	return m
-}
+var matchFields = newTable(
+	field[Match]{"method", func(p *parser, e *document.Element, path string, m *Match) {
+		m.Methods = p.values(e, path, p.checkMethod)
+	}, func(m *Match) *document.Element { return oneOrList(m.Methods) }},
+	field[Match]{"host", func(p *parser, e *document.Element, path string, m *Match) {
+		for _, host := range p.values(e, path, p.checkHost) {
+			m.Hosts = append(m.Hosts, strings.ToLower(host))
+		}
+	}, func(m *Match) *document.Element { return oneOrList(m.Hosts) }},
+	field[Match]{"path", func(p *parser, e *document.Element, path string, m *Match) {
+		m.Paths = p.values(e, path, p.checkPath)
+	}, func(m *Match) *document.Element { return oneOrList(m.Paths) }},
+	field[Match]{"attributes", (*parser).attributes, attributesElement},
+	field[Match]{"when", func(p *parser, e *document.Element, _ string, m *Match) {
+		m.When = p.expression(e, ForMatch)
+	}, func(m *Match) *document.Element { return unless("", m.When, document.NewText) }},
+)
 
 // values reads one or several texts and checks each.
 func (p *parser) values(e *document.Element, field string, check func(*document.Element)) []string {
@@ -42,14 +48,13 @@ func (p *parser) values(e *document.Element, field string, check func(*document.
 	return values
 }
 
-func (p *parser) attributes(e *document.Element) map[string][]string {
-	if e != nil && e.Kind != document.Mapping {
+func (p *parser) attributes(e *document.Element, _ string, to *Match) {
+	if e.Kind != document.Mapping {
 		p.errorf("E006", e.Place, "match: attributes", "this is %s; write names and values, as in {action: login}", e.Describe())
 	}
-	if e == nil || len(e.Members) == 0 {
-		return nil
+	if len(e.Members) > 0 {
+		to.Attributes = make(map[string][]string, len(e.Members))
 	}
-	attributes := make(map[string][]string, len(e.Members))
 	for _, m := range e.Members {
 		name, ok := p.text(m.Name, "match: attributes: the name", maxName)
 		if !ok {
@@ -63,9 +68,20 @@ func (p *parser) attributes(e *document.Element) map[string][]string {
 			}
 			values = nil
 		}
-		attributes[name] = values
+		to.Attributes[name] = values
 	}
-	return attributes
+}
+
+func attributesElement(m *Match) *document.Element {
+	e := &document.Element{Kind: document.Mapping}
+	for _, name := range slices.Sorted(maps.Keys(m.Attributes)) {
+		if values := m.Attributes[name]; len(values) > 0 {
+			e.Add(name, oneOrList(values))
+		} else {
+			e.Add(name, document.NewText(anyValue))
+		}
+	}
+	return e.OrNil()
 }
 
 // checkAny checks the stars among methods and hosts, which match everything. They stand for

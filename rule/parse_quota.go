@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -17,17 +18,60 @@ const unlimited = "unlimited"
 // placedQuota is a quota and where its parts stand.
 type placedQuota struct {
 	Quota
-	whose string // what messages begin with: nothing, or "tiers: pro: "
-	at    document.Place
-	rates []document.Place
-	burst document.Place
+	whose               string // what messages begin with: nothing, or "tiers: pro: "
+	at                  document.Place
+	rates               []document.Place
+	burst, zone, starts *document.Element
+}
 
-	zone, starts *document.Element
+// quotaFields are of a tier or an override, and, except the priority, also of a rule.
+var quotaFields = newTable(
+	field[Quota]{"limit", nil, func(q *Quota) *document.Element {
+		switch {
+		case len(q.Rates) == 1:
+			return document.NewText(q.Rates[0].String())
+		case len(q.Rates) == 0 && q.Unlimited:
+			return document.NewText(unlimited)
+		}
+		return nil
+	}},
+	field[Quota]{"limits", nil, func(q *Quota) *document.Element {
+		if len(q.Rates) < 2 {
+			return nil
+		}
+		return document.NewList(rateTexts(q.Rates))
+	}},
+	integerField("burst", "E013", 1, weir.MaxUnits, 0, func(q *Quota) *int64 { return &q.Burst }),
+	field[Quota]{"zone", (*parser).zone, func(q *Quota) *document.Element { return unless("", q.Zone, document.NewText) }},
+	field[Quota]{"starts", (*parser).starts, func(q *Quota) *document.Element { return unless("", q.Starts, startElement) }},
+	integerField("concurrency", "E035", 1, weir.MaxLogUnits, 0, func(q *Quota) *int64 { return &q.Concurrency }),
+	wordField("priority", ParsePriority, func(q *Quota) *Priority { return &q.Priority }),
+)
+
+// ofQuota is a field of a rule that is one of its default quota.
+func ofQuota(name string) field[Rule] {
+	write := quotaFields.fields[slices.Index(quotaFields.names, name)].write
+	return field[Rule]{name: name, write: func(r *Rule) *document.Element { return write(&r.Quota) }}
+}
+
+// quotasElement writes a quota that is nothing but a limit as that.
+func quotasElement(quotas map[string]Quota) *document.Element {
+	e := &document.Element{Kind: document.Mapping}
+	for _, name := range slices.Sorted(maps.Keys(quotas)) {
+		quota := quotas[name]
+		q := quotaFields.element(&quota)
+		if limit := q.Get("limit"); limit != nil && len(q.Members) == 1 {
+			q = limit
+		}
+		e.Add(name, q)
+	}
+	return e.OrNil()
 }
 
 // quotas reads what everybody gets, and then tiers and overrides.
 func (p *parser) readQuotas(r *pending) {
 	usual, _ := p.quota("", r.at, r.fields)
+	usual.Priority = 0 // that is the rule's
 	r.Quota = usual.Quota
 	r.quotas = append(r.quotas, usual)
 	r.Tiers = p.quotasByName(r, "tiers", maxName)
@@ -61,10 +105,9 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 		}
 		f := fields{"limit": m.Value}
 		if m.Value.Kind == document.Mapping {
-			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), quotaFields)
+			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), quotaFields.names)
 		}
 		q, ok := p.quota(whose, m.Name.Place, f)
-		q.Priority, _ = word(p, f["priority"], whose+"priority", ParsePriority)
 		if ok {
 			r.quotas = append(r.quotas, q)
 		}
@@ -73,9 +116,9 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 	return quotas
 }
 
-// quota reads limit or limits, and burst.
+// quota reads the fields of a quota.
 func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota, ok bool) {
-	q = placedQuota{whose: whose, at: at}
+	q = placedQuota{whose: whose, at: at, burst: f["burst"], zone: f["zone"], starts: f["starts"]}
 	before := p.found()
 	one, many := f["limit"], f["limits"]
 	switch {
@@ -88,18 +131,20 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	case f["concurrency"] == nil:
 		p.errorf("E007", at, whose+"limit", "required; write for example limit: 100/1m, or concurrency: 20")
 	}
-	p.concurrency(&q, f["concurrency"])
-	if e := f["burst"]; e != nil {
-		q.Burst = p.integer(e, "E013", whose+"burst", 1, weir.MaxUnits)
-		q.burst = e.Place
-		switch {
-		case q.Unlimited:
-			p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
-		case one == nil && many == nil && f["concurrency"] != nil:
-			p.errorf("E010", e.Place, whose+"burst", "it is for a limit, and there is none; remove it")
+	quotaFields.readAll(p, f, whose, &q.Quota)
+	if e := f["concurrency"]; e != nil && q.Unlimited {
+		p.errorf("E010", e.Place, whose+"concurrency", "an unlimited quota has no concurrency; remove limit: unlimited")
+	}
+	if e := f["burst"]; e != nil && q.Unlimited {
+		p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
+	} else if e != nil && one == nil && many == nil && f["concurrency"] != nil {
+		p.errorf("E010", e.Place, whose+"burst", "it is for a limit, and there is none; remove it")
+	}
+	for _, field := range []string{"zone", "starts"} {
+		if e := f[field]; e != nil && q.Unlimited && whose != "" {
+			p.errorf("E010", e.Place, whose+field, "an unlimited quota has no periods; remove it")
 		}
 	}
-	p.calendar(&q, f)
 	return q, p.found() == before
 }
 
@@ -169,6 +214,14 @@ func ParseRate(text string) (Rate, error) {
 
 // String returns the rate in the notation of ParseRate.
 func (r Rate) String() string { return weir.Limit{N: r.N, Period: r.Period}.Rate() }
+
+func rateTexts(rates []Rate) []string {
+	texts := make([]string, len(rates))
+	for i, rate := range rates {
+		texts[i] = rate.String()
+	}
+	return texts
+}
 
 // reason is what package weir says is wrong, without its name.
 func reason(err error) string {

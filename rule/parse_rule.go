@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"slices"
@@ -10,50 +11,91 @@ import (
 	"github.com/weirhq/weir/internal/document"
 )
 
+// The fields of the mappings in a document, in the order in which they are written.
+var (
+	documentFields = []string{"rules", "exempt", "block"}
+	listFields     = []string{"ip", "user", "api_key"}
+	costFields     = []string{"estimate", "default", "actual"}
+	countFields    = []string{"status"}
+
+	ruleFields = newTable(
+		field[Rule]{"id", (*parser).id, func(r *Rule) *document.Element { return document.NewText(r.ID) }},
+		field[Rule]{"description", (*parser).description, func(r *Rule) *document.Element { return unless("", r.Description, document.NewText) }},
+		mappingField("match", matchFields, func(r *Rule) *Match { return &r.Match }),
+		field[Rule]{"key", (*parser).key, func(r *Rule) *document.Element { return oneOrList(sourceTexts(r.Key)) }},
+		field[Rule]{"algorithm", nil, func(r *Rule) *document.Element { return unless(0, r.Algorithm, wordElement) }},
+		ofQuota("limit"), ofQuota("limits"), ofQuota("burst"), ofQuota("zone"), ofQuota("starts"),
+		integerField("buckets", "E013", 2, weir.MaxBuckets, 0, func(r *Rule) *int { return &r.Buckets }),
+		truthField("shape", func(r *Rule) *bool { return &r.Shape }),
+		ofQuota("concurrency"),
+		field[Rule]{"hold_ttl", (*parser).holdTTL, func(r *Rule) *document.Element { return unless(0, r.HoldTTL, spanElement) }},
+		field[Rule]{"wait", (*parser).wait, waitElement},
+		wordField("priority", ParsePriority, func(r *Rule) *Priority { return &r.Priority }),
+		field[Rule]{"shares", (*parser).shares, sharesElement},
+		field[Rule]{"tiers", nil, func(r *Rule) *document.Element { return quotasElement(r.Tiers) }},
+		field[Rule]{"overrides", nil, func(r *Rule) *document.Element { return quotasElement(r.Overrides) }},
+		wordField("mode", ParseMode, func(r *Rule) *Mode { return &r.Mode }),
+		field[Rule]{"on_failure", nil, func(r *Rule) *document.Element { return unless(r.usualFailure(), r.OnFailure, wordElement) }},
+		truthField("count_denied", func(r *Rule) *bool { return &r.CountDenied }),
+		field[Rule]{"cost", (*parser).cost, costElement},
+		field[Rule]{"count", (*parser).countOf, countElement},
+		textField("unit", func(r *Rule) *string { return &r.Unit }),
+		wordField("on_expiry", ParseExpiry, func(r *Rule) *Expiry { return &r.OnExpiry }),
+		field[Rule]{"tokens", (*parser).tokens, tokensElement},
+		field[Rule]{"penalty", (*parser).penalty, penaltyElement},
+		field[Rule]{"warn", (*parser).thresholds, thresholdsElement},
+		mappingField("deny", denyFields, func(r *Rule) *Deny { return &r.Deny }),
+	)
+
+	denyFields = newTable(
+		integerField("status", "E017", 400, 599, http.StatusTooManyRequests, func(d *Deny) *int { return &d.Status }),
+		integerField("code", "E017", 0, math.MaxInt32, 0, func(d *Deny) *int { return &d.Code }),
+		textField("message", func(d *Deny) *string { return &d.Message }),
+	)
+)
+
+// Fields returns the names of all fields, in the order of the reference: of a
+// "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
+func Fields(of string) []string {
+	return slices.Clone(map[string][]string{
+		"document": documentFields, "rule": ruleFields.names, "match": matchFields.names, "shares": shareFields, "cost": costFields, "count": countFields,
+		"tokens": tokenFields.names, "penalty": penaltyFields.names, "wait": waitFields.names, "weights": weightFields, "deny": denyFields.names, "quota": quotaFields.names, "list": listFields,
+	}[of])
+}
+
 // rule reads one rule as far as it can be read by itself.
 func (p *parser) rule(e *document.Element) *pending {
 	r := &pending{at: e.Place}
-	r.fields = p.fields(e, wholeRule, ruleFields)
-	if r.fields == nil {
+	if r.fields = p.fields(e, wholeRule, ruleFields.names); r.fields == nil {
 		return r
 	}
-	p.id(r)
-	p.report.rule = r.ID
-	r.Description = p.description(r.fields["description"])
-	r.Match = p.match(r.fields["match"])
-	p.key(r)
+	ruleFields.readAll(p, r.fields, "", &r.Rule)
+	if r.fields["id"] == nil {
+		p.errorf("E007", r.at, "id", "required; give the rule a name that no other rule has, such as login")
+	}
+	if r.fields["key"] == nil {
+		p.errorf("E007", r.at, "key", "required; write what identifies a client, such as ip or user, or global to count all clients together")
+	}
 	p.checkAny(r)
-	algorithm, readAlgorithm := word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm)
-	r.Algorithm = algorithm
-	r.Tokens = p.tokens(r.fields["tokens"])
-	p.options(r)
-	p.shares(r)
+	if err := r.validateUnit(); err != nil {
+		p.errorf("E029", r.fields["unit"].Place, "unit", "%v", err)
+	}
 	p.readQuotas(r)
-	p.holdTTL(r)
-	p.wait(r)
 	p.checkTierKey(r)
-	if readAlgorithm {
+	var ok bool
+	if r.Algorithm, ok = word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm); ok {
 		p.checkLimits(r)
 	}
-	r.Count = p.countOf(r.fields["count"])
 	if r.OnFailure = r.usualFailure(); r.fields["on_failure"] != nil {
 		r.OnFailure, _ = word(p, r.fields["on_failure"], "on_failure", ParseFailure)
 	}
-	r.Penalty = p.penalty(r.fields["penalty"])
-	r.Warn = p.thresholds(r.fields["warn"])
-	r.Deny = p.deny(r.fields["deny"])
 	return r
 }
 
 // reservedIDs would be taken for something else in the path of an API call.
 var reservedIDs = []string{".", "..", "history", "rollback"}
 
-func (p *parser) id(r *pending) {
-	e := r.fields["id"]
-	if e == nil {
-		p.errorf("E007", r.at, "id", "required; give the rule a name that no other rule has, such as login")
-		return
-	}
+func (p *parser) id(e *document.Element, _ string, r *Rule) {
 	id, ok := p.text(e, "id", math.MaxInt)
 	switch {
 	case !ok:
@@ -64,29 +106,21 @@ func (p *parser) id(r *pending) {
 	case strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "":
 		p.errorf("E008", e.Place, "id", "%s has characters other than letters, digits, dots, dashes and underscores; remove them, and put details into description", document.Quote(id))
 	default:
-		r.ID = id
+		r.ID, p.report.rule = id, id
 	}
 }
 
 // description takes several lines, unlike other texts.
-func (p *parser) description(e *document.Element) string {
-	switch {
-	case e == nil:
-		return ""
+func (p *parser) description(e *document.Element, _ string, r *Rule) {
+	switch r.Description = e.Text; {
 	case !e.IsScalar() && e.Kind != document.Nothing:
 		p.errorf("E006", e.Place, "description", "this is %s; write a text", e.Describe())
 	case len(e.Text) > maxDescription:
 		p.errorf("E006", e.Place, "description", "%d bytes exceed the maximum of %d; shorten it", len(e.Text), maxDescription)
 	}
-	return e.Text
 }
 
-func (p *parser) key(r *pending) {
-	e := r.fields["key"]
-	if e == nil {
-		p.errorf("E007", r.at, "key", "required; write what identifies a client, such as ip or user, or global to count all clients together")
-		return
-	}
+func (p *parser) key(e *document.Element, _ string, r *Rule) {
 	if len(e.Items) > maxParts {
 		p.errorf("E012", e.Place, "key", "%d parts exceed the maximum of %d; remove some", len(e.Items), maxParts)
 		return
@@ -108,28 +142,9 @@ func (p *parser) key(r *pending) {
 	}
 }
 
-// options reads the fields that are one value each.
-func (p *parser) options(r *pending) {
-	f := r.fields
-	r.Buckets = int(p.integer(f["buckets"], "E013", "buckets", 2, weir.MaxBuckets))
-	r.Shape = p.truth(f["shape"], "shape")
-	r.CountDenied = p.truth(f["count_denied"], "count_denied")
-	p.cost(r)
-	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
-	r.Priority, _ = word(p, f["priority"], "priority", ParsePriority)
-	r.OnExpiry, _ = word(p, f["on_expiry"], "on_expiry", ParseExpiry)
-	if unit, ok := p.text(f["unit"], "unit", maxText); ok {
-		r.Unit = unit
-		if err := r.validateUnit(); err != nil {
-			p.errorf("E029", f["unit"].Place, "unit", "%v", err)
-		}
-	}
-}
-
 // cost reads the cost, which is a number, or fields for what is known before and after.
-func (p *parser) cost(r *pending) {
-	e, field := r.fields["cost"], "cost"
-	if e != nil && e.Kind == document.Mapping {
+func (p *parser) cost(e *document.Element, field string, r *Rule) {
+	if e.Kind == document.Mapping {
 		f := p.fields(e, "cost", costFields)
 		if len(e.Members) == 0 {
 			p.errorf("E006", e.Place, "cost", "it is empty; write estimate, actual or both, or a number")
@@ -147,10 +162,26 @@ func (p *parser) cost(r *pending) {
 	}
 }
 
+func costElement(r *Rule) *document.Element {
+	number := unless(1, cmp.Or(r.Cost, 1), document.NewInteger)
+	if r.CostEstimate == "" && r.CostActual == "" {
+		return number
+	}
+	e := &document.Element{Kind: document.Mapping}
+	if r.CostEstimate == "" {
+		e.Add("estimate", number)
+	} else {
+		e.Add("estimate", document.NewText(r.CostEstimate))
+		e.Add("default", number)
+	}
+	e.Add("actual", unless("", r.CostActual, document.NewText))
+	return e
+}
+
 // countOf reads which responses count.
-func (p *parser) countOf(e *document.Element) (c Count) {
+func (p *parser) countOf(e *document.Element, _ string, r *Rule) {
 	f := p.fields(e, "count", countFields)
-	if e != nil && f != nil && f["status"] == nil {
+	if f != nil && f["status"] == nil {
 		p.errorf("E007", e.Place, "count: status", "required; write the statuses that count, such as [401, 403, 5xx]")
 	}
 	p.values(f["status"], "count: status", func(v *document.Element) {
@@ -158,17 +189,45 @@ func (p *parser) countOf(e *document.Element) (c Count) {
 		if err != nil {
 			p.errorf("E026", v.Place, "count: status", "%v", err)
 		}
-		c.Status = append(c.Status, statuses)
+		r.Count.Status = append(r.Count.Status, statuses)
 	})
-	return c
 }
 
-func (p *parser) deny(e *document.Element) (d Deny) {
-	f := p.fields(e, "deny", denyFields)
-	if d.Status = int(p.integer(f["status"], "E017", "deny: status", 400, 599)); d.Status == http.StatusTooManyRequests {
-		d.Status = 0
+func countElement(r *Rule) *document.Element {
+	list := &document.Element{Kind: document.List}
+	for _, s := range r.Count.Status {
+		if s.First == s.Last {
+			list.Items = append(list.Items, document.NewInteger(int64(s.First)))
+		} else {
+			list.Items = append(list.Items, document.NewText(s.String()))
+		}
 	}
-	d.Code = int(p.integer(f["code"], "E017", "deny: code", 0, math.MaxInt32))
-	d.Message, _ = p.text(f["message"], "deny: message", maxText)
-	return d
+	e := &document.Element{Kind: document.Mapping}
+	switch len(list.Items) {
+	case 0:
+	case 1:
+		e.Add("status", list.Items[0])
+	default:
+		e.Add("status", list)
+	}
+	return e.OrNil()
+}
+
+// oneOrList is nil for none.
+func oneOrList(values []string) *document.Element {
+	switch len(values) {
+	case 0:
+		return nil
+	case 1:
+		return document.NewText(values[0])
+	}
+	return document.NewList(values)
+}
+
+func sourceTexts(key []Source) []string {
+	texts := make([]string, len(key))
+	for i, s := range key {
+		texts[i] = s.String()
+	}
+	return texts
 }

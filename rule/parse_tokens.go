@@ -54,23 +54,35 @@ func (w Weight) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
+var (
+	weightFields = []string{"input", "output", "cached"}
+
+	tokenFields = newTable(
+		wordField("api", ParseModelAPI, func(t *Tokens) *ModelAPI { return &t.API }),
+		field[Tokens]{"weights", func(p *parser, e *document.Element, path string, t *Tokens) {
+			if w := p.weights(e, path); w != (Weights{oneUnit, oneUnit, oneUnit}) {
+				t.Weights = w
+			}
+		}, func(t *Tokens) *document.Element { return unless(Weights{}, t.Weights, weightsElement) }},
+		field[Tokens]{"models", (*parser).models, modelsElement},
+		integerField("default_output", "E030", 1, maxTokens, defaultOutput, func(t *Tokens) *int64 { return &t.DefaultOutput }),
+		wordField("on_overrun", ParseOverrun, func(t *Tokens) *Overrun { return &t.OnOverrun }),
+	)
+)
+
 // tokens reads how a rule counts tokens.
-func (p *parser) tokens(e *document.Element) *Tokens {
-	f := p.fields(e, "tokens", tokenFields)
-	if f == nil {
+func (p *parser) tokens(e *document.Element, field string, r *Rule) {
+	t := new(Tokens)
+	if tokenFields.read(p, e, field, t) != nil {
+		r.Tokens = t
+	}
+}
+
+func tokensElement(r *Rule) *document.Element {
+	if r.Tokens == nil {
 		return nil
 	}
-	t := new(Tokens)
-	t.API, _ = word(p, f["api"], "tokens: api", ParseModelAPI)
-	if t.Weights = p.weights(f["weights"], "tokens: weights"); t.Weights == (Weights{oneUnit, oneUnit, oneUnit}) {
-		t.Weights = Weights{}
-	}
-	t.Models = p.models(f["models"])
-	if t.DefaultOutput = p.integer(f["default_output"], "E030", "tokens: default_output", 1, maxTokens); t.DefaultOutput == defaultOutput {
-		t.DefaultOutput = 0
-	}
-	t.OnOverrun, _ = word(p, f["on_overrun"], "tokens: on_overrun", ParseOverrun)
-	return t
+	return tokenFields.element(r.Tokens)
 }
 
 // weights reads what tokens cost. What is not given costs as much as usual; a cached token as
@@ -104,19 +116,18 @@ func (p *parser) weights(e *document.Element, field string) (w Weights) {
 }
 
 // models reads weights by model.
-func (p *parser) models(e *document.Element) map[string]Weights {
-	const field = "tokens: models"
-	if e != nil && e.Kind != document.Mapping {
+func (p *parser) models(e *document.Element, field string, t *Tokens) {
+	if e.Kind != document.Mapping {
 		p.errorf("E006", e.Place, field, "this is %s; write models and their weights, as in {gpt-4o: {input: 2.5, output: 10}}", e.Describe())
 	}
-	if e == nil || len(e.Members) == 0 {
-		return nil
+	if len(e.Members) == 0 {
+		return
 	}
 	if len(e.Members) > maxModels {
 		p.errorf("E002", e.Place, field, "%d models exceed the maximum of %d; use beginnings of names, such as gpt-4o*", len(e.Members), maxModels)
-		return nil
+		return
 	}
-	models := make(map[string]Weights, len(e.Members))
+	t.Models = make(map[string]Weights, len(e.Members))
 	for _, m := range e.Members {
 		name, ok := p.text(m.Name, field+": the name", maxName)
 		if !ok {
@@ -129,28 +140,16 @@ func (p *parser) models(e *document.Element) map[string]Weights {
 		if w == (Weights{}) {
 			w = Weights{oneUnit, oneUnit, oneUnit} // it is wrong anyway
 		}
-		models[name] = w
+		t.Models[name] = w
 	}
-	return models
 }
 
-func tokensElement(t *Tokens) *document.Element {
-	if t == nil {
-		return nil
-	}
+func modelsElement(t *Tokens) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
-	e.Add("api", unless(AutoAPI.String(), t.API.String(), document.NewText))
-	if t.Weights != (Weights{}) {
-		e.Add("weights", weightsElement(t.Weights))
-	}
-	models := &document.Element{Kind: document.Mapping}
 	for _, name := range slices.Sorted(maps.Keys(t.Models)) {
-		models.Add(name, weightsElement(t.Models[name]))
+		e.Add(name, weightsElement(t.Models[name]))
 	}
-	e.Add("models", models.OrNil())
-	e.Add("default_output", unless(0, t.DefaultOutput, document.NewInteger))
-	e.Add("on_overrun", unless(Finish.String(), t.OnOverrun.String(), document.NewText))
-	return e
+	return e.OrNil()
 }
 
 func weightsElement(w Weights) *document.Element {

@@ -2,7 +2,6 @@ package rule
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"time"
 
@@ -40,7 +39,30 @@ func (p Penalty) String() string {
 // bytes per client.
 const MaxPenaltyAfter = 1000
 
-var penaltyFields = []string{"after", "within", "for"}
+var penaltyFields = newTable(
+	integerField("after", "E031", 1, MaxPenaltyAfter, 1, func(p *Penalty) *int64 { return &p.After }),
+	penaltySpan("within", func(p *Penalty) *time.Duration { return &p.Within }),
+	penaltySpan("for", func(p *Penalty) *time.Duration { return &p.For }),
+)
+
+func penaltySpan(name string, of func(*Penalty) *time.Duration) field[Penalty] {
+	return field[Penalty]{name,
+		func(p *parser, e *document.Element, path string, to *Penalty) {
+			*of(to) = p.span(e, "E031", path, isPenalty)
+		},
+		func(from *Penalty) *document.Element { return unless(0, *of(from), spanElement) }}
+}
+
+// isPenalty says what is wrong with how long a penalty lasts; "" if nothing is.
+func isPenalty(d time.Duration, _ string) string {
+	if d <= 0 {
+		return "it must be longer than 0; write for example 15m"
+	}
+	if err := (weir.Limit{N: 1, Period: d}).Validate(); err != nil {
+		return reason(err)
+	}
+	return ""
+}
 
 // limits are what a penalty is counted with: the denials, if it takes several, and the
 // penalty itself, of which there can be one. Their names contain a colon, which the id of a
@@ -88,60 +110,24 @@ func (p Penalty) validate() error {
 func (c *Entry) PenaltyLimits() (denials, penalty *weir.Compiled) { return c.denials, c.penalty }
 
 // penalty reads how long it lasts, or its fields.
-func (p *parser) penalty(e *document.Element) (q Penalty) {
-	if e == nil {
-		return q
-	}
+func (p *parser) penalty(e *document.Element, field string, r *Rule) {
 	if e.Kind != document.Mapping {
-		q.For = p.span(e, "penalty")
-		return q
+		r.Penalty.For = p.span(e, "E031", field, isPenalty)
+		return
 	}
 	before := p.found()
-	f := p.fields(e, "penalty", penaltyFields)
+	f := penaltyFields.read(p, e, field, &r.Penalty)
 	if f["for"] == nil {
 		p.errorf("E007", e.Place, "penalty: for", "required; write how long the penalty lasts, such as 15m")
 	}
-	q.For = p.span(f["for"], "penalty: for")
-	q.Within = p.span(f["within"], "penalty: within")
-	if q.After = p.integer(f["after"], "E031", "penalty: after", 1, MaxPenaltyAfter); q.After == 1 {
-		q.After = 0
-	}
-	if err := q.validate(); err != nil && p.found() == before {
+	if err := r.Penalty.validate(); err != nil && p.found() == before {
 		p.errorf("E031", cmp.Or(f["within"], e).Place, "penalty: within", "%s", reason(err))
 	}
-	return q
 }
 
-// span reads how long something lasts.
-func (p *parser) span(e *document.Element, field string) time.Duration {
-	text, ok := p.text(e, field, maxText)
-	if !ok {
-		return 0
+func penaltyElement(r *Rule) *document.Element {
+	if r.Penalty.For == 0 || r.Penalty.After <= 1 {
+		return unless(0, r.Penalty.For, spanElement)
 	}
-	d, err := duration.Parse(text)
-	switch {
-	case err != nil:
-	case d <= 0:
-		err = errors.New("it must be longer than 0; write for example 15m")
-	default:
-		err = weir.Limit{N: 1, Period: d}.Validate()
-	}
-	if err != nil {
-		p.errorf("E031", e.Place, field, "%s", reason(err))
-		return 0
-	}
-	return d
+	return penaltyFields.element(&r.Penalty)
 }
-
-func penaltyElement(p Penalty) *document.Element {
-	if p.For == 0 || p.After <= 1 {
-		return unless(0, p.For, spanElement)
-	}
-	e := &document.Element{Kind: document.Mapping}
-	e.Add("after", document.NewInteger(p.After))
-	e.Add("within", spanElement(p.Within))
-	e.Add("for", spanElement(p.For))
-	return e
-}
-
-func spanElement(d time.Duration) *document.Element { return document.NewText(duration.Format(d)) }

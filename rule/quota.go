@@ -61,10 +61,7 @@ func (q Quota) Texts() []string {
 	if q.Unlimited {
 		return []string{unlimited}
 	}
-	texts := make([]string, len(q.Rates))
-	for i, rate := range q.Rates {
-		texts[i] = rate.String()
-	}
+	texts := rateTexts(q.Rates)
 	if q.Concurrency > 0 {
 		texts = append(texts, concurrency+" "+strconv.FormatInt(q.Concurrency, 10))
 	}

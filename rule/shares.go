@@ -124,11 +124,7 @@ func (s *Shares) validate() error {
 }
 
 // shares reads the share of each priority.
-func (p *parser) shares(r *pending) {
-	e := r.fields["shares"]
-	if e == nil {
-		return
-	}
+func (p *parser) shares(e *document.Element, _ string, r *Rule) {
 	named := *e
 	named.Members = nil
 	for _, m := range e.Members {
@@ -178,10 +174,10 @@ func (p *parser) checkShares(r *pending, q placedQuota, limit *weir.Compiled) {
 	p.errorf("E036", at, q.whose+"shares", "%s", wrong)
 }
 
-func sharesElement(s Shares) *document.Element {
+func sharesElement(r *Rule) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
 	for i, name := range shareFields {
-		if share := s[Low+Priority(i)]; share != 0 {
+		if share := r.Shares[Low+Priority(i)]; share != 0 {
 			e.Add(name, document.NewText(share.String()))
 		}
 	}

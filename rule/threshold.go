@@ -31,7 +31,8 @@ func ParseThreshold(text string) (percent int, err error) {
 }
 
 // thresholds reads one threshold or a list of them, and puts them in order.
-func (p *parser) thresholds(e *document.Element) (all []int) {
+func (p *parser) thresholds(e *document.Element, _ string, r *Rule) {
+	var all []int
 	for _, v := range p.texts(e, "warn", maxText) {
 		percent, err := ParseThreshold(v.Text)
 		switch {
@@ -46,10 +47,10 @@ func (p *parser) thresholds(e *document.Element) (all []int) {
 	}
 	if len(all) > MaxWarn {
 		p.errorf("E034", e.Place, "warn", "%d thresholds exceed the maximum of %d; remove some", len(all), MaxWarn)
-		return nil
+		return
 	}
 	slices.Sort(all)
-	return all
+	r.Warn = all
 }
 
 func validateThresholds(all []int) error {
@@ -67,9 +68,9 @@ func validateThresholds(all []int) error {
 	return nil
 }
 
-func thresholdsElement(all []int) *document.Element {
-	texts := make([]string, len(all))
-	for i, percent := range all {
+func thresholdsElement(r *Rule) *document.Element {
+	texts := make([]string, len(r.Warn))
+	for i, percent := range r.Warn {
 		texts[i] = strconv.Itoa(percent) + "%"
 	}
 	return oneOrList(texts)

@@ -200,8 +200,8 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 		p.errorf("E032", r.fields["algorithm"].Place, "algorithm", "%s", q.whose+otherAlgorithm(r.Algorithm))
 		return
 	case "burst":
-		if q.burst != (document.Place{}) {
-			at = q.burst
+		if q.burst != nil {
+			at = q.burst.Place
 		}
 		if !leaks(r.Algorithm) {
 			code = "E014"

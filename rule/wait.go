@@ -1,7 +1,6 @@
 package rule
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/weirhq/weir/internal/document"
@@ -39,7 +38,7 @@ func (w Wait) validate() error {
 	switch {
 	case w == (Wait{}):
 	case !isWait(w.UpTo):
-		return invalidQuota("wait: up_to", "%s", noWait(duration.Format(w.UpTo)))
+		return invalidQuota("wait: up_to", "%s", outOfRange(duration.Format(w.UpTo), minWait, MaxWait))
 	case w.Queued < 0 || w.Queued > MaxQueued:
 		return invalidQuota("wait: queued", "%d is out of range; write 1 to %d", w.Queued, MaxQueued)
 	}
@@ -48,55 +47,32 @@ func (w Wait) validate() error {
 
 func isWait(d time.Duration) bool { return minWait <= d && d <= MaxWait }
 
-func noWait(text string) string {
-	return fmt.Sprintf("%s is out of range; write %s to %s", text, duration.Format(minWait), duration.Format(MaxWait))
-}
-
-var waitFields = []string{"up_to", "queued"}
+var waitFields = newTable(
+	field[Wait]{"up_to", (*parser).upTo, func(w *Wait) *document.Element { return spanElement(w.UpTo) }},
+	integerField("queued", "E037", 1, MaxQueued, DefaultQueued, func(w *Wait) *int64 { return &w.Queued }),
+)
 
 // wait reads how long a request waits, or the fields.
-func (p *parser) wait(r *pending) {
-	e := r.fields["wait"]
-	switch {
-	case e == nil:
-		return
-	case e.Kind != document.Mapping:
-		r.Wait.UpTo = p.upTo(e, "wait")
-		return
-	}
-	f := p.fields(e, "wait", waitFields)
-	if f["up_to"] == nil {
+func (p *parser) wait(e *document.Element, field string, r *Rule) {
+	if e.Kind != document.Mapping {
+		p.upTo(e, field, &r.Wait)
+	} else if f := waitFields.read(p, e, field, &r.Wait); f["up_to"] == nil {
 		p.errorf("E007", e.Place, "wait: up_to", "required; write how long a request waits at most, such as 2s")
 	}
-	r.Wait.UpTo = p.upTo(f["up_to"], "wait: up_to")
-	if r.Wait.Queued = p.integer(f["queued"], "E037", "wait: queued", 1, MaxQueued); r.Wait.Queued == DefaultQueued {
-		r.Wait.Queued = 0
-	}
 }
 
-func (p *parser) upTo(e *document.Element, field string) time.Duration {
-	text, ok := p.text(e, field, maxText)
-	if !ok {
-		return 0
-	}
-	d, err := duration.Parse(text)
-	switch {
-	case err != nil:
-		p.errorf("E037", e.Place, field, "%v", err)
-	case !isWait(d):
-		p.errorf("E037", e.Place, field, "%s", noWait(text))
-	default:
-		return d
-	}
-	return 0
+func (p *parser) upTo(e *document.Element, field string, w *Wait) {
+	w.UpTo = p.span(e, "E037", field, func(d time.Duration, text string) string {
+		if isWait(d) {
+			return ""
+		}
+		return outOfRange(text, minWait, MaxWait)
+	})
 }
 
-func waitElement(w Wait) *document.Element {
-	if w.UpTo == 0 || w.Queued == 0 {
-		return unless(0, w.UpTo, spanElement)
+func waitElement(r *Rule) *document.Element {
+	if r.Wait.UpTo == 0 || r.Wait.Queued == 0 {
+		return unless(0, r.Wait.UpTo, spanElement)
 	}
-	e := &document.Element{Kind: document.Mapping}
-	e.Add("up_to", spanElement(w.UpTo))
-	e.Add("queued", document.NewInteger(w.Queued))
-	return e
+	return waitFields.element(&r.Wait)
 }

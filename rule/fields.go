@@ -5,35 +5,117 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/spelling"
 )
 
-// The fields of a document, in the order in which they are written.
-var (
-	documentFields = []string{"rules", "exempt", "block"}
-	ruleFields     = []string{
-		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "hold_ttl", "wait", "priority", "shares",
-		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "warn", "deny",
-	}
-	matchFields  = []string{"method", "host", "path", "attributes", "when"}
-	quotaFields  = []string{"limit", "limits", "burst", "zone", "starts", "concurrency", "priority"}
-	costFields   = []string{"estimate", "default", "actual"}
-	countFields  = []string{"status"}
-	tokenFields  = []string{"api", "weights", "models", "default_output", "on_overrun"}
-	weightFields = []string{"input", "output", "cached"}
-	denyFields   = []string{"status", "code", "message"}
-	listFields   = []string{"ip", "user", "api_key"}
-)
+// field is a field of a mapping that makes a T: how it is read, if it is there, and how it
+// is written.
+type field[T any] struct {
+	name  string
+	read  func(p *parser, e *document.Element, path string, to *T) // nil if it is read together with others
+	write func(from *T) *document.Element                          // nil for a default
+}
 
-// Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
-func Fields(of string) []string {
-	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "shares": shareFields, "cost": costFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "wait": waitFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
-	}[of])
+// fieldTable is the fields of a mapping, in the order in which they are written.
+type fieldTable[T any] struct {
+	names  []string
+	fields []field[T]
+}
+
+func newTable[T any](fields ...field[T]) *fieldTable[T] {
+	t := &fieldTable[T]{fields: fields}
+	for _, f := range fields {
+		t.names = append(t.names, f.name)
+	}
+	return t
+}
+
+// read reads a mapping, and returns its fields; nil if it is none.
+func (t *fieldTable[T]) read(p *parser, e *document.Element, what string, to *T) fields {
+	f := p.fields(e, what, t.names)
+	t.readAll(p, f, what+": ", to)
+	return f
+}
+
+// readAll reads fields. Their paths begin with the prefix.
+func (t *fieldTable[T]) readAll(p *parser, f fields, prefix string, to *T) {
+	for _, one := range t.fields {
+		if e := f[one.name]; e != nil && one.read != nil {
+			one.read(p, e, prefix+one.name, to)
+		}
+	}
+}
+
+// element writes a mapping of all fields that differ from their defaults.
+func (t *fieldTable[T]) element(from *T) *document.Element {
+	e := &document.Element{Kind: document.Mapping}
+	for _, one := range t.fields {
+		e.Add(one.name, one.write(from))
+	}
+	return e
+}
+
+// integerField is a whole number. The usual one is read as 0, and neither is written.
+func integerField[T any, N ~int | ~int64](name, code string, least, most, usual int64, of func(*T) *N) field[T] {
+	return field[T]{name, func(p *parser, e *document.Element, path string, to *T) {
+		if n := p.integer(e, code, path, least, most); n != usual {
+			*of(to) = N(n)
+		}
+	}, func(from *T) *document.Element {
+		n := int64(*of(from))
+		if n == usual {
+			n = 0
+		}
+		return unless(0, n, document.NewInteger)
+	}}
+}
+
+// textField is a text in one line.
+func textField[T any](name string, of func(*T) *string) field[T] {
+	return field[T]{name,
+		func(p *parser, e *document.Element, path string, to *T) { *of(to), _ = p.text(e, path, maxText) },
+		func(from *T) *document.Element { return unless("", *of(from), document.NewText) }}
+}
+
+// truthField is true or false, which is the default.
+func truthField[T any](name string, of func(*T) *bool) field[T] {
+	return field[T]{name,
+		func(p *parser, e *document.Element, path string, to *T) { *of(to) = p.truth(e, path) },
+		func(from *T) *document.Element { return unless(false, *of(from), document.NewTruth) }}
+}
+
+// wordField is one of a few words, of which the zero value is the default.
+func wordField[T any, W wordLike](name string, parse func(string) (W, error), of func(*T) *W) field[T] {
+	return field[T]{name,
+		func(p *parser, e *document.Element, path string, to *T) { *of(to), _ = word(p, e, path, parse) },
+		func(from *T) *document.Element { return unless(0, *of(from), wordElement) }}
+}
+
+type wordLike interface {
+	~uint8
+	String() string
+}
+
+func wordElement[W wordLike](w W) *document.Element { return document.NewText(w.String()) }
+
+// mappingField is a mapping that has a table itself.
+func mappingField[T, M any](name string, fields *fieldTable[M], of func(*T) *M) field[T] {
+	return field[T]{name,
+		func(p *parser, e *document.Element, path string, to *T) { fields.read(p, e, path, of(to)) },
+		func(from *T) *document.Element { return fields.element(of(from)).OrNil() }}
+}
+
+// unless writes a value, and nothing if it is what goes without saying.
+func unless[T comparable](usual, value T, write func(T) *document.Element) *document.Element {
+	if value == usual {
+		return nil
+	}
+	return write(value)
 }
 
 // fieldsElsewhere are well-known names of fields, of whichever mapping they stand in.
@@ -66,8 +148,6 @@ const (
 
 // fields are the values of a mapping by name.
 type fields map[string]*document.Element
-
-// Whatever reads a field takes nil, one that is not there, for its default.
 
 // fields checks the names in a mapping. What it is says a message.
 func (p *parser) fields(e *document.Element, what string, known []string) fields {
@@ -168,6 +248,32 @@ func (p *parser) truth(e *document.Element, field string) bool {
 		return false
 	}
 	return e != nil && strings.EqualFold(e.Text, "true")
+}
+
+// span reads how long something lasts. Check says what is wrong with it, or "".
+func (p *parser) span(e *document.Element, code, field string, check func(d time.Duration, text string) string) time.Duration {
+	text, ok := p.text(e, field, maxText)
+	if !ok {
+		return 0
+	}
+	d, err := duration.Parse(text)
+	wrong := ""
+	if err != nil {
+		wrong = reason(err)
+	} else {
+		wrong = check(d, text)
+	}
+	if wrong != "" {
+		p.errorf(code, e.Place, field, "%s", wrong)
+		return 0
+	}
+	return d
+}
+
+func spanElement(d time.Duration) *document.Element { return document.NewText(duration.Format(d)) }
+
+func outOfRange(text string, least, most time.Duration) string {
+	return fmt.Sprintf("%s is out of range; write %s to %s", text, duration.Format(least), duration.Format(most))
 }
 
 // word reads one of a few words, and reports whether there is one to go on with.
