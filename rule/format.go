@@ -1,9 +1,15 @@
 package rule
 
 import (
+	"cmp"
+	"fmt"
 	"net/netip"
+	"slices"
+	"strings"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/duration"
 )
 
 // Format returns a set as canonical YAML: fields in the order of the reference, maps
@@ -87,4 +93,167 @@ func networkText(n netip.Prefix) string {
 		return n.Addr().String()
 	}
 	return n.String()
+}
+
+// MaxSummary is the maximum length of a summary in bytes.
+const MaxSummary = 1000
+
+// Summarize describes the changes between two sets in one line of at most MaxSummary
+// bytes, as in "login: limit 5/1m → 10/1m; added search; exempt changed". A nil set is
+// empty. The line contains no values that may be secret: no clients and no API keys.
+func Summarize(old, now *Set) string {
+	old, now = cmp.Or(old, &Set{}), cmp.Or(now, &Set{})
+	s := &summary{}
+	before, after := byID(old), byID(now)
+	for i := range now.Rules {
+		if was := before[now.Rules[i].ID]; was != nil {
+			s.compare(was, &now.Rules[i])
+		}
+	}
+	s.list("added", missing(now, before))
+	s.list("removed", missing(old, after))
+	if !slices.Equal(common(old, after), common(now, before)) {
+		s.parts = append(s.parts, "order changed")
+	}
+	if !sameList(old.Exempt, now.Exempt) {
+		s.parts = append(s.parts, "exempt changed")
+	}
+	if !sameList(old.Block, now.Block) {
+		s.parts = append(s.parts, "block changed")
+	}
+	return s.text()
+}
+
+func byID(set *Set) map[string]*Rule {
+	m := make(map[string]*Rule, len(set.Rules))
+	for i := range set.Rules {
+		m[set.Rules[i].ID] = &set.Rules[i]
+	}
+	return m
+}
+
+// missing are the rules that are not among others, and common those that are, both in
+// the order of the set.
+func missing(set *Set, others map[string]*Rule) []string { return ids(set, others, false) }
+func common(set *Set, others map[string]*Rule) []string  { return ids(set, others, true) }
+
+func ids(set *Set, others map[string]*Rule, among bool) (some []string) {
+	for i := range set.Rules {
+		if id := set.Rules[i].ID; (others[id] != nil) == among {
+			some = append(some, id)
+		}
+	}
+	return some
+}
+
+func sameList(a, b List) bool {
+	return slices.Equal(a.IPs, b.IPs) && slices.Equal(a.Users, b.Users) && slices.Equal(a.APIKeys, b.APIKeys)
+}
+
+type summary struct{ parts []string }
+
+// list names a few, and counts the others.
+func (s *summary) list(what string, ids []string) {
+	const few = 5
+	if len(ids) == 0 {
+		return
+	}
+	text := what + " " + strings.Join(ids[:min(few, len(ids))], ", ")
+	if more := len(ids) - few; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	s.parts = append(s.parts, text)
+}
+
+// compare tells what a rule has that it did not have before.
+func (s *summary) compare(old, now *Rule) {
+	before, after := ruleElement(old), ruleElement(now)
+	var changes []string
+	for _, field := range summaryFields {
+		was, shortBefore := fieldText(before, field)
+		is, shortAfter := fieldText(after, field)
+		switch {
+		case was == is:
+		case shortBefore && shortAfter:
+			changes = append(changes, field.name+" "+was+" → "+is)
+		default:
+			changes = append(changes, field.name+" changed")
+		}
+	}
+	if len(changes) > 0 {
+		s.parts = append(s.parts, now.ID+": "+strings.Join(changes, ", "))
+	}
+}
+
+// summaryField is a field of a rule, and what it is when it is not there.
+type summaryField struct {
+	name    string
+	also    string // another field that means the same
+	show    bool   // its values, because they are short and not secret
+	without string
+}
+
+var summaryFields = []summaryField{
+	{name: "limit", also: "limits", show: true, without: "none"},
+	{name: "burst", show: true, without: "of the limit"},
+	{name: "zone", show: true, without: "none"},
+	{name: "starts", show: true, without: "by default"},
+	{name: "concurrency", show: true, without: "none"},
+	{name: "hold_ttl", show: true, without: duration.Format(weir.DefaultHoldTTL)},
+	{name: "wait", show: true, without: "none"},
+	{name: "priority", show: true, without: "none"},
+	{name: "shares", without: "none"},
+	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
+	{name: "mode", show: true, without: Enforce.String()},
+	{name: "on_failure", show: true, without: "by default"},
+	{name: "key", show: true, without: "none"},
+	{name: "cost", show: true, without: "1"},
+	{name: "count_denied", show: true, without: "false"},
+	{name: "buckets", show: true, without: "by default"},
+	{name: "shape", show: true, without: "false"},
+	{name: "count"}, {name: "tokens"}, {name: "penalty", without: "none"}, {name: "warn", show: true, without: "none"}, {name: "match"}, {name: "tiers"}, {name: "overrides"}, {name: "deny"}, {name: "description"},
+}
+
+// fieldText is a field in one line, and whether it can be shown.
+func fieldText(rule *document.Element, field summaryField) (text string, show bool) {
+	e := rule.Get(field.name)
+	if e == nil && field.also != "" {
+		e = rule.Get(field.also)
+	}
+	switch {
+	case e == nil:
+		return field.without, field.show
+	case e.IsScalar():
+		return e.Text, field.show
+	case field.show && e.Kind == document.List:
+		texts := make([]string, len(e.Items))
+		for i, item := range e.Items {
+			texts[i] = item.Text
+		}
+		return strings.Join(texts, " + "), true
+	}
+	return string(e.JSON()), false
+}
+
+// text is as many parts as there is room for, and how many are left.
+func (s *summary) text() string {
+	if len(s.parts) == 0 {
+		return "nothing changed"
+	}
+	if text := strings.Join(s.parts, "; "); len(text) <= MaxSummary {
+		return text
+	}
+	const room = MaxSummary - len("; more changes: 100000")
+	text, shown := document.Clip(s.parts[0], room), 1
+	for _, part := range s.parts[1:] {
+		if len(text)+len("; ")+len(part) > room {
+			break
+		}
+		text += "; " + part
+		shown++
+	}
+	if left := len(s.parts) - shown; left > 0 {
+		text += fmt.Sprintf("; more changes: %d", left)
+	}
+	return text
 }

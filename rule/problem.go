@@ -1,8 +1,12 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/internal/document"
 )
 
 // Severity is the severity of a problem.
@@ -130,4 +134,115 @@ func (e *InvalidError) Error() string {
 	default:
 		return fmt.Sprintf("%s, and %d more errors", text, more)
 	}
+}
+
+const (
+	maxMessage  = 1000 // bytes of a message
+	maxProblems = 1000 // more would not help, and a hostile document has millions
+)
+
+// report gathers the problems of one document.
+type report struct {
+	file     string
+	quoter   *document.Quoter
+	rule     string      // the id of the rule that is being read
+	problems [2]Problems // by severity
+	left     [2]int      // beyond maxProblems
+	seen     map[seen]bool
+	faults   map[document.Place]bool
+}
+
+type seen struct {
+	document.Place
+	message string
+}
+
+// errorf reports an error in a field, with which the message begins: "match: path". The
+// field is "" if the whole is wrong.
+func (r *report) errorf(code string, at document.Place, field, format string, args ...any) {
+	r.reportf(Error, code, at, field, format, args...)
+}
+
+func (r *report) warnf(code string, at document.Place, field, format string, args ...any) {
+	r.reportf(Warning, code, at, field, format, args...)
+}
+
+func (r *report) reportf(s Severity, code string, at document.Place, field, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if field != "" {
+		message = field + ": " + message
+	}
+	r.problem(s, code, at, fieldPath(field), message)
+}
+
+// fieldPath makes "tiers.pro.limit" of "tiers: pro: limit".
+func fieldPath(field string) string {
+	if field == wholeDocument || field == wholeRule {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(field, ": the name"), ": ", ".")
+}
+
+func (r *report) problem(s Severity, code string, at document.Place, field, message string) {
+	if r.faults[at] {
+		return
+	}
+	if len(r.problems[s]) >= maxProblems {
+		r.left[s]++
+		return
+	}
+	message = document.Clip(message, maxMessage)
+	key := seen{at, message}
+	if r.seen[key] {
+		return
+	}
+	r.seen[key] = true
+	r.problems[s] = append(r.problems[s], Problem{
+		Severity: s, Code: code, File: r.file, Line: at.Line, Column: at.Column,
+		Rule: r.rule, Field: field, Message: message,
+	})
+}
+
+// fault reports what made the document unreadable.
+func (r *report) fault(f document.Fault) {
+	r.errorf(faultCodes[f.Why], f.Place, "", "%s", f.Message)
+	if f.Why == document.Foreign && len(r.faults) < maxProblems {
+		r.faults[f.Place] = true // what is made of a value that was not taken is not worth a word
+	}
+}
+
+var faultCodes = map[document.Why]string{
+	document.Syntax: "E001", document.Bounds: "E002", document.Foreign: "E003",
+	document.Twice: "E004", document.Form: "E006",
+}
+
+// forget drops the problems that were found.
+func (r *report) forget() { r.problems, r.left, r.seen = [2]Problems{}, [2]int{}, map[seen]bool{} }
+
+// found tells whether something was found in between.
+func (r *report) found() int {
+	return len(r.problems[Error]) + len(r.problems[Warning]) + r.left[Error] + r.left[Warning]
+}
+
+// done returns the problems in the order of the document. Errors go before warnings if
+// there are too many.
+func (r *report) done() Problems {
+	problems := r.problems[Error]
+	room := min(maxProblems-len(problems), len(r.problems[Warning]))
+	problems = append(problems, r.problems[Warning][:room]...)
+	r.left[Warning] += len(r.problems[Warning]) - room
+	for s, code := range []string{Error: "E002", Warning: "W000"} {
+		if r.left[s] > 0 {
+			problems = append(problems, Problem{Severity: Severity(s), Code: code, File: r.file,
+				Message: fmt.Sprintf("there are %d more %ss; fix these and validate again", r.left[s], Severity(s))})
+		}
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code))
+	})
+	for i := range problems {
+		p := &problems[i]
+		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
+	}
+	return problems
 }

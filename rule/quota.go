@@ -1,14 +1,18 @@
 package rule
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // ParseQuota parses limits as a rule has them: one or several rates such as "100/1m" and
@@ -98,4 +102,223 @@ func samePeriod(period time.Duration) string {
 
 func tooCostly(cost, capacity int64) string {
 	return fmt.Sprintf("a request costs %d, but at most %d are allowed at once, so every request would be denied; lower the cost, or raise the limit or the burst", cost, capacity)
+}
+
+// unlimited is how a quota without limit is written.
+const unlimited = "unlimited"
+
+// placedQuota is a quota and where its parts stand.
+type placedQuota struct {
+	Quota
+	whose               string // what messages begin with: nothing, or "tiers: pro: "
+	at                  document.Place
+	rates               []document.Place
+	burst, zone, starts *document.Element
+}
+
+// quotaFields are of a tier or an override, and, except the priority, also of a rule.
+var quotaFields = newTable(
+	field[Quota]{"limit", nil, func(q *Quota) *document.Element {
+		switch {
+		case len(q.Rates) == 1:
+			return document.NewText(q.Rates[0].String())
+		case len(q.Rates) == 0 && q.Unlimited:
+			return document.NewText(unlimited)
+		}
+		return nil
+	}},
+	field[Quota]{"limits", nil, func(q *Quota) *document.Element {
+		if len(q.Rates) < 2 {
+			return nil
+		}
+		return document.NewList(rateTexts(q.Rates))
+	}},
+	integerField("burst", "E013", 1, weir.MaxUnits, 0, func(q *Quota) *int64 { return &q.Burst }),
+	field[Quota]{"zone", (*parser).zone, func(q *Quota) *document.Element { return unless("", q.Zone, document.NewText) }},
+	field[Quota]{"starts", (*parser).starts, func(q *Quota) *document.Element { return unless("", q.Starts, startElement) }},
+	integerField("concurrency", "E035", 1, weir.MaxLogUnits, 0, func(q *Quota) *int64 { return &q.Concurrency }),
+	wordField("priority", ParsePriority, func(q *Quota) *Priority { return &q.Priority }),
+)
+
+// ofQuota is a field of a rule that is one of its default quota.
+func ofQuota(name string) field[Rule] {
+	write := quotaFields.fields[slices.Index(quotaFields.names, name)].write
+	return field[Rule]{name: name, write: func(r *Rule) *document.Element { return write(&r.Quota) }}
+}
+
+// quotasElement writes a quota that is nothing but a limit as that.
+func quotasElement(quotas map[string]Quota) *document.Element {
+	e := &document.Element{Kind: document.Mapping}
+	for _, name := range slices.Sorted(maps.Keys(quotas)) {
+		quota := quotas[name]
+		q := quotaFields.element(&quota)
+		if limit := q.Get("limit"); limit != nil && len(q.Members) == 1 {
+			q = limit
+		}
+		e.Add(name, q)
+	}
+	return e.OrNil()
+}
+
+// quotas reads what everybody gets, and then tiers and overrides.
+func (p *parser) readQuotas(r *pending) {
+	usual, _ := p.quota("", r.at, r.fields)
+	usual.Priority = 0 // that is the rule's
+	r.Quota = usual.Quota
+	r.quotas = append(r.quotas, usual)
+	r.Tiers = p.quotasByName(r, "tiers", maxName)
+	r.Overrides = p.quotasByName(r, "overrides", maxText)
+	p.checkOverrides(r)
+}
+
+func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quota {
+	e := r.fields[field]
+	if e != nil && e.Kind != document.Mapping {
+		p.errorf("E006", e.Place, field, "this is %s; write names and limits, as in {name: 100/1m}", e.Describe())
+	}
+	if e == nil || len(e.Members) == 0 {
+		return nil
+	}
+	if p.quotas += len(e.Members); p.quotas > MaxOverrides {
+		p.errorf("E002", e.Place, field, "%d tiers and overrides exceed the maximum of %d; put clients into tiers instead of giving each an override", p.quotas, MaxOverrides)
+		return nil
+	}
+	quotas := make(map[string]Quota, len(e.Members))
+	r.quotas = slices.Grow(r.quotas, len(e.Members))
+	for _, m := range e.Members {
+		name, ok := p.text(m.Name, field+": the name", most)
+		if !ok {
+			continue
+		}
+		whose := field + ": " + document.Clip(name, maxName) + ": "
+		if field == "overrides" && tellsSecret(r.Key, name) {
+			p.quoter.Hide(m.Name.Place, name[strings.IndexByte(name, ':')+1:])
+			whose = field + ": "
+		}
+		f := fields{"limit": m.Value}
+		if m.Value.Kind == document.Mapping {
+			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), quotaFields.names)
+		}
+		q, ok := p.quota(whose, m.Name.Place, f)
+		if ok {
+			r.quotas = append(r.quotas, q)
+		}
+		quotas[name] = q.Quota
+	}
+	return quotas
+}
+
+// quota reads the fields of a quota.
+func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota, ok bool) {
+	q = placedQuota{whose: whose, at: at, burst: f["burst"], zone: f["zone"], starts: f["starts"]}
+	before := p.found()
+	one, many := f["limit"], f["limits"]
+	switch {
+	case one != nil && many != nil:
+		p.errorf("E010", many.Place, whose+"limits", "cannot be combined with limit; write one of the two, such as limits: [3/1m, 20/1h]")
+	case one != nil:
+		p.limit(&q, one)
+	case many != nil:
+		p.limits(&q, many)
+	case f["concurrency"] == nil:
+		p.errorf("E007", at, whose+"limit", "required; write for example limit: 100/1m, or concurrency: 20")
+	}
+	quotaFields.readAll(p, f, whose, &q.Quota)
+	if e := f["concurrency"]; e != nil && q.Unlimited {
+		p.errorf("E010", e.Place, whose+"concurrency", "an unlimited quota has no concurrency; remove limit: unlimited")
+	}
+	if e := f["burst"]; e != nil && q.Unlimited {
+		p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
+	} else if e != nil && one == nil && many == nil && f["concurrency"] != nil {
+		p.errorf("E010", e.Place, whose+"burst", "it is for a limit, and there is none; remove it")
+	}
+	for _, field := range []string{"zone", "starts"} {
+		if e := f[field]; e != nil && q.Unlimited && whose != "" {
+			p.errorf("E010", e.Place, whose+field, "an unlimited quota has no periods; remove it")
+		}
+	}
+	return q, p.found() == before
+}
+
+func (p *parser) limit(q *placedQuota, e *document.Element) {
+	if e.Kind == document.List {
+		p.errorf("E006", e.Place, q.whose+"limit", "this is a list; rename the field to limits")
+		return
+	}
+	if e.Kind == document.Text && e.Text == unlimited {
+		q.Unlimited = true
+		return
+	}
+	p.rate(q, "limit", e)
+}
+
+func (p *parser) limits(q *placedQuota, e *document.Element) {
+	if e.Kind != document.List {
+		p.errorf("E006", e.Place, q.whose+"limits", "this is %s; write a list, as in [3/1m, 20/1h], or rename the field to limit", e.Describe())
+		return
+	}
+	if len(e.Items) == 0 {
+		p.errorf("E006", e.Place, q.whose+"limits", "the list is empty; write at least one limit, as in [3/1m, 20/1h]")
+	}
+	if len(e.Items) > maxRates {
+		p.errorf("E013", e.Place, q.whose+"limits", "%d limits exceed the maximum of %d, because every request is charged against each; remove some", len(e.Items), maxRates)
+		return
+	}
+	for _, item := range e.Items {
+		p.rate(q, "limits", item)
+	}
+}
+
+// rate reads N/period.
+func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
+	text, ok := p.text(e, q.whose+field, maxText)
+	if !ok {
+		return
+	}
+	rate, err := ParseRate(text)
+	if err != nil {
+		p.errorf("E013", e.Place, q.whose+field, "%s", err)
+		return
+	}
+	q.Rates = append(q.Rates, rate)
+	q.rates = append(q.rates, e.Place)
+}
+
+// ParseRate parses "100/1m" or "5/minute".
+func ParseRate(text string) (Rate, error) {
+	if strings.ContainsAny(text, " \t") {
+		return Rate{}, errors.New("it has more than N/period; write for example 100/1m, without spaces, and burst and other options as separate fields")
+	}
+	if text == unlimited {
+		return Rate{}, errors.New("unlimited cannot be combined with limits; write limit: unlimited, or remove it")
+	}
+	if spelling.Nearest(text, []string{unlimited}) != "" {
+		return Rate{}, fmt.Errorf("%s is not a rate; did you mean %q?", document.Quote(text), unlimited)
+	}
+	// What is wrong for a fixed window is wrong for any algorithm; the rest is
+	// found when the whole limit is known.
+	l, err := weir.ParseLimit(weir.FixedWindow.String() + " " + text)
+	if err != nil {
+		return Rate{}, errors.New(reason(err))
+	}
+	return Rate{l.N, l.Period}, nil
+}
+
+// String returns the rate in the notation of ParseRate.
+func (r Rate) String() string { return weir.Limit{N: r.N, Period: r.Period}.Rate() }
+
+func rateTexts(rates []Rate) []string {
+	texts := make([]string, len(rates))
+	for i, rate := range rates {
+		texts[i] = rate.String()
+	}
+	return texts
+}
+
+// reason is what package weir says is wrong, without its name.
+func reason(err error) string {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return invalid.Reason
+	}
+	return err.Error()
 }

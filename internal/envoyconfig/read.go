@@ -2,7 +2,9 @@ package envoyconfig
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/rule"
@@ -105,4 +107,182 @@ func (p *parser) domain(root *document.Element) {
 	}
 	d.failure = p.failure(f["on_failure"], d.failure)
 	p.descriptors(f["descriptors"], &d.root, name, d.failure)
+}
+
+// descriptors reads what may come next. The path says where that is.
+func (p *parser) descriptors(e *document.Element, l *level, path string, failure Failure) {
+	if e == nil {
+		return
+	}
+	if e.Kind != document.List {
+		p.errorf(e.Place, "descriptors: this is %s; write a list, with a dash before each descriptor", e.Describe())
+		return
+	}
+	first := map[string]document.Place{}
+	for i, item := range e.Items {
+		p.where = where{path, i + 1}
+		p.count++
+		if p.count == MaxDescriptors+1 {
+			p.errorf(item.Place, "descriptors: there are more than the maximum of %d; match several values with one pattern", MaxDescriptors)
+		}
+		if p.count > MaxDescriptors {
+			return
+		}
+		p.descriptor(item, l, path, failure, first)
+	}
+}
+
+func (p *parser) descriptor(e *document.Element, l *level, path string, failure Failure, first map[string]document.Place) {
+	f := p.fields(e, "a descriptor", descriptorFields)
+	if f == nil {
+		return
+	}
+	b, ok := p.branch(e, f)
+	if !ok {
+		return
+	}
+	if at, twice := first[b.composite]; twice {
+		line := ""
+		if at.Line > 0 {
+			line = fmt.Sprintf(", first in line %d", at.Line)
+		}
+		p.errorf(e.Place, "descriptors: %s is given twice%s; remove one", document.Quote(b.composite), line)
+		return
+	}
+	if l.exact[b.composite] != nil {
+		p.errorf(e.Place, "descriptors: %s is already in another file of this domain; remove one", document.Quote(b.composite))
+		return
+	}
+	first[b.composite] = e.Place
+	failure = p.failure(f["on_failure"], failure)
+	path = document.Clip(path+"."+b.composite, maxPath)
+	p.where = where{path: path}
+	b.node = p.node(f, path, failure)
+	if b.node != nil {
+		b.node.Shadow, b.node.Quota = p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode")
+		b.node.Always = p.always(f["charge"])
+		b.node.Metadata = p.metadata(f["metadata"])
+	} else {
+		p.idle(f)
+	}
+	p.truth(f["detailed_metric"], "detailed_metric")
+	p.truth(f["value_to_metric"], "value_to_metric")
+	l.add(b)
+	p.config.secrets[b.key] = soundsSecret(b.key)
+	p.descriptors(f["descriptors"], &b.below, path, failure)
+}
+
+// branch reads what a descriptor is found by.
+func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
+	b := &branch{}
+	var ok, good bool
+	b.key, ok = p.text(f["key"], "key")
+	b.value, good = p.text(f["value"], "value")
+	if !ok || !good {
+		return nil, false
+	}
+	if b.key == "" {
+		p.errorf(f.place("key", e), "key: required; write the key of the entry that Envoy sends, such as remote_address")
+		return nil, false
+	}
+	b.composite = b.key
+	if b.value != "" {
+		b.composite += "_" + b.value
+	}
+	if strings.Contains(b.composite, "*") {
+		b.parts = strings.Split(b.composite, "*")
+	}
+	b.shared = p.truth(f["share_threshold"], "share_threshold")
+	if b.shared && b.parts == nil {
+		p.errorf(f["share_threshold"].Place, "share_threshold: %s has no *, so no values share the limit; write a value such as files*, or remove the field", document.Quote(b.composite))
+	}
+	return b, true
+}
+
+func (l *level) add(b *branch) {
+	if l.exact == nil {
+		l.exact = map[string]*branch{}
+	}
+	l.exact[b.composite] = b
+	if b.parts != nil {
+		l.wild = append(l.wild, b)
+	}
+	l.all = append(l.all, b)
+}
+
+// idle checks what has no effect on a descriptor without a limit.
+func (p *parser) idle(f fields) {
+	for _, field := range []string{"shadow_mode", "quota_mode"} {
+		if p.truth(f[field], field) {
+			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
+		}
+	}
+	if p.always(f["charge"]) {
+		p.warnf(f["charge"].Place, "charge: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it")
+	}
+	p.metadata(f["metadata"])
+}
+
+// always reads whether hits are charged even if they do not fit.
+func (p *parser) always(e *document.Element) bool {
+	text, ok := p.text(e, "charge")
+	if ok && text != "" && text != "always" {
+		p.errorf(e.Place, "charge: %q is unknown; write always, or remove the field", text)
+	}
+	return text == "always"
+}
+
+func (p *parser) metadata(e *document.Element) map[string]any {
+	if e == nil {
+		return nil
+	}
+	if e.Kind != document.Mapping {
+		p.errorf(e.Place, "metadata: this is %s; write names and values", e.Describe())
+		return nil
+	}
+	return plain(e).(map[string]any)
+}
+
+// node reads the limits of a descriptor. It is nil if there are none, which is how to
+// say that nothing is limited here.
+func (p *parser) node(f fields, path string, failure Failure) *Node {
+	one, several := f["rate_limit"], f["rate_limits"]
+	var limits []*document.Element
+	switch {
+	case one != nil && several != nil:
+		p.errorf(several.Place, "rate_limits: cannot be combined with rate_limit; put it into the list")
+		return nil
+	case one != nil:
+		limits = []*document.Element{one}
+	case several == nil:
+		return nil
+	case several.Kind != document.List || len(several.Items) == 0:
+		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", describeList(several))
+		return nil
+	case len(several.Items) > MaxRateLimits:
+		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: %d limits exceed the maximum of %d; keep the strictest ones", len(several.Items), MaxRateLimits)
+		return nil
+	default:
+		limits = several.Items
+	}
+	n := &Node{Path: path, Failure: failure}
+	before := p.errors
+	for _, e := range limits {
+		p.limit(e, n, several != nil)
+	}
+	if p.errors > before {
+		return n // whatever it is, it is not used
+	}
+	n.compileRules()
+	if err := n.compileLimits(); err != nil {
+		p.errorf(limits[0].Place, "rate_limit: %s", reason(err))
+	}
+	return n
+}
+
+func describeList(e *document.Element) string {
+	if e.Kind == document.List {
+		return "an empty list"
+	}
+	return e.Describe()
 }

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/rule"
 )
@@ -289,4 +291,35 @@ func (c *Client) dial() (*grpc.ClientConn, error) {
 		// A server that has vanished is noticed. Servers of gRPC take offence at pings that
 		// come more often than every five minutes.
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 5*time.Minute + 10*time.Second, Timeout: 20 * time.Second}))
+}
+
+const maxHeaders = 64 << 10 // bytes of the file
+
+// headerLine is a name and a value as gRPC takes them.
+var headerLine = regexp.MustCompile(`^([A-Za-z0-9_.-]+):[ \t]*([ -~]*)$`)
+
+// readHeaders reads a file of headers. Errors have no value, which may be a secret.
+func readHeaders(path string) (metadata.MD, error) {
+	if path == "" {
+		return nil, nil
+	}
+	text, err := disk.ReadFile(path, maxHeaders, "header file")
+	if err != nil {
+		return nil, fmt.Errorf("envoyxds: %w", err)
+	}
+	headers := metadata.MD{}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		m := headerLine.FindStringSubmatch(line)
+		if m == nil || strings.HasPrefix(strings.ToLower(m[1]), "grpc-") {
+			return nil, fmt.Errorf("envoyxds: %s:%d: this is not a header; write a name, a colon and a value, as in authorization: Bearer …", path, number)
+		}
+		headers.Append(m[1], m[2])
+	}
+	return headers, nil
 }
