@@ -48,18 +48,18 @@ rules:
 		want string
 	}{
 		"rule":  {e.quota, "token_bucket 10/1s burst 20, fixed_window 10000/month zone Asia/Shanghai starts 15"},
-		"free":  {e.tiers["free"], "fixed_window 100/1d zone Asia/Shanghai"},
-		"pro":   {e.tiers["pro"], "fixed_window 1000/1d zone Asia/Shanghai starts 06:00, fixed_window 100000/month zone Asia/Shanghai starts 15"},
-		"far":   {e.tiers["far"], "fixed_window 5/month zone America/New_York starts 15"},
-		"fast":  {e.tiers["fast"], "token_bucket 100/1s"},
-		"alice": {e.overrides["user:alice"], "fixed_window 20000/month zone Asia/Shanghai starts 15"},
-		"bob":   {e.overrides["user:bob"], "fixed_window 20000/month zone Asia/Shanghai starts 31"},
+		"free":  {e.tiers["free"].quota, "fixed_window 100/1d zone Asia/Shanghai"},
+		"pro":   {e.tiers["pro"].quota, "fixed_window 1000/1d zone Asia/Shanghai starts 06:00, fixed_window 100000/month zone Asia/Shanghai starts 15"},
+		"far":   {e.tiers["far"].quota, "fixed_window 5/month zone America/New_York starts 15"},
+		"fast":  {e.tiers["fast"].quota, "token_bucket 100/1s"},
+		"alice": {e.overrides["user:alice"].quota, "fixed_window 20000/month zone Asia/Shanghai starts 15"},
+		"bob":   {e.overrides["user:bob"].quota, "fixed_window 20000/month zone Asia/Shanghai starts 31"},
 	} {
 		if got := texts(c.got); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	if e.quota[1].Kind() != e.overrides["user:bob"][0].Kind() {
+	if e.quota[1].Kind() != e.overrides["user:bob"].quota[0].Kind() {
 		t.Error("another billing day is another kind, and would start from zero")
 	}
 	q, err := ParseQuota([]string{"50000/month"}, 0, "", "31")

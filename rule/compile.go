@@ -166,13 +166,14 @@ func (c *compiler) quotas(out *Entry) (err error) {
 	if out.quota, err = c.quota(r, r.Quota); err != nil {
 		return err
 	}
-	out.tiers, out.tierPriorities = make(map[string]quota, len(r.Tiers)), priorities(r.Tiers)
+	out.special = r.hasQuota(func(q Quota) bool { return q.Priority != 0 })
+	out.tiers = make(map[string]prioritized, len(r.Tiers))
 	for _, tier := range slices.Sorted(maps.Keys(r.Tiers)) {
-		if out.tiers[tier], err = c.quota(r, r.Tiers[tier]); err != nil {
+		if out.tiers[tier], err = c.prioritized(r, r.Tiers[tier]); err != nil {
 			return fmt.Errorf("tiers: %s: %w", tier, err)
 		}
 	}
-	out.overrides = make(map[string]quota, len(r.Overrides))
+	out.overrides = make(map[string]prioritized, len(r.Overrides))
 	for _, text := range slices.Sorted(maps.Keys(r.Overrides)) {
 		identity, err := canonicalIdentity(out.key, text)
 		if err != nil {
@@ -181,17 +182,16 @@ func (c *compiler) quotas(out *Entry) (err error) {
 		if _, twice := out.overrides[identity]; twice {
 			return fmt.Errorf("overrides: %s is given twice, in different spellings; remove one", identity)
 		}
-		if out.overrides[identity], err = c.quota(r, r.Overrides[text]); err != nil {
+		if out.overrides[identity], err = c.prioritized(r, r.Overrides[text]); err != nil {
 			return fmt.Errorf("overrides: %s: %w", identity, err)
-		}
-		if p := r.Overrides[text].Priority; p != 0 {
-			if out.overridePriorities == nil {
-				out.overridePriorities = map[string]Priority{}
-			}
-			out.overridePriorities[identity] = p
 		}
 	}
 	return nil
+}
+
+func (c *compiler) prioritized(r *Rule, q Quota) (prioritized, error) {
+	limits, err := c.quota(r, q)
+	return prioritized{limits, q.Priority}, err
 }
 
 func (c *compiler) quota(r *Rule, q Quota) (quota, error) {

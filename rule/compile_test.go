@@ -35,9 +35,6 @@ func TestCompileLimits(t *testing.T) {
 		if got := c.Limits(who[0], who[1]); len(got) != want {
 			t.Errorf("%s: %d limits, want %d", who, len(got), want)
 		}
-		if got := c.LimitsFor([]byte(who[0]), who[1]); len(got) != want {
-			t.Errorf("%s: %d limits for bytes, want %d", who, len(got), want)
-		}
 	}
 	window := rule.Rule{
 		ID: "w", Key: []rule.Source{{Kind: rule.Global}}, Algorithm: weir.SlidingBuckets, Buckets: 10, CountDenied: true, Quota: perMinute(5),
@@ -81,7 +78,7 @@ func TestOverrideSpellings(t *testing.T) {
 		r.Key, r.Overrides = test.key, map[string]rule.Quota{test.text: {Unlimited: true}}
 		c := compile(t, rule.Options{}, r).Rules()[0]
 		identity, ok := c.Identity(nil, &test.req)
-		if !ok || len(c.LimitsFor(identity, "")) != 0 {
+		if !ok || len(c.Limits(string(identity), "")) != 0 {
 			t.Errorf("%.50s does not apply to %.50s", test.text, identity)
 		}
 	}

@@ -28,12 +28,17 @@ func (r *Rule) places(q Quota) weir.Limit {
 
 // Concurrent reports whether the rule limits how many requests of some client are in flight.
 func (r *Rule) Concurrent() bool {
-	if r.Quota.Concurrency > 0 {
+	return r.hasQuota(func(q Quota) bool { return q.Concurrency > 0 })
+}
+
+// hasQuota reports whether the default quota or that of a tier or override is of some kind.
+func (r *Rule) hasQuota(is func(Quota) bool) bool {
+	if is(r.Quota) {
 		return true
 	}
 	for _, quotas := range []map[string]Quota{r.Tiers, r.Overrides} {
 		for _, q := range quotas {
-			if q.Concurrency > 0 {
+			if is(q) {
 				return true
 			}
 		}

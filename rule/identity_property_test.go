@@ -93,7 +93,7 @@ func checkTwo(t *rapid.T, r rule.Rule, c *rule.Entry, one, two rule.Request) {
 	}
 	r.Overrides = map[string]rule.Quota{string(a): perMinute(7)}
 	c = compileRapid(t, r).Rules()[0]
-	if got := c.LimitsFor(a, "")[0].Limit().N; got != 7 {
+	if got := c.Limits(string(a), "")[0].Limit().N; got != 7 {
 		t.Fatalf("an override for %q does not apply to it", a)
 	}
 	if got := c.Limits(string(b), "")[0].Limit().N; (got == 7) != bytes.Equal(a, b) {

@@ -42,10 +42,10 @@ func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
 }
 
 func newPart(s Source, bits int) (part, error) {
-	if int(s.Kind) >= len(sourceNames) {
+	if int(s.Kind) >= len(sources.names) {
 		return part{}, fmt.Errorf("source %d is unknown; use one of the constants of package rule", s.Kind)
 	}
-	kind := sourceNames[s.Kind]
+	kind := sources.names[s.Kind]
 	p := part{source: s, secret: s.secret(), bits4: cmp.Or(s.IPv4Bits, 32), bits6: cmp.Or(s.IPv6Bits, bits), prefix: kind + ":"}
 	switch {
 	case s.Kind != IP && s.IPv4Bits|s.IPv6Bits != 0:
@@ -246,7 +246,7 @@ func parseBits(text string, most int) (int, error) {
 func (s Source) prefixes() string {
 	switch {
 	case s.IPv4Bits == 0 && s.IPv6Bits == 0:
-		return sourceNames[IP]
+		return sources.names[IP]
 	case s.IPv4Bits == 0:
 		return fmt.Sprintf("ip6/%d", s.IPv6Bits)
 	case s.IPv6Bits == 0:

@@ -43,7 +43,10 @@ func (p Priority) String() string {
 	if p == 0 {
 		return ""
 	}
-	return wordOf(priorityNames, int(Critical-p), "Priority")
+	if p > Critical {
+		return fmt.Sprintf("Priority(%d)", uint8(p))
+	}
+	return priorityNames[Critical-p]
 }
 
 // MarshalText returns the name, so that JSON contains the name.
@@ -61,48 +64,26 @@ func (p *Priority) UnmarshalText(text []byte) (err error) {
 // the client's override, else of its tier, else of the rule. It is 0 if none of them has
 // one. The identity is the result of [Entry.Identity].
 func (c *Entry) PriorityOf(identity, tier string) Priority {
-	if c.overridePriorities == nil && c.tierPriorities == nil {
+	if !c.special {
 		return c.Priority
 	}
 	return c.specialPriority(identity, tier)
 }
 
 func (c *Entry) specialPriority(identity, tier string) Priority {
-	return cmp.Or(c.overridePriorities[identity], c.tierPriorities[tier], c.Priority)
+	return cmp.Or(c.overrides[identity].priority, c.tiers[tier].priority, c.Priority)
 }
 
 // isPrioritizing reports whether the rule gives a priority to requests of some client.
 func (r *Rule) isPrioritizing() bool {
-	return r.Priority != 0 || len(priorities(r.Tiers)) > 0 || len(priorities(r.Overrides)) > 0
-}
-
-// priorities are those that quotas have; nil if none has one.
-func priorities(quotas map[string]Quota) map[string]Priority {
-	var found map[string]Priority
-	for name, q := range quotas {
-		if q.Priority == 0 {
-			continue
-		}
-		if found == nil {
-			found = map[string]Priority{}
-		}
-		found[name] = q.Priority
-	}
-	return found
+	return r.Priority != 0 || r.hasQuota(func(q Quota) bool { return q.Priority != 0 })
 }
 
 // validatePriorities is for sets that were not parsed.
 func (r *Rule) validatePriorities() error {
-	all := []Priority{r.Priority}
-	for _, quotas := range []map[string]Quota{r.Tiers, r.Overrides} {
-		for _, q := range quotas {
-			all = append(all, q.Priority)
-		}
-	}
-	for _, p := range all {
-		if p > Critical {
-			return invalidQuota("priority", "%d is unknown; choose one of Low, Normal, High and Critical", p)
-		}
+	wrong := r.Priority
+	if wrong > Critical || r.hasQuota(func(q Quota) bool { wrong = q.Priority; return wrong > Critical }) {
+		return invalidQuota("priority", "%d is unknown; choose one of Low, Normal, High and Critical", wrong)
 	}
 	return nil
 }

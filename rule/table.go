@@ -3,7 +3,6 @@ package rule
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 	"sort"
@@ -57,10 +56,9 @@ type Entry struct {
 	key   []part
 
 	quota     quota
-	tiers     map[string]quota
-	overrides map[string]quota
-
-	tierPriorities, overridePriorities map[string]Priority // nil if there are none
+	tiers     map[string]prioritized
+	overrides map[string]prioritized
+	special   bool // a tier or an override has a priority
 
 	denials, penalty *weir.Compiled
 
@@ -79,6 +77,12 @@ type Hit struct {
 
 // quota is nil where there is no limit.
 type quota []*weir.Compiled
+
+// prioritized is the quota of a tier or an override, and its priority, or 0.
+type prioritized struct {
+	quota
+	priority Priority
+}
 
 func (q quota) has(kind uint64) bool {
 	return slices.ContainsFunc(q, func(l *weir.Compiled) bool { return l.Kind() == kind })
@@ -153,15 +157,18 @@ func (c *Entry) Limits(identity, tier string) []*weir.Compiled {
 	if len(c.overrides)+len(c.tiers) == 0 {
 		return c.quota
 	}
-	return c.special(identity, tier)
+	return c.specialLimits(identity, tier)
 }
 
-// special is Limits for rules with overrides or tiers.
-func (c *Entry) special(identity, tier string) []*weir.Compiled {
+// specialLimits is Limits for rules with overrides or tiers.
+func (c *Entry) specialLimits(identity, tier string) []*weir.Compiled {
 	if q, found := c.overrides[identity]; found {
-		return q
+		return q.quota
 	}
-	return c.usual(tier)
+	if q, found := c.tiers[tier]; found {
+		return q.quota
+	}
+	return c.quota
 }
 
 // ByTier reports whether the limits of a client depend on its tier: the rule has tiers,
@@ -171,32 +178,22 @@ func (c *Entry) ByTier(identity string) bool {
 	return len(c.tiers) > 0 && !override
 }
 
-// LimitsFor returns the same as Limits for an identity in bytes.
-func (c *Entry) LimitsFor(identity []byte, tier string) []*weir.Compiled {
-	if q, found := c.overrides[string(identity)]; found {
-		return q
-	}
-	return c.usual(tier)
-}
-
-// usual is for clients without an override.
-func (c *Entry) usual(tier string) quota {
-	if q, found := c.tiers[tier]; found {
-		return q
-	}
-	return c.quota
-}
-
 // Every returns one limit of each kind that the rule may apply to any client, those of a
 // penalty last. To reset
 // a client, reset all of them, because its tier may have changed.
 func (c *Entry) Every() []*weir.Compiled {
 	var all quota
-	for _, q := range slices.Concat([]quota{c.quota}, slices.Collect(maps.Values(c.tiers)), slices.Collect(maps.Values(c.overrides))) {
+	add := func(q quota) {
 		for _, limit := range q {
 			if !all.has(limit.Kind()) {
 				all = append(all, limit)
 			}
+		}
+	}
+	add(c.quota)
+	for _, quotas := range []map[string]prioritized{c.tiers, c.overrides} {
+		for _, q := range quotas {
+			add(q.quota)
 		}
 	}
 	slices.SortFunc(all, func(a, b *weir.Compiled) int { return int(a.Limit().Period - b.Limit().Period) })

@@ -146,7 +146,7 @@ func (t *Tokens) validate() error {
 	if t == nil {
 		return nil
 	}
-	if int(t.API) >= len(modelAPINames) || int(t.OnOverrun) >= len(overrunNames) {
+	if int(t.API) >= len(modelAPIs.names) || int(t.OnOverrun) >= len(overruns.names) {
 		return errors.New("tokens: api or on_overrun is unknown")
 	}
 	if t.DefaultOutput < 0 || t.DefaultOutput > maxTokens {
@@ -171,30 +171,23 @@ func (w Weights) validate() error {
 }
 
 var (
-	modelAPINames = []string{AutoAPI: "auto", OpenAI: "openai", Anthropic: "anthropic", Gemini: "gemini"}
-	overrunNames  = []string{Finish: "finish", Cut: "cut"}
-
-	modelAPIsElsewhere = map[string]string{"azure": "openai", "claude": "anthropic", "google": "gemini", "vertex": "gemini"}
-	overrunsElsewhere  = map[string]string{"continue": "finish", "allow": "finish", "stop": "cut", "truncate": "cut"}
+	modelAPIs = vocabulary[ModelAPI]{"ModelAPI", []string{AutoAPI: "auto", OpenAI: "openai", Anthropic: "anthropic", Gemini: "gemini"},
+		map[string]string{"azure": "openai", "claude": "anthropic", "google": "gemini", "vertex": "gemini"}}
+	overruns = vocabulary[Overrun]{"Overrun", []string{Finish: "finish", Cut: "cut"},
+		map[string]string{"continue": "finish", "allow": "finish", "stop": "cut", "truncate": "cut"}}
 )
 
 // ParseModelAPI parses "auto", "openai", "anthropic" or "gemini".
-func ParseModelAPI(name string) (ModelAPI, error) {
-	i, err := parseWord(modelAPINames, modelAPIsElsewhere, name)
-	return ModelAPI(i), err
-}
+func ParseModelAPI(name string) (ModelAPI, error) { return modelAPIs.parse(name) }
 
 // String returns the name, which ParseModelAPI accepts.
-func (a ModelAPI) String() string { return wordOf(modelAPINames, int(a), "ModelAPI") }
+func (a ModelAPI) String() string { return modelAPIs.name(a) }
 
 // ParseOverrun parses "finish" or "cut".
-func ParseOverrun(name string) (Overrun, error) {
-	i, err := parseWord(overrunNames, overrunsElsewhere, name)
-	return Overrun(i), err
-}
+func ParseOverrun(name string) (Overrun, error) { return overruns.parse(name) }
 
 // String returns the name, which ParseOverrun accepts.
-func (o Overrun) String() string { return wordOf(overrunNames, int(o), "Overrun") }
+func (o Overrun) String() string { return overruns.name(o) }
 
 // ParseWeight parses a number of units with up to six digits after the point, such as "0.1".
 func ParseWeight(text string) (Weight, error) {

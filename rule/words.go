@@ -9,46 +9,62 @@ import (
 	"github.com/weirhq/weir/internal/spelling"
 )
 
-var (
-	modeNames    = []string{Enforce: "enforce", Shadow: "shadow", Soft: "soft", Off: "off"}
-	failureNames = []string{Open: "open", Closed: "closed", Local: "local"}
-	expiryNames  = []string{Keep: "keep", Release: "release"}
-	sourceNames  = []string{
-		IP: "ip", User: "user", APIKey: "api_key", Global: "global",
-		Tier: "tier", Host: "host", Method: "method", Route: "route",
-		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr",
-	}
-)
+// vocabulary is the words for the values of a type, in their order, and what the same things
+// are called elsewhere.
+type vocabulary[W ~uint8] struct {
+	kind      string
+	names     []string
+	elsewhere map[string]string
+}
 
-// What the same things are called elsewhere.
+func (v *vocabulary[W]) parse(name string) (W, error) {
+	i, err := parseWord(v.names, v.elsewhere, name)
+	return W(i), err
+}
+
+func (v *vocabulary[W]) unmarshal(to *W, text []byte) (err error) {
+	*to, err = v.parse(string(text))
+	return err
+}
+
+func (v *vocabulary[W]) name(w W) string {
+	if int(w) < len(v.names) {
+		return v.names[w]
+	}
+	return fmt.Sprintf("%s(%d)", v.kind, w)
+}
+
 var (
-	modesElsewhere = map[string]string{
+	modes = vocabulary[Mode]{"Mode", []string{Enforce: "enforce", Shadow: "shadow", Soft: "soft", Off: "off"}, map[string]string{
 		"dry_run": "shadow", "dryrun": "shadow", "shadow_mode": "shadow", "log_only": "shadow", "report_only": "shadow", "monitor": "shadow",
 		"warn": "soft", "warn_only": "soft", "advisory": "soft",
 		"on": "enforce", "enabled": "enforce", "active": "enforce", "disabled": "off",
-	}
-	failuresElsewhere = map[string]string{
+	}}
+	failures = vocabulary[Failure]{"Failure", []string{Open: "open", Closed: "closed", Local: "local"}, map[string]string{
 		"fail_open": "open", "allow": "open", "fail_closed": "closed", "fail_close": "closed", "deny": "closed",
 		"fallback": "local", "local_fallback": "local", "memory": "local",
-	}
-	expiriesElsewhere = map[string]string{"charge": "keep", "commit": "keep", "settle": "keep", "refund": "release", "cancel": "release", "rollback": "release"}
-	sourcesElsewhere  = map[string]string{
+	}}
+	expiries = vocabulary[Expiry]{"Expiry", []string{Keep: "keep", Release: "release"}, map[string]string{
+		"charge": "keep", "commit": "keep", "settle": "keep", "refund": "release", "cancel": "release", "rollback": "release",
+	}}
+	sources = vocabulary[SourceKind]{"SourceKind", []string{
+		IP: "ip", User: "user", APIKey: "api_key", Global: "global",
+		Tier: "tier", Host: "host", Method: "method", Route: "route",
+		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr",
+	}, map[string]string{
 		"address": "ip", "ip_address": "ip", "client_ip": "ip", "source_ip": "ip", "remote_addr": "ip", "remote_address": "ip", "remote_ip": "ip",
 		"user_id": "user", "userid": "user", "username": "user",
 		"all": "global", "everyone": "global", "everybody": "global", "*": "global",
 		"attribute": "attr",
 		"plan":      "tier", "domain": "host", "hostname": "host", "verb": "method", "http_method": "method", "path": "route", "endpoint": "route", "url": "route", "uri": "route",
-	}
+	}}
 )
 
 // ParseMode parses "enforce", "shadow", "soft" or "off".
-func ParseMode(name string) (Mode, error) {
-	i, err := parseWord(modeNames, modesElsewhere, name)
-	return Mode(i), err
-}
+func ParseMode(name string) (Mode, error) { return modes.parse(name) }
 
 // String returns the name of the mode, which ParseMode accepts.
-func (m Mode) String() string { return wordOf(modeNames, int(m), "Mode") }
+func (m Mode) String() string { return modes.name(m) }
 
 // Denies reports whether rules in this mode deny requests.
 func (m Mode) Denies() bool { return m == Enforce }
@@ -57,46 +73,31 @@ func (m Mode) Denies() bool { return m == Enforce }
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
 // UnmarshalText parses a name as ParseMode does.
-func (m *Mode) UnmarshalText(text []byte) (err error) {
-	*m, err = ParseMode(string(text))
-	return err
-}
+func (m *Mode) UnmarshalText(text []byte) error { return modes.unmarshal(m, text) }
 
 // ParseFailure parses "open", "closed" or "local".
-func ParseFailure(name string) (Failure, error) {
-	i, err := parseWord(failureNames, failuresElsewhere, name)
-	return Failure(i), err
-}
+func ParseFailure(name string) (Failure, error) { return failures.parse(name) }
 
 // String returns the name, which ParseFailure accepts.
-func (f Failure) String() string { return wordOf(failureNames, int(f), "Failure") }
+func (f Failure) String() string { return failures.name(f) }
 
 // MarshalText returns the name, so that JSON contains the name.
 func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // UnmarshalText parses a name as ParseFailure does.
-func (f *Failure) UnmarshalText(text []byte) (err error) {
-	*f, err = ParseFailure(string(text))
-	return err
-}
+func (f *Failure) UnmarshalText(text []byte) error { return failures.unmarshal(f, text) }
 
 // ParseExpiry parses "keep" or "release".
-func ParseExpiry(name string) (Expiry, error) {
-	i, err := parseWord(expiryNames, expiriesElsewhere, name)
-	return Expiry(i), err
-}
+func ParseExpiry(name string) (Expiry, error) { return expiries.parse(name) }
 
 // String returns the name, which ParseExpiry accepts.
-func (e Expiry) String() string { return wordOf(expiryNames, int(e), "Expiry") }
+func (e Expiry) String() string { return expiries.name(e) }
 
 // MarshalText returns the name, so that JSON contains the name.
 func (e Expiry) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
 // UnmarshalText parses a name as ParseExpiry does.
-func (e *Expiry) UnmarshalText(text []byte) (err error) {
-	*e, err = ParseExpiry(string(text))
-	return err
-}
+func (e *Expiry) UnmarshalText(text []byte) error { return expiries.unmarshal(e, text) }
 
 // ParseSource parses a part of a key: "ip", "user", "api_key", "global", "tier", "host",
 // "method", "route", an address with prefixes as in "ip/24", "ip6/48" or "ip/24/48", or a
@@ -106,7 +107,7 @@ func ParseSource(text string) (Source, error) {
 		return parsePrefixes(text)
 	}
 	kind, name, named := strings.Cut(text, ":")
-	i := slices.Index(sourceNames, kind)
+	i := slices.Index(sources.names, kind)
 	switch {
 	case i < 0:
 		return Source{}, unknownSource(kind, name, named)
@@ -127,13 +128,13 @@ func ParseSource(text string) (Source, error) {
 var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
 
 func unknownSource(kind, name string, named bool) error {
-	if here := spelling.Called(kind, sourcesElsewhere); here != "" {
-		if named && here == sourceNames[Attribute] {
+	if here := spelling.Called(kind, sources.elsewhere); here != "" {
+		if named && here == sources.names[Attribute] {
 			here += ":" + name
 		}
 		return fmt.Errorf("%q is called %q here", kind, here)
 	}
-	if near := spelling.Nearest(kind, sourceNames); near != "" {
+	if near := spelling.Nearest(kind, sources.names); near != "" {
 		if named {
 			near += ":" + name
 		}
@@ -144,7 +145,7 @@ func unknownSource(kind, name string, named bool) error {
 
 // String returns the notation that ParseSource accepts.
 func (s Source) String() string {
-	kind := wordOf(sourceNames, int(s.Kind), "SourceKind")
+	kind := sources.name(s.Kind)
 	if s.Kind == IP {
 		return s.prefixes()
 	}
@@ -176,11 +177,4 @@ func parseWord(names []string, elsewhere map[string]string, word string) (int, e
 		return 0, fmt.Errorf("%q is called %q here", word, here)
 	}
 	return 0, fmt.Errorf("%q is unknown; %s", word, spelling.Hint(word, names, "choose one of "+strings.Join(names, ", ")))
-}
-
-func wordOf(names []string, i int, kind string) string {
-	if i < len(names) {
-		return names[i]
-	}
-	return fmt.Sprintf("%s(%d)", kind, i)
 }

@@ -142,9 +142,17 @@ func (c *condition) met(attributes map[string]string) bool {
 // Unmet says of each condition that a request does not meet why, as in "method is GET,
 // the rule wants POST".
 func (r *Rule) Unmet(req Request) (why []string) {
-	for _, one := range []string{r.unmetMethod(req.Method), r.unmetHost(req.Host), r.unmetPath(req.Path)} {
-		if one != "" {
-			why = append(why, one)
+	if method := strings.ToUpper(req.Method); r.needs&needMethod != 0 && !slices.Contains(r.names.methods, method) {
+		why = append(why, unmet("method", method, r.conditions.Methods))
+	}
+	if host := CanonicalHost(req.Host); r.hosts != nil && !r.hosts.contain(host) {
+		why = append(why, unmet("host", host, r.conditions.Hosts))
+	}
+	if len(r.paths) > 0 {
+		path := readPath(req.Path, r.ignoreCase)
+		matches := func(reading string) bool { return r.specific(reading) >= 0 }
+		if path.path == "" || !slices.ContainsFunc(path.readings(), matches) {
+			why = append(why, unmet("path", path.canonical(), r.conditions.Paths))
 		}
 	}
 	for i := range r.attributes {
@@ -153,36 +161,6 @@ func (r *Rule) Unmet(req Request) (why []string) {
 		}
 	}
 	return why
-}
-
-func (r *Rule) unmetMethod(method string) string {
-	method = strings.ToUpper(method)
-	if r.needs&needMethod == 0 || slices.Contains(r.names.methods, method) {
-		return ""
-	}
-	return unmet("method", method, r.conditions.Methods)
-}
-
-func (r *Rule) unmetHost(host string) string {
-	host = CanonicalHost(host)
-	if r.hosts == nil || r.hosts.contain(host) {
-		return ""
-	}
-	return unmet("host", host, r.conditions.Hosts)
-}
-
-func (r *Rule) unmetPath(path string) string {
-	if len(r.paths) == 0 {
-		return ""
-	}
-	w := readPath(path, r.ignoreCase)
-	if w.path == "" {
-		return unmet("path", "", r.conditions.Paths)
-	}
-	if !slices.ContainsFunc(w.readings(), func(reading string) bool { return r.specific(reading) >= 0 }) {
-		return unmet("path", w.canonical(), r.conditions.Paths)
-	}
-	return ""
 }
 
 func unmet(what, is string, wanted []string) string {

@@ -3,6 +3,7 @@ package match
 import (
 	"fmt"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -257,15 +258,7 @@ func having(list []pattern, i, rank int, name string) []pattern {
 
 // halve is how many patterns are before a segment, which compare as less than a bound.
 func halve(list []pattern, i, rank int, name string, bound int) int {
-	from, to := 0, len(list)
-	for from < to {
-		if middle := (from + to) / 2; list[middle].compareAt(i, rank, name) < bound {
-			from = middle + 1
-		} else {
-			to = middle
-		}
-	}
-	return from
+	return sort.Search(len(list), func(k int) bool { return list[k].compareAt(i, rank, name) >= bound })
 }
 
 // MaxSegments bounds how deep a pattern goes, and so how far a request is followed.
