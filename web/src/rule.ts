@@ -2,14 +2,9 @@
 // draft.svelte.ts.
 
 import type { List, Quota, Rule, RuleProblem, Words } from './api/types'
+import { denyFields, matchFields, options, ruleFields } from './fields'
 
 export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_buckets', 'sliding_log', 'leaky_bucket']
-
-const fields = [
-  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'concurrency', 'hold_ttl', 'wait',
-  'priority', 'shares', 'tiers', 'overrides',
-  'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'warn', 'deny',
-]
 
 // denies is whether rules in a mode deny requests.
 export const denies = (mode: string | undefined): boolean => mode !== 'shadow' && mode !== 'soft'
@@ -81,9 +76,6 @@ export function calendar(of: { zone?: string; starts?: string | number }): strin
   return (of.zone === undefined ? '' : ' zone ' + of.zone) + (of.starts === undefined ? '' : ' starts ' + of.starts)
 }
 
-// options are what a limit may have besides.
-export const options = ['burst', 'zone', 'starts', 'concurrency', 'priority'] as const
-
 // quota writes a tier's or a client's limit: "1000/1m burst 2000", "50/1s, 10000/1d",
 // "10000/month starts 15", "100/1m concurrency 5 priority high".
 export function quota(of: Quota): string {
@@ -91,9 +83,11 @@ export function quota(of: Quota): string {
   return [limits(of), ...options.flatMap((name) => (of[name] === undefined ? [] : [name, of[name]]))].join(' ').trim()
 }
 
+const lastOption = new RegExp(`(?:^|\\s+)(${options.join('|')})\\s+(\\S+)\\s*$`)
+
 // fromQuota is the other way round.
 export function fromQuota(text: string): Quota {
-  const found = /(?:^|\s+)(burst|zone|starts|concurrency|priority)\s+(\S+)\s*$/.exec(text)
+  const found = lastOption.exec(text)
   if (!found) return fromWords(text) ?? ''
   const [, name = '', value = ''] = found
   const rest = fromQuota(text.slice(0, found.index))
@@ -122,10 +116,10 @@ export function fieldOf(problem: RuleProblem): string {
 // fieldAt is the same for where a value stands in a rule.
 export function fieldAt([outer = '', inner = '']: string[]): string {
   if (outer === 'match' || outer === 'deny') return within[outer].includes(inner) ? inner : outer
-  return outer === 'limits' ? 'limit' : fields.includes(outer) ? outer : ''
+  return outer === 'limits' ? 'limit' : (ruleFields as readonly string[]).includes(outer) ? outer : ''
 }
 
-const within = { match: ['method', 'host', 'path', 'attributes', 'when'], deny: ['status', 'code', 'message'] }
+const within: Record<'match' | 'deny', readonly string[]> = { match: matchFields, deny: denyFields }
 
 // offsetOf is where a line and a column are in a text.
 export function offsetOf(source: string, line: number, column: number): number {

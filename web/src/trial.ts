@@ -6,7 +6,8 @@ import type { LimitUsage } from './api/limits'
 import type { Quota, Rule } from './api/types'
 import { amend } from './edits'
 import { period } from './format'
-import { isCalendar, limitList, options } from './rule'
+import { options } from './fields'
+import { isCalendar, limitList } from './rule'
 
 // isBucket is whether the limit of a rule with such a period is a bucket.
 export const isBucket = (rule: Rule, seconds: number): boolean =>

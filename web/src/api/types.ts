@@ -30,6 +30,7 @@ export interface Rule {
   cost?: number | { estimate?: number | string; default?: number; actual?: string }
   count?: { status?: Words }
   unit?: string
+  on_expiry?: string
   tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
   warn?: Words
   penalty?: string | { after?: number; within?: string; for?: string }
