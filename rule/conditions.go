@@ -104,15 +104,6 @@ func (p *parser) checkAny(r *pending) {
 	}
 }
 
-// checkTierKey checks the names of tiers by which a rule counts.
-func (p *parser) checkTierKey(r *pending) {
-	if slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == Tier }) {
-		if err := checkTierNames(r.Tiers); err != nil {
-			p.errorf("E012", r.fields["tiers"].Place, "tiers", "%v", err)
-		}
-	}
-}
-
 func (p *parser) checkMethod(e *document.Element) {
 	switch method := e.Text; {
 	case method == match.Any: // see checkAny

@@ -110,9 +110,9 @@ func Summarize(old, now *Set) string {
 			s.compare(was, &now.Rules[i])
 		}
 	}
-	s.list("added", missing(now, before))
-	s.list("removed", missing(old, after))
-	if !slices.Equal(common(old, after), common(now, before)) {
+	s.list("added", ids(now, before, false))
+	s.list("removed", ids(old, after, false))
+	if !slices.Equal(ids(old, after, true), ids(now, before, true)) {
 		s.parts = append(s.parts, "order changed")
 	}
 	if !sameList(old.Exempt, now.Exempt) {
@@ -132,11 +132,8 @@ func byID(set *Set) map[string]*Rule {
 	return m
 }
 
-// missing are the rules that are not among others, and common those that are, both in
-// the order of the set.
-func missing(set *Set, others map[string]*Rule) []string { return ids(set, others, false) }
-func common(set *Set, others map[string]*Rule) []string  { return ids(set, others, true) }
-
+// ids are those of the rules that are among others, or of those that are not, in the order of
+// the set.
 func ids(set *Set, others map[string]*Rule, among bool) (some []string) {
 	for i := range set.Rules {
 		if id := set.Rules[i].ID; (others[id] != nil) == among {

@@ -34,30 +34,42 @@ const (
 // Parse needs at most MaxMemory. A process parses at most three documents that need as
 // much at the same time; others wait.
 func Parse(name string, source []byte) (*Set, Problems) {
-	defer makeRoom(len(source))()
-	text := string(source)
-	p := newParser(name, text)
-	if root := document.ReadEach(name, text, p.fault, "rules", p.add); root != nil {
-		p.document(root)
-	}
-	return p.done()
+	return parse(name, source, func(p *parser, text string) {
+		if root := document.ReadEach(name, text, p.fault, "rules", p.add); root != nil {
+			p.document(root)
+		}
+	})
 }
 
 // ParseRule parses a document that contains one rule, as Parse does.
 func ParseRule(name string, source []byte) (*Rule, Problems) {
-	defer makeRoom(len(source))()
-	text := string(source)
-	p := newParser(name, text)
-	if root := document.Read(name, text, p.fault); root != nil {
-		p.single = true
-		p.add(root)
-		p.checkSet()
-	}
-	set, problems := p.done()
+	set, problems := parse(name, source, func(p *parser, text string) {
+		if root := document.Read(name, text, p.fault); root != nil {
+			p.single = true
+			p.add(root)
+			p.checkSet()
+		}
+	})
 	if set == nil {
 		return nil, problems
 	}
 	return &set.Rules[0], problems
+}
+
+// parse returns the set that a reader makes of a document, if there are no errors.
+func parse(name string, source []byte, read func(*parser, string)) (*Set, Problems) {
+	defer makeRoom(len(source))()
+	text := string(source)
+	r := &report{file: name, quoter: document.NewQuoter(text), seen: map[seen]bool{}, faults: map[document.Place]bool{}}
+	p := &parser{report: r, set: new(Set)}
+	read(p, text)
+	set := p.set
+	p.set, p.read, p.lists = nil, nil, nil // excerpts need room, too
+	problems := r.done()
+	if problems.Err() != nil {
+		return nil, problems
+	}
+	return set, problems
 }
 
 // Validate returns the problems that Parse would report for a set that was built in Go.
@@ -98,45 +110,23 @@ type pending struct {
 	quotas []placedQuota
 }
 
-func newParser(name, source string) *parser {
-	r := &report{file: name, quoter: document.NewQuoter(source), seen: map[seen]bool{}, faults: map[document.Place]bool{}}
-	return &parser{report: r, set: new(Set)}
-}
-
-// done returns the set, if there are no errors.
-func (p *parser) done() (*Set, Problems) {
-	set := p.set
-	p.set, p.read, p.lists = nil, nil, nil // excerpts need room, too
-	problems := p.report.done()
-	if problems.Err() != nil {
-		return nil, problems
-	}
-	return set, problems
-}
-
 func (p *parser) document(root *document.Element) {
 	if root.Kind == document.Nothing {
 		return
 	}
 	f := p.fields(root, wholeDocument, documentFields)
-	if rules := f["rules"]; rules != nil && rules.Kind != document.Nothing {
-		p.rules(rules)
-	}
-	p.set.Exempt = p.list("exempt", f["exempt"])
-	p.set.Block = p.list("block", f["block"])
-	p.checkSet()
-}
-
-func (p *parser) rules(e *document.Element) {
-	if e.Kind != document.List {
-		p.errorf("E006", e.Place, "rules", "this is %s; write a list, with a dash before each rule", e.Describe())
-		return
-	}
-	if p.count > MaxRules {
+	switch rules := f["rules"]; {
+	case rules == nil || rules.Kind == document.Nothing:
+	case rules.Kind != document.List:
+		p.errorf("E006", rules.Place, "rules", "this is %s; write a list, with a dash before each rule", rules.Describe())
+	case p.count > MaxRules:
 		p.forget() // there is no use in mending the rules before
 		p.read, p.set.Rules = nil, nil
 		p.errorf("E002", p.beyond, "rules", "%d rules exceed the maximum of %d; match several paths or clients with one rule", p.count, MaxRules)
 	}
+	p.set.Exempt = p.list("exempt", f["exempt"])
+	p.set.Block = p.list("block", f["block"])
+	p.checkSet()
 }
 
 // add reads a rule and adds it to the set.

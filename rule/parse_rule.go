@@ -81,7 +81,11 @@ func (p *parser) rule(e *document.Element) *pending {
 		p.errorf("E029", r.fields["unit"].Place, "unit", "%v", err)
 	}
 	p.readQuotas(r)
-	p.checkTierKey(r)
+	if slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == Tier }) {
+		if err := checkTierNames(r.Tiers); err != nil {
+			p.errorf("E012", r.fields["tiers"].Place, "tiers", "%v", err)
+		}
+	}
 	var ok bool
 	if r.Algorithm, ok = word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm); ok {
 		p.checkLimits(r)

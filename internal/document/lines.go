@@ -196,3 +196,13 @@ func (w *walker) step() {
 	_, n := utf8.DecodeRuneInString(w.source[w.offset:])
 	w.Column, w.offset = w.Column+1, w.offset+n
 }
+
+// seek returns the first place from which on a source is as wanted; none if there is none.
+func seek(source string, wanted func(rest string) bool) Place {
+	for w := (walker{Place{1, 1}, source, 0}); w.offset < len(source); w.step() {
+		if wanted(source[w.offset:]) {
+			return w.Place
+		}
+	}
+	return Place{}
+}

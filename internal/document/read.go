@@ -67,7 +67,11 @@ func (r *reader) read(name string) *Element {
 		return nil
 	}
 	if !utf8.ValidString(r.source) {
-		r.fault(Syntax, r.firstInvalid(), "invalid UTF-8; save the document as UTF-8")
+		at := seek(r.source, func(rest string) bool {
+			c, n := utf8.DecodeRuneInString(rest)
+			return c == utf8.RuneError && n == 1
+		})
+		r.fault(Syntax, at, "invalid UTF-8; save the document as UTF-8")
 		return nil
 	}
 	var root *Element
@@ -141,17 +145,6 @@ func (r *reader) isJSON(name string) bool {
 		return false
 	}
 	return strings.HasSuffix(name, ".json") || strings.IndexByte(`{["`, content[0]) >= 0 && json.Valid([]byte(r.source))
-}
-
-func (r *reader) firstInvalid() Place {
-	w := walker{Place{1, 1}, r.source, 0}
-	for w.offset < len(w.source) {
-		if c, n := utf8.DecodeRuneInString(w.source[w.offset:]); c == utf8.RuneError && n == 1 {
-			break
-		}
-		w.step()
-	}
-	return w.Place
 }
 
 // inspect checks what holds for either notation. What is too deep is cut off.

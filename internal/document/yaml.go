@@ -271,13 +271,8 @@ func isBlankFrom(source string, line int) bool {
 
 // firstControl finds the first character that YAML does not allow.
 func firstControl(source string) Place {
-	w := walker{Place{1, 1}, source, 0}
-	for w.offset < len(source) {
-		c, _ := utf8.DecodeRuneInString(source[w.offset:])
-		if lineBreak(source[w.offset:]) == 0 && (c != '\t' && unicode.IsControl(c) || c == '\uFFFE' || c == '\uFFFF') {
-			return w.Place
-		}
-		w.step()
-	}
-	return Place{}
+	return seek(source, func(rest string) bool {
+		c, _ := utf8.DecodeRuneInString(rest)
+		return lineBreak(rest) == 0 && (c != '\t' && unicode.IsControl(c) || c == '\uFFFE' || c == '\uFFFF')
+	})
 }

@@ -257,7 +257,11 @@ func (p *parser) node(f fields, path string, failure Failure) *Node {
 	case several == nil:
 		return nil
 	case several.Kind != document.List || len(several.Items) == 0:
-		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", describeList(several))
+		is := "an empty list"
+		if several.Kind != document.List {
+			is = several.Describe()
+		}
+		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", is)
 		return nil
 	case len(several.Items) > MaxRateLimits:
 		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: %d limits exceed the maximum of %d; keep the strictest ones", len(several.Items), MaxRateLimits)
@@ -278,11 +282,4 @@ func (p *parser) node(f fields, path string, failure Failure) *Node {
 		p.errorf(limits[0].Place, "rate_limit: %s", reason(err))
 	}
 	return n
-}
-
-func describeList(e *document.Element) string {
-	if e.Kind == document.List {
-		return "an empty list"
-	}
-	return e.Describe()
 }

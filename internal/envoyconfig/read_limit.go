@@ -168,20 +168,17 @@ var units = [...]struct {
 }
 
 // String returns the name as it is written in a file.
-func (u Unit) String() string {
-	if int(u) < len(units) {
-		return units[u].name
-	}
-	return units[Unknown].name
-}
+func (u Unit) String() string { return units[u.known()].name }
 
 // Period is how long the unit is: a month has 30 days, a year 365. It is 0 for one that
 // is Unknown.
-func (u Unit) Period() time.Duration {
+func (u Unit) Period() time.Duration { return units[u.known()].period }
+
+func (u Unit) known() Unit {
 	if int(u) < len(units) {
-		return units[u].period
+		return u
 	}
-	return 0
+	return Unknown
 }
 
 // parseUnit reads a unit by its name in any case, or a period such as "10s", which may be

@@ -167,31 +167,31 @@ func joined(values func(string, int) (string, int), name string) string {
 	return all
 }
 
-// named is a map of texts in which every name is. Names without a value are empty, as an
+// textLookup is a map of texts in which every name is. Names without a value are empty, as an
 // empty value is everywhere a value that is absent. Nothing but to look up a name is asked
 // of it: see checkReads.
-type named struct {
+type textLookup struct {
 	traits.Mapper
 	value func(name string) string
 }
 
 var noTexts = types.NewStringStringMap(types.DefaultTypeAdapter, nil)
 
-func textsOf(value func(name string) string) named { return named{noTexts, value} }
+func textsOf(value func(name string) string) textLookup { return textLookup{noTexts, value} }
 
-func (m named) Find(name ref.Val) (ref.Val, bool) {
+func (m textLookup) Find(name ref.Val) (ref.Val, bool) {
 	if name, ok := name.(types.String); ok {
 		return types.String(m.value(string(name))), true
 	}
 	return types.MaybeNoSuchOverloadErr(name), false
 }
 
-func (m named) Get(name ref.Val) ref.Val {
+func (m textLookup) Get(name ref.Val) ref.Val {
 	value, _ := m.Find(name)
 	return value
 }
 
-func (m named) Contains(name ref.Val) ref.Val {
+func (m textLookup) Contains(name ref.Val) ref.Val {
 	value, found := m.Find(name)
 	if !found {
 		return value
