@@ -151,15 +151,9 @@ type summary struct{ parts []string }
 
 // list names a few, and counts the others.
 func (s *summary) list(what string, ids []string) {
-	const few = 5
-	if len(ids) == 0 {
-		return
+	if len(ids) > 0 {
+		s.parts = append(s.parts, what+" "+fewOf(ids, 5))
 	}
-	text := what + " " + strings.Join(ids[:min(few, len(ids))], ", ")
-	if more := len(ids) - few; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	s.parts = append(s.parts, text)
 }
 
 // compare tells what a rule has that it did not have before.

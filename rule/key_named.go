@@ -93,7 +93,7 @@ func (p *part) appendNamedText(dst []byte, text string) ([]byte, error) {
 			return append(dst, hashed...), nil
 		}
 	}
-	return nil, fmt.Errorf("the rule counts by no %s %q, but by %s", p.describe(), value, oneOf(names))
+	return nil, fmt.Errorf("the rule counts by no %s %q, but by %s", p.describe(), value, fewOf(names, 5))
 }
 
 // MaxLookup is the maximum number of identities that ParseIdentities returns.
@@ -150,15 +150,6 @@ func combine(beginnings, choices []string) (all []string) {
 		}
 	}
 	return all
-}
-
-// oneOf lists the first of some names.
-func oneOf(names []string) string {
-	const most = 5
-	if more := len(names) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // TierOf returns the tier of a client whose identity under the rule contains it; "" if the

@@ -31,7 +31,7 @@ var (
 		field[Rule]{"hold_ttl", (*parser).holdTTL, func(r *Rule) *document.Element { return unless(0, r.HoldTTL, spanElement) }},
 		field[Rule]{"wait", (*parser).wait, waitElement},
 		wordField("priority", ParsePriority, func(r *Rule) *Priority { return &r.Priority }),
-		field[Rule]{"shares", (*parser).shares, sharesElement},
+		field[Rule]{"shares", (*parser).shares, func(r *Rule) *document.Element { return shareFields.element(&r.Shares).OrNil() }},
 		field[Rule]{"tiers", nil, func(r *Rule) *document.Element { return quotasElement(r.Tiers) }},
 		field[Rule]{"overrides", nil, func(r *Rule) *document.Element { return quotasElement(r.Overrides) }},
 		wordField("mode", ParseMode, func(r *Rule) *Mode { return &r.Mode }),
@@ -58,8 +58,8 @@ var (
 // "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields.names, "match": matchFields.names, "shares": shareFields, "cost": costFields, "count": countFields,
-		"tokens": tokenFields.names, "penalty": penaltyFields.names, "wait": waitFields.names, "weights": weightFields, "deny": denyFields.names, "quota": quotaFields.names, "list": listFields,
+		"document": documentFields, "rule": ruleFields.names, "match": matchFields.names, "shares": shareFields.names, "cost": costFields, "count": countFields,
+		"tokens": tokenFields.names, "penalty": penaltyFields.names, "wait": waitFields.names, "weights": weightFields.names, "deny": denyFields.names, "quota": quotaFields.names, "list": listFields,
 	}[of])
 }
 

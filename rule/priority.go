@@ -142,7 +142,7 @@ func (s Share) String() string {
 // String returns the shares that are given, as in "low 50%, normal 80%".
 func (s *Shares) String() string {
 	var given []string
-	for i, name := range shareFields {
+	for i, name := range shareFields.names {
 		if share := s[Low+Priority(i)]; share != 0 {
 			given = append(given, name+" "+share.String())
 		}
@@ -212,23 +212,12 @@ func (p *parser) shares(e *document.Element, _ string, r *Rule) {
 		}
 		named.Members = append(named.Members, m)
 	}
-	f := p.fields(&named, "shares", shareFields)
+	f := p.fields(&named, "shares", shareFields.names)
 	if f != nil && len(e.Members) == 0 {
 		p.errorf("E006", e.Place, "shares", "it is empty; write for example {low: 50%%, normal: 80%%}, or remove it")
 	}
 	before := p.found()
-	for i, name := range shareFields {
-		field := "shares: " + name
-		text, ok := p.text(f[name], field, maxText)
-		if !ok {
-			continue
-		}
-		share, err := ParseShare(text)
-		if err != nil {
-			p.errorf("E036", f[name].Place, field, "%v", err)
-		}
-		r.Shares[Low+Priority(i)] = share
-	}
+	shareFields.readAll(p, f, "shares: ", &r.Shares)
 	if p.found() > before {
 		r.Shares = Shares{} // what is wrong with them was said
 		return
@@ -252,15 +241,17 @@ func (p *parser) checkShares(r *pending, q placedQuota, limit *weir.Compiled) {
 	p.errorf("E036", at, q.whose+"shares", "%s", wrong)
 }
 
-func sharesElement(r *Rule) *document.Element {
-	e := &document.Element{Kind: document.Mapping}
-	for i, name := range shareFields {
-		if share := r.Shares[Low+Priority(i)]; share != 0 {
-			e.Add(name, document.NewText(share.String()))
-		}
-	}
-	return e.OrNil()
-}
+var shareFields = newTable(shareField(Low), shareField(Normal), shareField(High))
 
-// shareFields are in the order of Low, Normal and High.
-var shareFields = []string{"low", "normal", "high"}
+func shareField(of Priority) field[Shares] {
+	return field[Shares]{of.String(), func(p *parser, e *document.Element, path string, s *Shares) {
+		if text, ok := p.text(e, path, maxText); ok {
+			var err error
+			if s[of], err = ParseShare(text); err != nil {
+				p.errorf("E036", e.Place, path, "%v", err)
+			}
+		}
+	}, func(s *Shares) *document.Element {
+		return unless(0, s[of], func(share Share) *document.Element { return document.NewText(share.String()) })
+	}}
+}

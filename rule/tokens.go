@@ -208,7 +208,11 @@ func (w Weight) String() string {
 }
 
 var (
-	weightFields = []string{"input", "output", "cached"}
+	weightFields = newTable(
+		weightField("input", func(*Weights) Weight { return oneUnit }, func(w *Weights) *Weight { return &w.Input }),
+		weightField("output", func(*Weights) Weight { return oneUnit }, func(w *Weights) *Weight { return &w.Output }),
+		weightField("cached", func(w *Weights) Weight { return w.Input }, func(w *Weights) *Weight { return &w.Cached }),
+	)
 
 	tokenFields = newTable(
 		wordField("api", ParseModelAPI, func(t *Tokens) *ModelAPI { return &t.API }),
@@ -216,7 +220,12 @@ var (
 			if w := p.weights(e, path); w != (Weights{oneUnit, oneUnit, oneUnit}) {
 				t.Weights = w
 			}
-		}, func(t *Tokens) *document.Element { return unless(Weights{}, t.Weights, weightsElement) }},
+		}, func(t *Tokens) *document.Element {
+			if t.Weights == (Weights{}) {
+				return nil
+			}
+			return weightFields.element(&t.Weights)
+		}},
 		field[Tokens]{"models", (*parser).models, modelsElement},
 		integerField("default_output", "E030", 1, maxTokens, defaultOutput, func(t *Tokens) *int64 { return &t.DefaultOutput }),
 		wordField("on_overrun", ParseOverrun, func(t *Tokens) *Overrun { return &t.OnOverrun }),
@@ -240,32 +249,33 @@ func tokensElement(r *Rule) *document.Element {
 
 // weights reads what tokens cost. What is not given costs as much as usual; a cached token as
 // much as another.
-func (p *parser) weights(e *document.Element, field string) (w Weights) {
-	f := p.fields(e, field, weightFields)
-	if f == nil {
+func (p *parser) weights(e *document.Element, field string) Weights {
+	const unset = -1
+	w := Weights{oneUnit, oneUnit, unset}
+	if weightFields.read(p, e, field, &w) == nil {
 		return Weights{}
 	}
-	weight := func(name string, usual Weight) Weight {
-		v := f[name]
-		if v == nil {
-			return usual
-		}
-		text, ok := p.text(v, field+": "+name, maxText)
-		if !ok {
-			return usual
-		}
-		n, err := ParseWeight(text)
-		if err != nil {
-			p.errorf("E030", v.Place, field+": "+name, "%v", err)
-			return usual
-		}
-		return n
+	if w.Cached == unset {
+		w.Cached = w.Input
 	}
-	w.Input, w.Output = weight("input", oneUnit), weight("output", oneUnit)
-	if w.Cached = weight("cached", w.Input); w == (Weights{}) {
+	if w == (Weights{}) {
 		p.errorf("E030", e.Place, field, "all weights are 0, so no request would cost anything; write one above 0")
 	}
 	return w
+}
+
+func weightField(name string, usual func(*Weights) Weight, of func(*Weights) *Weight) field[Weights] {
+	return field[Weights]{name, func(p *parser, e *document.Element, path string, w *Weights) {
+		if text, ok := p.text(e, path, maxText); ok {
+			if n, err := ParseWeight(text); err != nil {
+				p.errorf("E030", e.Place, path, "%v", err)
+			} else {
+				*of(w) = n
+			}
+		}
+	}, func(w *Weights) *document.Element {
+		return unless(usual(w), *of(w), func(n Weight) *document.Element { return document.NewNumber(n.String()) })
+	}}
 }
 
 // models reads weights by model.
@@ -300,16 +310,8 @@ func (p *parser) models(e *document.Element, field string, t *Tokens) {
 func modelsElement(t *Tokens) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
 	for _, name := range slices.Sorted(maps.Keys(t.Models)) {
-		e.Add(name, weightsElement(t.Models[name]))
+		w := t.Models[name]
+		e.Add(name, weightFields.element(&w))
 	}
 	return e.OrNil()
-}
-
-func weightsElement(w Weights) *document.Element {
-	e := &document.Element{Kind: document.Mapping}
-	number := func(w Weight) *document.Element { return document.NewNumber(w.String()) }
-	e.Add("input", unless(oneUnit, w.Input, number))
-	e.Add("output", unless(oneUnit, w.Output, number))
-	e.Add("cached", unless(w.Input, w.Cached, number))
-	return e
 }

@@ -87,12 +87,9 @@ func (t *Table) ValidateUnits(field string, numbers map[string]int64, others ...
 			continue
 		}
 		known := slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.units, others))))
-		reason := fmt.Sprintf("no rule has the unit %.*q; there are %s", MaxUnit, unit, strings.Join(known[:min(len(known), maxNamedUnits)], ", "))
-		switch more := len(known) - maxNamedUnits; {
-		case len(known) == 0:
+		reason := fmt.Sprintf("no rule has the unit %.*q; there are %s", MaxUnit, unit, fewOf(known, maxNamedUnits))
+		if len(known) == 0 {
 			reason = fmt.Sprintf("no rule has the unit %.*q, or any other; send one number", MaxUnit, unit)
-		case more > 0:
-			reason += fmt.Sprintf(" and %d more", more)
 		}
 		return &weir.InvalidError{Field: field, Reason: reason}
 	}

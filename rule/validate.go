@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
@@ -135,7 +134,6 @@ func (p *parser) checkLimits(r *pending) {
 	p.checkCalendars(r)
 	for _, q := range r.quotas {
 		limited = limited || !q.Unlimited
-		p.checkPeriods(q)
 		p.checkQuota(r, q)
 	}
 	p.checkConcurrency(r)
@@ -144,20 +142,12 @@ func (p *parser) checkLimits(r *pending) {
 	}
 }
 
-// checkPeriods finds limits that would share their count.
-func (p *parser) checkPeriods(q placedQuota) {
-	first := map[time.Duration]document.Place{}
-	for i, rate := range q.Rates {
-		if _, twice := first[rate.Period]; twice {
-			p.errorf("E015", q.rates[i], q.whose+"limits", "%s", samePeriod(rate.Period))
-		}
-		first[rate.Period] = q.rates[i]
-	}
-}
-
 func (p *parser) checkQuota(r *pending, q placedQuota) {
 	capacity := int64(math.MaxInt64)
 	for i, rate := range q.Rates {
+		if slices.ContainsFunc(q.Rates[:i], func(other Rate) bool { return other.Period == rate.Period }) {
+			p.errorf("E015", q.rates[i], q.whose+"limits", "%s", samePeriod(rate.Period)) // they would share their count
+		}
 		l, err := r.limit(q.Quota, rate)
 		if err != nil {
 			continue // about its zone, which was reported

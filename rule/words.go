@@ -178,3 +178,11 @@ func parseWord(names []string, elsewhere map[string]string, word string) (int, e
 	}
 	return 0, fmt.Errorf("%q is unknown; %s", word, spelling.Hint(word, names, "choose one of "+strings.Join(names, ", ")))
 }
+
+// fewOf lists the first names, and counts the others.
+func fewOf(names []string, most int) string {
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
