@@ -157,13 +157,15 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 	failure = p.failure(f["on_failure"], failure)
 	path = document.Clip(path+"."+b.composite, maxPath)
 	p.where = where{path: path}
-	b.node = p.node(f, path, failure)
-	if b.node != nil {
-		b.node.Shadow, b.node.Quota = p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode")
-		b.node.Always = p.always(f["charge"])
-		b.node.Metadata = p.metadata(f["metadata"])
-	} else {
-		p.idle(f)
+	shadow, quota, always := p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode"), p.always(f["charge"])
+	metadata := p.metadata(f["metadata"])
+	if b.node = p.node(f, path, failure); b.node != nil {
+		b.node.Shadow, b.node.Quota, b.node.Always, b.node.Metadata = shadow, quota, always, metadata
+	}
+	for i, field := range []string{"shadow_mode", "quota_mode", "charge"} {
+		if b.node == nil && [...]bool{shadow, quota, always}[i] {
+			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
+		}
 	}
 	p.truth(f["detailed_metric"], "detailed_metric")
 	p.truth(f["value_to_metric"], "value_to_metric")
@@ -208,19 +210,6 @@ func (l *level) add(b *branch) {
 		l.wild = append(l.wild, b)
 	}
 	l.all = append(l.all, b)
-}
-
-// idle checks what has no effect on a descriptor without a limit.
-func (p *parser) idle(f fields) {
-	for _, field := range []string{"shadow_mode", "quota_mode"} {
-		if p.truth(f[field], field) {
-			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
-		}
-	}
-	if p.always(f["charge"]) {
-		p.warnf(f["charge"].Place, "charge: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it")
-	}
-	p.metadata(f["metadata"])
 }
 
 // always reads whether hits are charged even if they do not fit.
