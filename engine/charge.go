@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -108,4 +109,142 @@ func (e *Engine) ask(ctx context.Context, store askStore, v *Verdict, results []
 		return err
 	}
 	return v.record(results)
+}
+
+// opsOf makes the ops of results, from one on.
+func (v *Verdict) opsOf(results []Result) []weir.Op {
+	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
+	for i := range results {
+		r, op := &results[i], &v.ops[i]
+		r.ask(op, r.Quota, v.how)
+	}
+	return v.ops
+}
+
+// ask makes the op that asks a limit for what the result is about. It writes each field in its
+// place, because the processor waits when it copies what it has just written.
+func (r *Result) ask(op *weir.Op, limit *weir.Compiled, how *charging) {
+	op.Key, op.Limit, op.Cost, op.Leave, op.Look = r.Key, limit, r.Cost, r.Leave, r.Look
+	op.Always, op.Final = how.isAlways(), how.isFinal(r)
+	op.MaxDelay, op.Receipt = 0, 0
+	if r.Look {
+		op.Cost, op.Leave, op.Always = 1, 0, false
+	}
+}
+
+// record takes over what a store has decided. The error is that of a result that it could not decide, or
+// of the hold. That it could not decide a shadow is no news.
+func (v *Verdict) record(results []Result) (err error) {
+	if len(v.failed) > len(results) {
+		err = v.failed[len(results)]
+	}
+	for i := range results {
+		if v.failed != nil && v.failed[i] != nil {
+			if !results[i].Shadow {
+				err = v.failed[i]
+			}
+			continue
+		}
+		results[i].Decision, results[i].Asked = v.decisions[i], true
+	}
+	return err
+}
+
+// chargeShadows charges the shadow rules of a request that is allowed; of one that is
+// denied, those that count such, and the others are only looked at.
+func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
+	if v.Degraded != nil {
+		return nil
+	}
+	if !v.Allowed && !v.always() {
+		v.how = nil // there is no hold on what is denied
+	}
+	var quiet error
+	if shadows := v.at(shadow); len(shadows) > 0 {
+		quiet = e.chargeQuietShadows(ctx, v, shadows)
+	}
+	counting := v.at(countingShadow)
+	if len(counting) == 0 || ctx.Err() != nil {
+		return quiet
+	}
+	// Each is charged whatever the others say.
+	return errors.Join(quiet, e.take(ctx, v, countingShadow, counting))
+}
+
+// chargeQuietShadows charges shadow rules that do not count denied requests. As a rule
+// they all allow, and are one call. What one of them would deny costs the others nothing:
+// they are charged again without it.
+func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []Result) error {
+	if !v.Allowed && !v.always() {
+		return e.ask(ctx, e.store.Peek, v, shadows, v.opsOf(shadows))
+	}
+	err := e.take(ctx, v, shadow, shadows)
+	for err == nil && !v.always() && !weir.Allowed(v.decisions) {
+		at := passing(shadows)
+		if len(at) == 0 {
+			break
+		}
+		left := make([]Result, len(at))
+		for i, from := range at {
+			left[i] = shadows[from]
+		}
+		err = e.take(ctx, v, shadow, left)
+		for i, from := range at {
+			shadows[from] = left[i]
+		}
+	}
+	return err
+}
+
+// passing are the places of results whose rules have not denied.
+func passing(results []Result) (at []int) {
+	for i := 0; i < len(results); {
+		n, pass := i, true
+		for ; n < len(results) && results[n].Rule == results[i].Rule && results[n].Demand == results[i].Demand; n++ {
+			pass = pass && results[n].Allowed
+		}
+		for ; i < n; i++ {
+			if pass {
+				at = append(at, i)
+			}
+		}
+	}
+	return at
+}
+
+// A store that waits for another machine may have a timeout. Whatever an engine asks it for
+// one request then takes no longer than one call. The first call needs no deadline for that.
+
+// timeoutOf returns that of a store; 0 if it has none.
+func timeoutOf(store any) time.Duration {
+	if s, ok := store.(interface{ Timeout() time.Duration }); ok {
+		return s.Timeout()
+	}
+	return 0
+}
+
+// deadline returns when a request that begins now must be answered; zero if at any time.
+func (e *Engine) deadline() (t time.Time) {
+	if e.timeout > 0 {
+		t = time.Now().Add(e.timeout)
+	}
+	return t
+}
+
+// staying returns a context that does not end before the store has answered, if what a request
+// takes is to be given back: of a client that leaves meanwhile, nobody would know what it has taken, and a
+// place or a hold would be missing for others until it expires. The timeout of the store still counts.
+func (e *Engine) staying(ctx context.Context, v *Verdict) context.Context {
+	if e.timeout > 0 && (v.places > 0 || v.how != nil) && ctx.Err() == nil {
+		return context.WithoutCancel(ctx)
+	}
+	return ctx
+}
+
+// until returns a context that ends at a deadline, if there is one.
+func until(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+	if deadline.IsZero() {
+		return ctx, func() {}
+	}
+	return context.WithDeadline(ctx, deadline)
 }

@@ -10,38 +10,6 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Refund gives back what a verdict charged, for a request that failed after it was
-// allowed. It cancels a hold.
-func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
-	if !v.Allowed {
-		return nil
-	}
-	if v.places > 0 {
-		defer e.wakeAll(v)
-	}
-	if v.Hold != (weir.HoldID{}) {
-		if _, err := e.Cancel(ctx, v.Hold); err != nil {
-			return err
-		}
-	}
-	var errs [2]error
-	for n, store := range e.stores() {
-		v.ops = v.ops[:0]
-		for i := range v.Results {
-			if r := &v.Results[i]; r.Receipt != 0 && !r.held && r.Local == (n == 1) {
-				v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
-			}
-		}
-		if len(v.ops) > 0 {
-			errs[n] = store.Refund(ctx, v.ops...)
-		}
-	}
-	return errors.Join(errs[:]...)
-}
-
-// stores are the store and, for results that are Local, that of this process.
-func (e *Engine) stores() [2]weir.Store { return [...]weir.Store{e.store, e.local} }
-
 // Standing puts the usage of a client under a rule into v. Without an id, it covers
 // every rule that counts by such keys, whether or not its conditions are met, so that
 // all limits of the client are included. The key is written as in an override, such as
@@ -193,3 +161,35 @@ func (e *KeyError) Error() string {
 }
 
 func (e *KeyError) Unwrap() error { return e.Err }
+
+// Refund gives back what a verdict charged, for a request that failed after it was
+// allowed. It cancels a hold.
+func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
+	if !v.Allowed {
+		return nil
+	}
+	if v.places > 0 {
+		defer e.wakeAll(v)
+	}
+	if v.Hold != (weir.HoldID{}) {
+		if _, err := e.Cancel(ctx, v.Hold); err != nil {
+			return err
+		}
+	}
+	var errs [2]error
+	for n, store := range e.stores() {
+		v.ops = v.ops[:0]
+		for i := range v.Results {
+			if r := &v.Results[i]; r.Receipt != 0 && !r.held && r.Local == (n == 1) {
+				v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
+			}
+		}
+		if len(v.ops) > 0 {
+			errs[n] = store.Refund(ctx, v.ops...)
+		}
+	}
+	return errors.Join(errs[:]...)
+}
+
+// stores are the store and, for results that are Local, that of this process.
+func (e *Engine) stores() [2]weir.Store { return [...]weir.Store{e.store, e.local} }

@@ -100,6 +100,40 @@ func DescribeError(v *Verdict, err error) Denial {
 	return unavailable(v)
 }
 
+// DescribeOverload returns the Denial for a request that cannot be served because the process or
+// what it protects is overloaded.
+func DescribeOverload(v *Verdict) Denial {
+	return Denial{
+		Verdict: v, Cause: ReducedCapacity, RetryAfter: time.Second,
+		Detail: "The server is overloaded; try again soon.",
+	}
+}
+
+// unavailable is that the limits cannot be asked for.
+func unavailable(v *Verdict) Denial {
+	d := Denial{
+		Verdict: v, Cause: ReducedCapacity, RetryAfter: outage,
+		Detail: "The rate limiter is unavailable; try again soon.",
+	}
+	if r := v.Speaker(); r != nil {
+		d.Rule = r.Rule.ID
+	}
+	return d
+}
+
+// impatient is that the queue is longer than the request can wait.
+func impatient(v *Verdict, late time.Duration) Denial {
+	slow := func(r *Result) bool { return r.Delay == v.Delay }
+	d := Denial{Verdict: v, Policies: v.names(slow), RetryAfter: max(late, 1)}
+	for i := range v.Results {
+		if r := &v.Results[i]; !r.Shadow && slow(r) {
+			d.speak(r)
+			break
+		}
+	}
+	return d
+}
+
 // speak lets the rule of a limit say why.
 func (d *Denial) speak(r *Result) {
 	deny := &r.Rule.Deny
@@ -134,16 +168,24 @@ func (d *Denial) speak(r *Result) {
 	}
 }
 
-// unavailable is that the limits cannot be asked for.
-func unavailable(v *Verdict) Denial {
-	d := Denial{
-		Verdict: v, Cause: ReducedCapacity, RetryAfter: outage,
-		Detail: "The rate limiter is unavailable; try again soon.",
+// usualWait is RetryAfter, but a second for places: requests usually end sooner than their
+// places expire.
+func (v *Verdict) usualWait() time.Duration {
+	if v.places == 0 {
+		return v.RetryAfter
 	}
-	if r := v.Speaker(); r != nil {
-		d.Rule = r.Rule.ID
+	wait := time.Duration(0)
+	for i := range v.at(enforced) {
+		r := &v.Results[i]
+		switch {
+		case r.Allowed:
+		case r.isPlace() && r.RetryAfter != weir.Never:
+			wait = max(wait, min(r.RetryAfter, time.Second))
+		default:
+			wait = max(wait, r.RetryAfter)
+		}
 	}
-	return d
+	return wait
 }
 
 // Name returns the name of a result's limit in headers and denials: the id of its rule

@@ -26,10 +26,8 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -37,6 +35,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/turns"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
@@ -104,17 +104,6 @@ type Engine struct {
 	lineSeed maphash.Seed      // of the clients there
 }
 
-// installed are the rules in force, with what was made of them.
-type installed struct {
-	table     *rule.Table
-	version   int64
-	loaded    bool                        // by Install
-	overrides []Override                  // all, whether or not they have an effect
-	replaced  map[overridden]*replacement // by those that have; nil if there are none
-	clock     func() weir.Micros
-	shares    shares
-}
-
 // ErrNoRules is Verdict.Degraded of what was allowed only because no rules were installed yet.
 var ErrNoRules = errors.New("engine: no rules are loaded yet, so every request is allowed")
 
@@ -154,6 +143,66 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
+// Open returns an engine with the rules of a file, YAML or JSON. It watches the file
+// until the context ends, and reloads it when it changes. If the new rules have errors,
+// the engine keeps the old rules and logs the errors. Open returns an error if the file
+// does not exist or its rules are invalid. It never writes to the file.
+func Open(ctx context.Context, path string, o Options) (*Engine, error) {
+	e, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	rules, err := file.Open(path, file.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	first, err := rules.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.load(path, first.Source, first.Number); err != nil {
+		return nil, err
+	}
+	go rules.Watch(ctx, func(v repo.Version, err error) {
+		_, now := e.Rules()
+		if err == nil && v.Number == now {
+			return
+		}
+		if err == nil {
+			err = e.load(path, v.Source, v.Number)
+		}
+		if err != nil {
+			o.Logger.Error("could not load the rules; the previous ones stay in force", "file", path, "version", now, "error", err)
+			return
+		}
+		o.Logger.Info("rules in force", "file", path, "version", v.Number)
+	})
+	return e, nil
+}
+
+// Load puts the rules of a document, YAML or JSON, into force. Messages contain the
+// name; if it ends in .json, the document is JSON.
+func (e *Engine) Load(name string, document []byte) error {
+	_, version := e.Rules()
+	return e.load(name, document, version+1)
+}
+
+func (e *Engine) load(name string, document []byte, version int64) error {
+	set, err := rule.Usable(name, document)
+	if err != nil {
+		return err
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		return err
+	}
+	e.Install(table, version)
+	return nil
+}
+
 // Install puts rules into force for all later requests. Clients keep their usage under
 // a rule as long as the rule keeps its id, algorithm and period.
 func (e *Engine) Install(table *rule.Table, version int64) {
@@ -183,119 +232,4 @@ func (e *Engine) InstallDemands(rules []*rule.Entry) {
 func (e *Engine) Rules() (*rule.Table, int64) {
 	in := e.installed.Load()
 	return in.table, in.version
-}
-
-// Check decides a request, charges it, and puts the answer into v. The error is a
-// [rule.ValuesError] if the request counts for too many clients, a [rule.RequestError] if a
-// rule cannot read it, a [PermitError] if it may not be charged, a [weir.InvalidError] if it is
-// invalid for another reason, or the context's error.
-//
-// A place that it takes of a rule that limits how many requests are in flight is free after
-// the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
-func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, nil, e.charge)
-}
-
-// Continue does what Check does, but takes no place: it is for a further part of a request
-// that was allowed, and for requests that are over.
-func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, chargingPlaced, e.charge)
-}
-
-// decide decides a verdict whose results are listed.
-type decide func(context.Context, *installed, *Verdict) error
-
-func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, how *charging, charge decide) error {
-	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
-		return err
-	}
-	e.observe(req, v)
-	return nil
-}
-
-// Peek returns the answer that Check would return, and charges nothing. Observers are
-// not called.
-func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, e.look)
-}
-
-// PeekWith does what Peek does, but with the rules of table instead of the rules in force.
-// It uses the real usage and the overrides of clients. The version in the verdict is that
-// of the rules in force.
-func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
-	in := e.installed.Load()
-	return e.judge(ctx, in.with(table, in.version), req, v, nil, nil, e.look)
-}
-
-func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide decide) error {
-	v.clear()
-	v.Version, v.how, v.Priority = in.version, how, cmp.Or(req.Priority, rule.Normal)
-	if err := in.validate(req); err != nil {
-		return err
-	}
-	if !in.loaded {
-		v.Allowed, v.Degraded = true, ErrNoRules
-		return nil
-	}
-	switch {
-	case in.table.Exempt(req):
-		v.Allowed, v.Reason = true, Exempt
-	case in.table.Blocked(req):
-		v.Reason = Blocked
-	default:
-		if err := in.gather(req, v, visits); err != nil {
-			return err
-		}
-		v.prioritize(req)
-		if how != nil && (how.settling && !v.Settles() || how.placed) {
-			v.how = nil
-		}
-		return decide(ctx, in, v)
-	}
-	return nil
-}
-
-// Validate returns the error that Check would return for a request by the rules that apply to
-// it, without asking the store. The verdict is not decided.
-func (e *Engine) Validate(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, func(context.Context, *installed, *Verdict) error { return nil })
-}
-
-func (in *installed) validate(req *rule.Request) error {
-	if req.Priority > rule.Critical {
-		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
-	}
-	if len(req.Costs) == 0 || !in.loaded {
-		return nil
-	}
-	return in.table.ValidateUnits("cost", req.Costs)
-}
-
-// gather lists the limits that apply. Visits, if there are any, take note of the client.
-// A request that is too many clients at once, that a rule cannot read, or that has a client that it may
-// not charge, is an error, but never by a shadow rule, which then does not apply. One that was denied before
-// is always an error.
-func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
-	v.Priority = 0
-	v.hits = in.table.Match(v.hits, req)
-	left := len(v.hits)
-	for p := enforced; p == enforced || left > 0; p++ {
-		for _, c := range v.hits {
-			if placeOf(c.Entry) != p {
-				continue
-			}
-			left--
-			if err := v.add(in, c, req, visits); err != nil && (p == enforced || wasDenied(err)) {
-				return err
-			}
-		}
-		v.end(p)
-	}
-	return nil
-}
-
-func wasDenied(err error) bool {
-	wrong, is := errors.AsType[*rule.RequestError](err)
-	return is && wrong.Denied
 }

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/internal/protect"
 	"github.com/weirhq/weir/rule"
 )
@@ -197,15 +200,52 @@ func (g *Gate) refund(ctx context.Context, v *Verdict) {
 	_ = g.engine.Refund(ctx, v)
 }
 
-// impatient is that the queue is longer than the request can wait.
-func impatient(v *Verdict, late time.Duration) Denial {
-	slow := func(r *Result) bool { return r.Delay == v.Delay }
-	d := Denial{Verdict: v, Policies: v.names(slow), RetryAfter: max(late, 1)}
-	for i := range v.Results {
-		if r := &v.Results[i]; !r.Shadow && slow(r) {
-			d.speak(r)
-			break
+// Protect is how much of its CPU time and memory a process may use, as shares from 0 to 1, before
+// requests are shed: first those of low priority, never critical ones. 0 is no limit. What a
+// process has is limited by its cgroup, by those above, and by the machine; the limit of which the
+// largest share is used counts. It needs Linux.
+type Protect struct{ CPU, Memory float64 }
+
+// Protection is the state of a process that sheds requests.
+type Protection struct {
+	CPU, Memory float64                  // what is used, as a share of what there is, smoothed
+	Limits      Protect                  // above which requests are shed
+	Shed        map[rule.Priority]uint64 // requests since the start
+}
+
+// Protect lets the gate shed requests, before anything is charged. Clients that are exempt are
+// not shed, nor is a further part of a request. Call it before the first request. The logger gets
+// a record of what limits were found, and when requests are shed; nil is slog.Default().
+func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
+	s, err := protect.New(protect.Limits(p), cmp.Or(logger, slog.Default()))
+	if s == nil || err != nil {
+		return err
+	}
+	g.shedder, g.protect = s, p
+	for _, o := range g.engine.observers {
+		if o, ok := o.(ProtectionObserver); ok {
+			o.ObserveProtection(g.Protection)
 		}
 	}
-	return d
+	return nil
+}
+
+// Protection returns the state after [Gate.Protect].
+func (g *Gate) Protection() Protection {
+	s := g.shedder.Stats()
+	p := Protection{CPU: s.CPU, Memory: s.Memory, Limits: g.protect, Shed: map[rule.Priority]uint64{}}
+	for c, n := range s.Shed {
+		p.Shed[rule.Low+rule.Priority(c)] = n
+	}
+	return p
+}
+
+// sheds reports whether a request is shed, and then says so in its verdict.
+func (g *Gate) sheds(v *Verdict) bool {
+	if g.shedder.Allow(priority.Class(v.Priority - rule.Low)) {
+		return false
+	}
+	v.clearResults()
+	v.Reason = Overloaded
+	return true
 }

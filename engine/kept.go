@@ -47,7 +47,8 @@ type keptPart struct {
 }
 
 func (k *keptHold) Before(other *keptHold) bool { return k.until < other.until }
-func (k *keptHold) Place() *int                 { return &k.place }
+
+func (k *keptHold) Place() *int { return &k.place }
 
 // find returns a hold; nil if there is none.
 func (k *kept) find(id weir.HoldID, clock func() weir.Micros) *keptHold {

@@ -33,26 +33,6 @@ func (v *Verdict) lasts(ttl time.Duration) time.Duration {
 	return ttl
 }
 
-// usualWait is RetryAfter, but a second for places: requests usually end sooner than their
-// places expire.
-func (v *Verdict) usualWait() time.Duration {
-	if v.places == 0 {
-		return v.RetryAfter
-	}
-	wait := time.Duration(0)
-	for i := range v.at(enforced) {
-		r := &v.Results[i]
-		switch {
-		case r.Allowed:
-		case r.isPlace() && r.RetryAfter != weir.Never:
-			wait = max(wait, min(r.RetryAfter, time.Second))
-		default:
-			wait = max(wait, r.RetryAfter)
-		}
-	}
-	return wait
-}
-
 // inFlight is the places that a request in flight has taken.
 type inFlight struct {
 	engine *Engine
@@ -156,5 +136,91 @@ func (e *Engine) leavePlaces(ctx context.Context, v *Verdict) {
 	var p inFlight
 	if p.take(e, v) > 0 {
 		p.leave(ctx)
+	}
+}
+
+// observeReached tells how many places the client of a request has.
+func (e *Engine) observeReached(v *Verdict) {
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
+			for _, o := range e.placeObservers {
+				o.Places(r.Rule.ID).Reach(r.Used())
+			}
+		}
+	}
+}
+
+// observeHeld tells which places belong to the hold of a request. It ends by itself, if nobody
+// ends it.
+func (e *Engine) observeHeld(v *Verdict) {
+	if v.places == 0 {
+		return
+	}
+	for i := range v.Results {
+		if r := &v.Results[i]; r.held && r.isPlace() {
+			for _, o := range e.placeObservers {
+				o.Places(r.Rule.ID).Hold(1, v.HoldExpires)
+			}
+		}
+	}
+}
+
+// observeTaken tells that a request is in flight.
+func (h *Hold) observeTaken(v *Verdict) {
+	h.counters = h.fewCounters[:0]
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
+			for _, o := range h.engine.placeObservers {
+				c := o.Places(r.Rule.ID)
+				c.Take()
+				h.counters = append(h.counters, c)
+			}
+		}
+	}
+}
+
+// observeLeft tells that a request has ended.
+func (h *Hold) observeLeft() {
+	held := time.Since(h.begin)
+	for _, c := range h.counters {
+		c.Leave(held)
+	}
+}
+
+// heldPlace is a place of a hold that has ended, or was extended.
+type heldPlace struct {
+	rule    string
+	until   weir.Micros // when it would have expired
+	expires weir.Micros // when it does; 0 if it has ended
+	held    time.Duration
+}
+
+// notePlaces remembers the places of a hold.
+func (e *Engine) notePlaces(done *Settled, stored *weir.Settled) {
+	if len(e.placeObservers) == 0 {
+		return
+	}
+	for i := range stored.Parts {
+		if t := parseTag(stored.Parts[i].Tag); t.began > 0 {
+			// Another process may have another idea of the time.
+			held := max(0, time.Duration(e.clock()-t.began)*time.Microsecond)
+			done.places = append(done.places, heldPlace{t.rule, stored.Until, stored.Expires, held})
+		}
+	}
+}
+
+func (e *Engine) observePlaces(places []heldPlace) {
+	for _, p := range places {
+		for _, o := range e.placeObservers {
+			c := o.Places(p.rule)
+			if p.until > 0 {
+				c.Hold(-1, p.until)
+			}
+			if p.expires == 0 {
+				c.End(p.held)
+			} else if p.until > 0 {
+				c.Hold(1, p.expires)
+			}
+		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -143,10 +145,6 @@ func (v *Verdict) chargedParts() []SettledPart {
 	return parts
 }
 
-func (r *Result) tag(more int) tag {
-	return tag{rule: r.Rule.ID, unit: r.Rule.CostUnit(), shadow: r.Shadow, place: r.isPlace(), more: more}
-}
-
 // tagAll makes the tags of results. More are the groups behind them.
 func (e *Engine) tagAll(h *charging, results []Result, more int) []string {
 	h.tags = h.tags[:0]
@@ -224,4 +222,61 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 func sibling(id weir.HoldID, n byte) weir.HoldID {
 	id[len(id)-1] ^= n
 	return id
+}
+
+// tag is what a store keeps for each part of a hold.
+type tag struct {
+	rule, unit string
+	shadow     bool
+	place      bool        // of a limit on requests in flight
+	began      weir.Micros // when the place was taken; 0 if that is unknown
+	client     uint64      // whose requests may wait for the place; 0 if none do
+	more       int         // further holds of the same request that may exist
+}
+
+func (r *Result) tag(more int) tag {
+	return tag{rule: r.Rule.ID, unit: r.Rule.CostUnit(), shadow: r.Shadow, place: r.isPlace(), more: more}
+}
+
+func (t tag) String() string { return string(t.append(nil)) }
+
+func (t tag) append(dst []byte) []byte {
+	mode := byte('e')
+	switch {
+	case t.shadow && t.place:
+		mode = 'q'
+	case t.shadow:
+		mode = 's'
+	case t.place:
+		mode = 'p'
+	}
+	dst = append(dst, byte('0'+t.more), mode)
+	if t.place && t.began > 0 {
+		dst = strconv.AppendInt(dst, int64(t.began), 36)
+		if t.client != 0 {
+			dst = strconv.AppendUint(append(dst, '.'), t.client, 36)
+		}
+	}
+	dst = append(append(dst, ':'), t.unit...)
+	return append(append(dst, ':'), t.rule...)
+}
+
+// parseTag parses the result of String. What is not one is a part of an unknown rule.
+func parseTag(text string) (t tag) {
+	if len(text) < 3 || text[0] < '0' || text[0] > '9' {
+		return t
+	}
+	began, rest, found := strings.Cut(text[2:], ":")
+	if !found {
+		return t
+	}
+	t.more, t.shadow, t.place = int(text[0]-'0'), text[1] == 's' || text[1] == 'q', text[1] == 'p' || text[1] == 'q'
+	t.unit, t.rule, _ = strings.Cut(rest, ":")
+	if began != "" {
+		began, client, _ := strings.Cut(began, ".")
+		n, _ := strconv.ParseInt(began, 36, 64) // 0 is that it is unknown
+		t.began = weir.Micros(n)
+		t.client, _ = strconv.ParseUint(client, 36, 64)
+	}
+	return t
 }

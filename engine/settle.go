@@ -274,3 +274,20 @@ func addPart(parts []SettledPart, t tag, reserved, used, excess int64) []Settled
 	}
 	return append(parts, SettledPart{Rule: t.rule, Unit: t.unit, Shadow: t.shadow, Reserved: reserved, Used: used, Excess: excess})
 }
+
+// observe tells what has become of a hold that was to be settled or extended.
+func (s *Settled) observe(e *Engine, meant HoldKind) {
+	switch {
+	case s.Repeated:
+		meant = RepeatedHold
+	case s.State == weir.HoldExpired:
+		meant = ExpiredHold
+	case s.State == weir.HoldUnknown:
+		meant = UnknownHold
+	case s.State == weir.HoldPending:
+		meant = PendingHold
+	default:
+		e.observePlaces(s.places)
+	}
+	e.observeHold(meant, s.Parts)
+}

@@ -1,11 +1,8 @@
 package engine
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -74,42 +71,6 @@ type Verdict struct {
 	shares   bool          // a rule among Results has shares
 }
 
-// place is what becomes of a result.
-type place int
-
-const (
-	enforced       place = iota // all of them are charged, or none; any denies
-	shadow                      // charged if the request is allowed
-	countingShadow              // charged whatever becomes of the request
-	places
-)
-
-func placeOf(c *rule.Entry) place {
-	switch {
-	case c.Mode.Denies():
-		return enforced
-	case c.CountDenied:
-		return countingShadow
-	}
-	return shadow
-}
-
-// end says that the results of a place are complete, and that there are none behind it
-// yet.
-func (v *Verdict) end(p place) {
-	for ; p < places; p++ {
-		v.upTo[p] = len(v.Results)
-	}
-}
-
-// at are the results of a place.
-func (v *Verdict) at(p place) []Result {
-	if p == enforced {
-		return v.Results[:v.upTo[p]]
-	}
-	return v.Results[v.upTo[p-1]:v.upTo[p]]
-}
-
 // Reason tells why a request was allowed or denied.
 type Reason uint8
 
@@ -167,6 +128,132 @@ func (v *Verdict) Speaker() *Result {
 	return &v.Results[v.speaker-1]
 }
 
+// Used returns the units of the limit that are in use. After a denial they may be more, up
+// to Leave.
+func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
+
+// Outcome is the result of a request, or of one rule.
+type Outcome uint8
+
+const (
+	OutcomeAllowed         Outcome = iota
+	OutcomeDenied                  // denied by a limit
+	OutcomeShadowDenied            // allowed; a shadow rule would have denied it
+	OutcomeSoftDenied              // allowed; a soft rule would have denied it, and the client is told
+	OutcomeDegradedAllowed         // allowed without the store
+	OutcomeDegradedDenied          // denied without the store: a rule fails closed, or counts locally
+	OutcomeBlocked                 // the client is on the block list; not an outcome of a rule
+	OutcomeExempt                  // the client is on the exempt list; not an outcome of a rule
+	OutcomeNoRule                  // allowed, because no rule applied
+	Outcomes                       // number of outcomes
+)
+
+var outcomeNames = [Outcomes]string{
+	OutcomeAllowed: "allowed", OutcomeDenied: "denied", OutcomeShadowDenied: "shadow_denied", OutcomeSoftDenied: "soft_denied",
+	OutcomeDegradedAllowed: "degraded_allowed", OutcomeDegradedDenied: "degraded_denied",
+	OutcomeBlocked: "blocked", OutcomeExempt: "exempt", OutcomeNoRule: "no_rule",
+}
+
+// String returns the name that metrics and statistics use.
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Outcome returns the outcome of the request. Each request has exactly one.
+func (v *Verdict) Outcome() Outcome {
+	switch v.Reason {
+	case Exempt:
+		return OutcomeExempt
+	case Blocked:
+		return OutcomeBlocked
+	case Unavailable:
+		return OutcomeDegradedDenied
+	}
+	switch {
+	case !v.Allowed && v.Degraded != nil && !slices.ContainsFunc(v.at(enforced), func(r Result) bool { return !r.Allowed && r.Asked && !r.Local }):
+		return OutcomeDegradedDenied
+	case !v.Allowed:
+		return OutcomeDenied
+	case v.Degraded != nil:
+		return OutcomeDegradedAllowed
+	case len(v.Results) == 0:
+		return OutcomeNoRule
+	}
+	outcome := OutcomeAllowed
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Shadow && r.Asked && !r.Allowed {
+			if r.Soft {
+				return OutcomeSoftDenied
+			}
+			outcome = OutcomeShadowDenied
+		}
+	}
+	return outcome
+}
+
+// Held reports whether v.Hold has a part of a result's rule, which said something.
+func (v *Verdict) Held(i int, said Outcome) bool {
+	return v.Hold != (weir.HoldID{}) && (said == OutcomeAllowed || said == OutcomeDegradedAllowed && !v.Results[i].Shadow)
+}
+
+// Said returns the outcome of a result's rule, for all its limits together, and the
+// index of the next rule's first result. The limits of a rule are adjacent, and the
+// rule denies if one of them denies.
+func (v *Verdict) Said(i int) (said Outcome, next int) {
+	r := &v.Results[i]
+	pass := r.Allowed
+	for next = i + 1; next < len(v.Results) && v.Results[next].Rule == r.Rule; next++ {
+		pass = pass && v.Results[next].Allowed
+	}
+	switch {
+	case pass && r.Asked:
+		return OutcomeAllowed, next
+	case pass:
+		return OutcomeDegradedAllowed, next
+	case !r.Asked:
+		return OutcomeDegradedDenied, next
+	case r.Soft:
+		return OutcomeSoftDenied, next
+	case r.Shadow:
+		return OutcomeShadowDenied, next
+	}
+	return OutcomeDenied, next
+}
+
+// place is what becomes of a result.
+type place int
+
+const (
+	enforced       place = iota // all of them are charged, or none; any denies
+	shadow                      // charged if the request is allowed
+	countingShadow              // charged whatever becomes of the request
+	places
+)
+
+func placeOf(c *rule.Entry) place {
+	switch {
+	case c.Mode.Denies():
+		return enforced
+	case c.CountDenied:
+		return countingShadow
+	}
+	return shadow
+}
+
+// end says that the results of a place are complete, and that there are none behind it
+// yet.
+func (v *Verdict) end(p place) {
+	for ; p < places; p++ {
+		v.upTo[p] = len(v.Results)
+	}
+}
+
+// at are the results of a place.
+func (v *Verdict) at(p place) []Result {
+	if p == enforced {
+		return v.Results[:v.upTo[p]]
+	}
+	return v.Results[v.upTo[p-1]:v.upTo[p]]
+}
+
 // clear makes the verdict ready for another request. It clears each field in its place; see
 // ask.
 func (v *Verdict) clear() {
@@ -180,6 +267,13 @@ func (v *Verdict) clear() {
 	v.penalties, v.places, v.warns, v.counts, v.waitUpTo, v.shares = 0, 0, false, false, 0, false
 }
 
+// clearResults forgets the limits that apply.
+func (v *Verdict) clearResults() {
+	clear(v.Results)
+	v.Results, v.upTo = v.Results[:0], [places]int{}
+	v.penalties, v.places, v.warns, v.waitUpTo = 0, 0, false, 0
+}
+
 // next adds a result and returns it. To fill it in takes less time than to copy it, because
 // it is large.
 func (v *Verdict) next() *Result {
@@ -189,146 +283,6 @@ func (v *Verdict) next() *Result {
 	}
 	v.Results = v.Results[:n+1] // which clear has left empty
 	return &v.Results[n]
-}
-
-// add adds the limits of a rule for every identity that the request has under the rule:
-// none if the rule does not apply.
-func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tiers) error {
-	start := len(v.keys)
-	var err error
-	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil || len(v.ends) == 0 {
-		return err
-	}
-	cost, err := c.Estimate(req)
-	if err != nil {
-		return err
-	}
-	if err := c.ValidateCost(req); err != nil {
-		return err
-	}
-	if req.Permit != nil {
-		if err := v.permit(c.ID, req, start); err != nil {
-			return err
-		}
-	}
-	for _, end := range v.ends {
-		identity := v.keys[start:end]
-		if visits != nil && len(c.Tiers) > 0 {
-			visits.remember(identity, req.Tier)
-		}
-		// The key's bytes never change: when the buffer grows, the old one stays for who
-		// still points to it.
-		v.addOne(in, c.Entry, req, unsafe.String(unsafe.SliceData(identity), len(identity)), cost)
-		start = end
-	}
-	return nil
-}
-
-// permit is an error if the request may not be charged under a rule, for one of the
-// identities from start on.
-func (v *Verdict) permit(id string, req *rule.Request, start int) error {
-	for _, end := range v.ends {
-		key := v.keys[start:end]
-		if !req.Permit(id, unsafe.String(unsafe.SliceData(key), len(key))) {
-			return &PermitError{Rule: id, Key: string(key)}
-		}
-		start = end
-	}
-	return nil
-}
-
-// PermitError reports that a request may not be charged under a rule and a key; see
-// [rule.Request.Permit].
-type PermitError struct{ Rule, Key string }
-
-func (e *PermitError) Error() string {
-	return fmt.Sprintf("engine: the request may not be charged under the rule %s and the key %.200q", e.Rule, e.Key)
-}
-
-func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
-	limits, override := in.limits(c, identity, req.Tier)
-	if c.Mode.Denies() {
-		v.Priority = max(v.Priority, c.PriorityOf(identity, req.Tier))
-	}
-	for _, limit := range limits {
-		if limit.Algorithm() == weir.InFlight && v.how.isPlaced() {
-			continue
-		}
-		r := v.next()
-		r.Rule, r.Quota, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
-		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
-		r.Allowed = true // until somebody was asked
-		if limit.Algorithm() == weir.InFlight {
-			r.Cost = 1
-			v.places++
-			v.mayWait(r)
-		}
-	}
-	if len(limits) > 0 {
-		v.warns = v.warns || len(c.Warn) > 0
-		v.counts = v.counts || c.CountDenied && c.Mode.Denies()
-		v.shares = v.shares || c.Shares != rule.Shares{}
-		v.addPenalty(c, identity)
-	}
-}
-
-// opsOf makes the ops of results, from one on.
-func (v *Verdict) opsOf(results []Result) []weir.Op {
-	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
-	for i := range results {
-		r, op := &results[i], &v.ops[i]
-		r.ask(op, r.Quota, v.how)
-	}
-	return v.ops
-}
-
-// ask makes the op that asks a limit for what the result is about. It writes each field in its
-// place, because the processor waits when it copies what it has just written.
-func (r *Result) ask(op *weir.Op, limit *weir.Compiled, how *charging) {
-	op.Key, op.Limit, op.Cost, op.Leave, op.Look = r.Key, limit, r.Cost, r.Leave, r.Look
-	op.Always, op.Final = how.isAlways(), how.isFinal(r)
-	op.MaxDelay, op.Receipt = 0, 0
-	if r.Look {
-		op.Cost, op.Leave, op.Always = 1, 0, false
-	}
-}
-
-// prioritize finds the priority of a request whose limits are all known, and what it has to
-// leave of each.
-func (v *Verdict) prioritize(req *rule.Request) {
-	v.Priority = cmp.Or(req.Priority, v.Priority, rule.Normal)
-	if !v.shares || v.Priority == rule.Critical {
-		return
-	}
-	for i := range v.Results {
-		if r := &v.Results[i]; !r.isPenalty {
-			if r.Leave = r.Rule.Leave(r.Quota, v.Priority); r.Leave > 0 {
-				r.priority = v.Priority
-			}
-		}
-	}
-}
-
-// Used returns the units of the limit that are in use. After a denial they may be more, up
-// to Leave.
-func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
-
-// record takes over what a store has decided. The error is that of a result that it could not decide, or
-// of the hold. That it could not decide a shadow is no news.
-func (v *Verdict) record(results []Result) (err error) {
-	if len(v.failed) > len(results) {
-		err = v.failed[len(results)]
-	}
-	for i := range results {
-		if v.failed != nil && v.failed[i] != nil {
-			if !results[i].Shadow {
-				err = v.failed[i]
-			}
-			continue
-		}
-		results[i].Decision, results[i].Asked = v.decisions[i], true
-	}
-	return err
 }
 
 // conclude finds who speaks and for how long the request is delayed.

@@ -39,13 +39,6 @@ func (e *Engine) hash(key string) uint64 { return maphash.String(e.lineSeed, key
 // waits reports whether a request can wait for this place.
 func (r *Result) waits() bool { return r.isPlace() && r.Rule.Wait.UpTo > 0 && !r.Shadow }
 
-// mayWait takes note of a place. If there are several, the least patient rule counts.
-func (v *Verdict) mayWait(r *Result) {
-	if r.waits() && (v.waitUpTo == 0 || r.Rule.Wait.UpTo < v.waitUpTo) {
-		v.waitUpTo = r.Rule.Wait.UpTo
-	}
-}
-
 // wake tells those who wait that places were given back.
 func (e *Engine) wake(ops []weir.Op) {
 	if e.lines.Callers() == 0 {

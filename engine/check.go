@@ -1,0 +1,296 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+	"unsafe"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Check decides a request, charges it, and puts the answer into v. The error is a
+// [rule.ValuesError] if the request counts for too many clients, a [rule.RequestError] if a
+// rule cannot read it, a [PermitError] if it may not be charged, a [weir.InvalidError] if it is
+// invalid for another reason, or the context's error.
+//
+// A place that it takes of a rule that limits how many requests are in flight is free after
+// the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
+func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.check(ctx, req, v, nil, e.charge)
+}
+
+// Continue does what Check does, but takes no place: it is for a further part of a request
+// that was allowed, and for requests that are over.
+func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.check(ctx, req, v, chargingPlaced, e.charge)
+}
+
+// Judge decides a request as Check does and returns a new verdict. It costs one
+// allocation if no more than four limits apply.
+func (e *Engine) Judge(ctx context.Context, req rule.Request) (*Verdict, error) {
+	a := &answer{request: req}
+	v := &a.verdict
+	v.Results, v.hits, v.ends, v.keys = a.results[:0], a.hits[:0], a.ends[:0], a.keys[:0]
+	v.ops, v.decisions = a.ops[:0], a.decisions[:0]
+	return v, e.Check(ctx, &a.request, v)
+}
+
+// answer is a verdict with room for what the usual request needs.
+type answer struct {
+	verdict   Verdict
+	request   rule.Request
+	results   [4]Result
+	hits      [4]rule.Hit
+	ends      [4]int
+	ops       [4]weir.Op
+	decisions [4]weir.Decision
+	keys      [128]byte
+}
+
+// Peek returns the answer that Check would return, and charges nothing. Observers are
+// not called.
+func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, e.look)
+}
+
+// PeekWith does what Peek does, but with the rules of table instead of the rules in force.
+// It uses the real usage and the overrides of clients. The version in the verdict is that
+// of the rules in force.
+func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
+	in := e.installed.Load()
+	return e.judge(ctx, in.with(table, in.version), req, v, nil, nil, e.look)
+}
+
+// Validate returns the error that Check would return for a request by the rules that apply to
+// it, without asking the store. The verdict is not decided.
+func (e *Engine) Validate(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, func(context.Context, *installed, *Verdict) error { return nil })
+}
+
+// decide decides a verdict whose results are listed.
+type decide func(context.Context, *installed, *Verdict) error
+
+func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, how *charging, charge decide) error {
+	e.begin(v)
+	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
+		return err
+	}
+	e.observe(req, v)
+	return nil
+}
+
+func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide decide) error {
+	v.clear()
+	v.Version, v.how, v.Priority = in.version, how, cmp.Or(req.Priority, rule.Normal)
+	if err := in.validate(req); err != nil {
+		return err
+	}
+	if !in.loaded {
+		v.Allowed, v.Degraded = true, ErrNoRules
+		return nil
+	}
+	switch {
+	case in.table.Exempt(req):
+		v.Allowed, v.Reason = true, Exempt
+	case in.table.Blocked(req):
+		v.Reason = Blocked
+	default:
+		if err := in.gather(req, v, visits); err != nil {
+			return err
+		}
+		v.prioritize(req)
+		if how != nil && (how.settling && !v.Settles() || how.placed) {
+			v.how = nil
+		}
+		return decide(ctx, in, v)
+	}
+	return nil
+}
+
+func (in *installed) validate(req *rule.Request) error {
+	if req.Priority > rule.Critical {
+		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
+	}
+	if len(req.Costs) == 0 || !in.loaded {
+		return nil
+	}
+	return in.table.ValidateUnits("cost", req.Costs)
+}
+
+// gather lists the limits that apply. Visits, if there are any, take note of the client.
+// A request that is too many clients at once, that a rule cannot read, or that has a client that it may
+// not charge, is an error, but never by a shadow rule, which then does not apply. One that was denied before
+// is always an error.
+func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
+	v.Priority = 0
+	v.hits = in.table.Match(v.hits, req)
+	left := len(v.hits)
+	for p := enforced; p == enforced || left > 0; p++ {
+		for _, c := range v.hits {
+			if placeOf(c.Entry) != p {
+				continue
+			}
+			left--
+			if err := v.add(in, c, req, visits); err != nil && (p == enforced || wasDenied(err)) {
+				return err
+			}
+		}
+		v.end(p)
+	}
+	return nil
+}
+
+func wasDenied(err error) bool {
+	wrong, is := errors.AsType[*rule.RequestError](err)
+	return is && wrong.Denied
+}
+
+// add adds the limits of a rule for every identity that the request has under the rule:
+// none if the rule does not apply.
+func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tiers) error {
+	start := len(v.keys)
+	var err error
+	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil || len(v.ends) == 0 {
+		return err
+	}
+	cost, err := c.Estimate(req)
+	if err != nil {
+		return err
+	}
+	if err := c.ValidateCost(req); err != nil {
+		return err
+	}
+	if req.Permit != nil {
+		if err := v.permit(c.ID, req, start); err != nil {
+			return err
+		}
+	}
+	for _, end := range v.ends {
+		identity := v.keys[start:end]
+		if visits != nil && len(c.Tiers) > 0 {
+			visits.remember(identity, req.Tier)
+		}
+		// The key's bytes never change: when the buffer grows, the old one stays for who
+		// still points to it.
+		v.addOne(in, c.Entry, req, unsafe.String(unsafe.SliceData(identity), len(identity)), cost)
+		start = end
+	}
+	return nil
+}
+
+// permit is an error if the request may not be charged under a rule, for one of the
+// identities from start on.
+func (v *Verdict) permit(id string, req *rule.Request, start int) error {
+	for _, end := range v.ends {
+		key := v.keys[start:end]
+		if !req.Permit(id, unsafe.String(unsafe.SliceData(key), len(key))) {
+			return &PermitError{Rule: id, Key: string(key)}
+		}
+		start = end
+	}
+	return nil
+}
+
+// PermitError reports that a request may not be charged under a rule and a key; see
+// [rule.Request.Permit].
+type PermitError struct{ Rule, Key string }
+
+func (e *PermitError) Error() string {
+	return fmt.Sprintf("engine: the request may not be charged under the rule %s and the key %.200q", e.Rule, e.Key)
+}
+
+func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
+	limits, override := in.limits(c, identity, req.Tier)
+	if c.Mode.Denies() {
+		v.Priority = max(v.Priority, c.PriorityOf(identity, req.Tier))
+	}
+	for _, limit := range limits {
+		if limit.Algorithm() == weir.InFlight && v.how.isPlaced() {
+			continue
+		}
+		r := v.next()
+		r.Rule, r.Quota, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
+		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
+		r.Allowed = true // until somebody was asked
+		if limit.Algorithm() == weir.InFlight {
+			r.Cost = 1
+			v.places++
+			v.mayWait(r)
+		}
+	}
+	if len(limits) > 0 {
+		v.warns = v.warns || len(c.Warn) > 0
+		v.counts = v.counts || c.CountDenied && c.Mode.Denies()
+		v.shares = v.shares || c.Shares != rule.Shares{}
+		v.addPenalty(c, identity)
+	}
+}
+
+// mayWait takes note of a place. If there are several, the least patient rule counts.
+func (v *Verdict) mayWait(r *Result) {
+	if r.waits() && (v.waitUpTo == 0 || r.Rule.Wait.UpTo < v.waitUpTo) {
+		v.waitUpTo = r.Rule.Wait.UpTo
+	}
+}
+
+// prioritize finds the priority of a request whose limits are all known, and what it has to
+// leave of each.
+func (v *Verdict) prioritize(req *rule.Request) {
+	v.Priority = cmp.Or(req.Priority, v.Priority, rule.Normal)
+	if !v.shares || v.Priority == rule.Critical {
+		return
+	}
+	for i := range v.Results {
+		if r := &v.Results[i]; !r.isPenalty {
+			if r.Leave = r.Rule.Leave(r.Quota, v.Priority); r.Leave > 0 {
+				r.priority = v.Priority
+			}
+		}
+	}
+}
+
+// To read the clock takes a tenth of the time of a decision in memory. So the reading with
+// which a decision begins is also the time by which such a store decides.
+
+// timing is when a request was decided, by the clock that the engine reads.
+type timing struct {
+	began   time.Duration
+	ended   time.Duration // 0 if nobody wanted to know
+	follows bool
+}
+
+// Follow tells that the next request to the same engine arrived together with the last one,
+// and that nothing was waited for since: it begins when that one was decided.
+func (v *Verdict) Follow() { v.follows = true }
+
+// read reads the clock: that of a store in memory, or the monotonic one, which takes half as
+// long as to ask what time it is.
+func (e *Engine) read() time.Duration {
+	if e.memory != nil {
+		return e.memory.Read()
+	}
+	return time.Since(e.born)
+}
+
+// begin notes when a request begins that is going to be charged.
+func (e *Engine) begin(v *Verdict) {
+	if v.began = v.ended; !v.follows || v.ended == 0 {
+		v.began = e.read()
+	}
+	v.ended, v.follows = 0, false
+}
+
+// observe tells the observers of a request that was decided.
+func (e *Engine) observe(req *rule.Request, v *Verdict) {
+	if e.observer != nil {
+		v.ended = e.read()
+		e.observer.Observe(req, v, v.ended-v.began)
+		if v.places > 0 {
+			e.observeReached(v)
+		}
+	}
+}

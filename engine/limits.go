@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// installed are the rules in force, with what was made of them.
+type installed struct {
+	table     *rule.Table
+	version   int64
+	loaded    bool                        // by Install
+	overrides []Override                  // all, whether or not they have an effect
+	replaced  map[overridden]*replacement // by those that have; nil if there are none
+	clock     func() weir.Micros
+	shares    shares
+}
+
+// with returns other rules with the same overrides, as those are under these rules.
+func (in *installed) with(table *rule.Table, version int64) *installed {
+	return in.under(table, version, in.overrides)
+}
+
+func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
+	return &installed{table: table, version: version, loaded: true, overrides: all, replaced: replacements(table, all), clock: in.clock}
+}
+
+// Override replaces the limits of one client under one rule until it ends. It takes
+// precedence over the rule's own overrides and tiers. The client keeps its usage under
+// each limit whose period does not change. An Override does not apply to a [Demand].
+type Override struct {
+	ID    string
+	Rule  string // the id of the rule
+	Key   string // the client, as in [Engine.Standing]
+	Quota rule.Quota
+	Ends  time.Time // by the clock of the engine
+}
+
+// InstallOverrides replaces all overrides for later requests. If two are for the same
+// client and rule, the last applies. An override that fails [Engine.ValidateOverride]
+// has no effect until rules are installed under which it is valid.
+func (e *Engine) InstallOverrides(all []Override) {
+	e.installing.Lock()
+	defer e.installing.Unlock()
+	in := e.installed.Load()
+	next := in.under(in.table, in.version, all)
+	next.loaded = in.loaded
+	e.installed.Store(next)
+}
+
+// ValidateOverride returns the key of an override in the form of Result.Key. It returns
+// an error if the override would have no effect under the rules in force: a
+// [NoRuleError], a [KeyError] or a [weir.InvalidError]. It does not check whether the
+// override has ended.
+func (e *Engine) ValidateOverride(o Override) (key string, err error) {
+	table, _ := e.Rules()
+	_, key, _, err = o.under(table)
+	return key, err
+}
+
+// under is whom an override is about under some rules, and the limits that it gives them.
+func (o *Override) under(table *rule.Table) (c *rule.Entry, identity string, limits []*weir.Compiled, err error) {
+	if c = table.Find(o.Rule); c == nil {
+		return nil, "", nil, &NoRuleError{ID: o.Rule}
+	}
+	if identity, err = c.ParseIdentity(o.Key); err != nil {
+		return nil, "", nil, &KeyError{Rule: c.ID, Err: err}
+	}
+	limits, err = c.Compile(o.Quota)
+	return c, identity, limits, err
+}
+
+// overridden is a client under a rule.
+type overridden struct {
+	rule     *rule.Entry
+	identity string
+}
+
+// replacement is what an override makes of a client's limits.
+type replacement struct {
+	override *Override
+	limits   []*weir.Compiled
+	ends     weir.Micros
+}
+
+// replacements are by the overrides that have an effect under some rules.
+func replacements(table *rule.Table, all []Override) map[overridden]*replacement {
+	if len(all) == 0 {
+		return nil
+	}
+	found := make(map[overridden]*replacement, len(all))
+	for i := range all {
+		o := &all[i]
+		if c, identity, limits, err := o.under(table); err == nil {
+			found[overridden{c, identity}] = &replacement{o, limits, weir.MicrosOf(o.Ends)}
+		}
+	}
+	return found
+}
+
+// replacement is what applies to a client instead of the rule's limits; nil if nothing does.
+// The clock is read only for a client who has an override.
+func (in *installed) replacement(c *rule.Entry, identity string) *replacement {
+	if len(in.replaced) == 0 {
+		return nil
+	}
+	r := in.replaced[overridden{c, identity}]
+	if r == nil || in.clock() >= r.ends {
+		return nil
+	}
+	return r
+}
+
+// limits are those that apply to a client, and the override that they come from, if they do.
+func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compiled, *Override) {
+	if r := in.replacement(c, identity); r != nil {
+		return r.limits, r.override
+	}
+	return c.Limits(identity, tier), nil
+}
+
+// Tier is the tier whose limits were used for a client, and where it comes from.
+type Tier struct {
+	Name string // "" for the limits without a tier
+	From TierFrom
+}
+
+// TierFrom tells where a tier comes from.
+type TierFrom uint8
+
+const (
+	NoTier      TierFrom = iota // no limit of the client depends on the tier
+	AskedTier                   // the caller named it
+	SeenTier                    // the tier of the client's last request
+	UnknownTier                 // the client was not seen recently, and may have another tier
+)
+
+func (f TierFrom) String() string {
+	return [...]string{"none", "asked", "seen", "unknown"}[f]
+}
+
+// tiers remembers the tier of each client's last request, for queries that do not name
+// one. It is a table of fixed size in this process. Another client with the same place
+// replaces the first. A place is 48 bits of the client's hash and 16 of the tier's; 0 is
+// empty.
+type tiers struct {
+	seed   maphash.Seed
+	places [tierPlaces]atomic.Uint64
+}
+
+const (
+	tierPlaces = 1 << 14
+	tierMask   = 1<<16 - 1
+)
+
+func newTiers() *tiers { return &tiers{seed: maphash.MakeSeed()} }
+
+// mark stands for a tier; it is never 0.
+func (t *tiers) mark(tier string) uint64 {
+	if tier == "" {
+		return 1
+	}
+	return max(maphash.String(t.seed, tier)&tierMask, 2)
+}
+
+func (t *tiers) place(key []byte) (at *atomic.Uint64, client uint64) {
+	h := maphash.Bytes(t.seed, key)
+	return &t.places[h%tierPlaces], h &^ tierMask
+}
+
+// remember takes note of a client's tier.
+func (t *tiers) remember(key []byte, tier string) {
+	at, client := t.place(key)
+	if now := client | t.mark(tier); at.Load() != now { // mostly it is there
+		at.Store(now)
+	}
+}
+
+// find returns the tier of one of several clients, which is one that its rule names, or
+// "": so it is, too, if the client came with a tier that none of the rules knows. Clients
+// whose key contains their tier do not matter.
+func (t *tiers) find(in *installed, clients []client) Tier {
+	found := Tier{}
+	for _, c := range clients {
+		if _, told := c.rule.TierOf(c.key); told || !c.rule.ByTier(c.key) || in.replacement(c.rule, c.key) != nil {
+			continue
+		}
+		at, client := t.place([]byte(c.key))
+		seen := at.Load()
+		mark := seen & tierMask
+		if found.From = UnknownTier; mark == 0 || seen&^tierMask != client {
+			continue
+		}
+		found.From = SeenTier
+		for name := range c.rule.Tiers {
+			if t.mark(name) == mark {
+				found.Name = name
+				return found
+			}
+		}
+		return found
+	}
+	return found
+}
+
+// shares are the limits of one instance among several.
+type shares struct {
+	mu    sync.Mutex
+	byAll map[share]*weir.Compiled
+}
+
+type share struct {
+	limit     *weir.Compiled
+	instances int
+}
+
+// of divides a limit, rounded up: an instance with no share at all would deny
+// everybody.
+func (s *shares) of(limit *weir.Compiled, instances int) *weir.Compiled {
+	if instances == 1 {
+		return limit
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := share{limit, instances}
+	if c := s.byAll[key]; c != nil {
+		return c
+	}
+	l, n := limit.Limit(), int64(instances)
+	l.N = (l.N + n - 1) / n
+	l.Burst = (l.Burst + n - 1) / n
+	c, err := l.Compile()
+	if err != nil {
+		c = limit // too small to divide: rather allow too much than nothing
+	}
+	if s.byAll == nil || len(s.byAll) > maxShares {
+		s.byAll = make(map[share]*weir.Compiled)
+	}
+	s.byAll[key] = c
+	return c
+}
+
+// maxShares bounds what is kept while the number of instances keeps changing.
+const maxShares = 100_000

@@ -1,0 +1,155 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Observer is called with every verdict, except those of Peek. It must be fast, and
+// must keep neither the request nor the verdict.
+type Observer interface {
+	Observe(req *rule.Request, v *Verdict, took time.Duration)
+}
+
+// RuleObserver is an Observer that counts by rule. The engine calls it with new rules
+// before their first verdict.
+type RuleObserver interface {
+	Observer
+
+	// Install is called with the rules that come into force.
+	Install(table *rule.Table, version int64)
+
+	// InstallDemands is called with all rules that come with a [Demand].
+	InstallDemands(rules []*rule.Entry)
+}
+
+// HoldObserver is an [Observer] that is also called with what becomes of holds, and with
+// every [Engine.Charge]. These are no requests, so Observe is not called with them. A
+// reservation is a request: Observe is called with its verdict, which has a Hold.
+type HoldObserver interface {
+	Observer
+
+	// ObserveHold must be fast, and must not keep the parts.
+	ObserveHold(HoldEvent)
+}
+
+// HoldEvent is something that happened to a hold.
+type HoldEvent struct {
+	Kind  HoldKind
+	Parts []SettledPart // if they are known
+}
+
+// HoldKind is the kind of a HoldEvent.
+type HoldKind uint8
+
+const (
+	SettledHold   HoldKind = iota
+	CancelledHold          // settled with nothing used
+	ExtendedHold
+	RepeatedHold // it was settled before, so nothing happened
+	ExpiredHold  // the call came too late
+	UnknownHold  // there is no such hold
+	PendingHold  // the store is unavailable, and the call is repeated later
+	LostHold     // the units that were used could not be charged
+	ChargedUnits // by Charge, without a hold
+	UnheldHold   // reserved without a hold, because the store had no place for one
+	HoldKinds    // number of kinds
+)
+
+var holdKindNames = [HoldKinds]string{
+	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", RepeatedHold: "repeated", ExpiredHold: "expired",
+	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged", UnheldHold: "unheld",
+}
+
+// String returns the name that metrics use.
+func (k HoldKind) String() string { return holdKindNames[k] }
+
+// PlaceObserver is an [Observer] that also counts how many requests are in flight under the
+// rules that limit that.
+type PlaceObserver interface {
+	Observer
+
+	// Places returns what counts the places of a rule. It must be fast.
+	Places(rule string) PlaceCounter
+}
+
+// PlaceCounter counts the places of one rule. Its methods must be fast. It is used until all
+// places are given back for which Take was called, even if the rule is removed meanwhile.
+type PlaceCounter interface {
+	// Reach is called for each place that a client takes, with how many it has then.
+	Reach(places int64)
+
+	// Take is called when a request begins of whose end this process will know, and Leave
+	// when it has ended.
+	Take()
+	Leave(held time.Duration)
+
+	// Hold is called when n more places belong to holds, until a time at the latest: 1 when a
+	// hold is reserved, and -1 when it has ended, both with the time at which it would have
+	// expired. One process may have reserved a hold that another ends, so only the sum of all
+	// processes is the number of places; it may be below 0 in one of them.
+	Hold(n int64, until weir.Micros)
+
+	// End is called when a hold has ended, too, for each place that it had.
+	End(held time.Duration)
+}
+
+// AdaptiveLimit is the state of an adaptive limit of requests in flight.
+type AdaptiveLimit struct {
+	Limit, InFlight int
+	Denied          uint64 // since the start
+}
+
+// AdaptiveObserver is an [Observer] that also shows adaptive limits.
+type AdaptiveObserver interface {
+	Observer
+
+	// ObserveAdaptive is called once for each adaptive limit. State returns its state at any
+	// time. Several limits can have one name.
+	ObserveAdaptive(name string, state func() AdaptiveLimit)
+}
+
+// ObserveAdaptive tells the observers of an adaptive limit, for middleware.
+func (e *Engine) ObserveAdaptive(name string, state func() AdaptiveLimit) {
+	for _, o := range e.observers {
+		if o, ok := o.(AdaptiveObserver); ok {
+			o.ObserveAdaptive(name, state)
+		}
+	}
+}
+
+// ProtectionObserver is an [Observer] that also shows what a process sheds.
+type ProtectionObserver interface {
+	Observer
+
+	// ObserveProtection is called once for each gate that sheds. State returns its state at
+	// any time.
+	ObserveProtection(state func() Protection)
+}
+
+// tellAll is an observer that tells several.
+func tellAll(observers []Observer) Observer {
+	switch len(observers) {
+	case 0:
+		return nil
+	case 1:
+		return observers[0]
+	}
+	return several(observers)
+}
+
+type several []Observer
+
+func (all several) Observe(req *rule.Request, v *Verdict, took time.Duration) {
+	for _, o := range all {
+		o.Observe(req, v, took)
+	}
+}
+
+func (e *Engine) observeHold(kind HoldKind, parts []SettledPart) {
+	for _, o := range e.holdObservers {
+		o.ObserveHold(HoldEvent{kind, parts})
+	}
+}
