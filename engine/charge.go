@@ -13,9 +13,9 @@ import (
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 	deadline := e.deadline()
-	if results := v.at(enforced); len(results) > 0 {
+	if results := v.inGroup(enforced); len(results) > 0 {
 		if err := e.take(ctx, v, enforced, results); err != nil {
-			return e.degradeCharge(ctx, deadline, in, v, err)
+			return e.degrade(ctx, deadline, in, v, err)
 		}
 	}
 	return e.finish(ctx, deadline, in, v)
@@ -24,7 +24,7 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 // finish does what follows from what the store has said of the enforced rules.
 func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
 	rest := ctx
-	e.remember(v.at(enforced))
+	e.remember(v.inGroup(enforced))
 	e.penalize(ctx, deadline, in, v)
 	v.conclude()
 	if v.warns || v.upTo[enforced] < len(v.Results) { // there are more calls
@@ -49,22 +49,20 @@ func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, 
 
 // take charges some results as the verdict says: all or none, with a hold, or always. If parts of the
 // store do not answer, those of the enforced results that are elsewhere are decided nevertheless.
-func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result) (err error) {
+func (e *Engine) take(ctx context.Context, v *Verdict, g group, results []Result) (err error) {
 	ops := v.opsOf(results)
 	v.failed = nil
 	switch {
-	case v.how.holds(results):
-		v.decisions, err = e.hold(ctx, v, p, results, ops)
+	case v.charging.holds(results):
+		v.decisions, err = e.hold(ctx, v, g, results, ops)
 		if errors.Is(err, weir.ErrHoldsFull) {
-			v.how, v.Unheld = nil, v.Hold == (weir.HoldID{})
-			return e.take(ctx, v, p, results) // as a check
+			v.charging.way, v.Unheld = plain, v.Hold == (weir.HoldID{})
+			return e.take(ctx, v, g, results) // as a check
 		}
-	case e.memory != nil:
-		v.decisions, err = e.memory.TakeAt(ctx, v.began, v.decisions[:0], ops...)
-	case e.partial != nil && p == enforced:
+	case e.partial != nil && g == enforced:
 		v.decisions, v.failed, err = e.partial.TakePartial(ctx, v.decisions[:0], ops...)
 	default:
-		v.decisions, err = e.store.Take(ctx, v.decisions[:0], ops...)
+		v.decisions, err = e.takeAt(ctx, v.began, v.decisions[:0], ops...)
 	}
 	if err == nil {
 		err = v.record(results)
@@ -74,10 +72,10 @@ func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result
 
 // look is charge for a peek.
 func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
-	v.peeked = true
+	v.charging.way = peeked
 	if len(v.Results) > 0 {
 		if err := e.peek(ctx, v, v.Results); err != nil {
-			return e.degrade(ctx, e.deadline(), in, v, err, e.local.Peek)
+			return e.degrade(ctx, e.deadline(), in, v, err)
 		}
 	}
 	v.conclude()
@@ -116,7 +114,7 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
 	for i := range results {
 		r, op := &results[i], &v.ops[i]
-		r.ask(op, r.Quota, v.how)
+		r.ask(op, r.Quota, &v.charging)
 	}
 	return v.ops
 }
@@ -125,7 +123,7 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 // place, because the processor waits when it copies what it has just written.
 func (r *Result) ask(op *weir.Op, limit *weir.Compiled, how *charging) {
 	op.Key, op.Limit, op.Cost, op.Leave, op.Look = r.Key, limit, r.Cost, r.Leave, r.Look
-	op.Always, op.Final = how.isAlways(), how.isFinal(r)
+	op.Always, op.Final = how.way == always, how.isFinal(r)
 	op.MaxDelay, op.Receipt = 0, 0
 	if r.Look {
 		op.Cost, op.Leave, op.Always = 1, 0, false
@@ -156,14 +154,14 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 	if v.Degraded != nil {
 		return nil
 	}
-	if !v.Allowed && !v.always() {
-		v.how = nil // there is no hold on what is denied
+	if !v.Allowed && !v.isAlways() {
+		v.charging.way = plain // there is no hold on what is denied
 	}
 	var quiet error
-	if shadows := v.at(shadow); len(shadows) > 0 {
+	if shadows := v.inGroup(shadow); len(shadows) > 0 {
 		quiet = e.chargeQuietShadows(ctx, v, shadows)
 	}
-	counting := v.at(countingShadow)
+	counting := v.inGroup(countingShadow)
 	if len(counting) == 0 || ctx.Err() != nil {
 		return quiet
 	}
@@ -175,11 +173,11 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 // they all allow, and are one call. What one of them would deny costs the others nothing:
 // they are charged again without it.
 func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []Result) error {
-	if !v.Allowed && !v.always() {
+	if !v.Allowed && !v.isAlways() {
 		return e.ask(ctx, e.store.Peek, v, shadows, v.opsOf(shadows))
 	}
 	err := e.take(ctx, v, shadow, shadows)
-	for err == nil && !v.always() && !weir.Allowed(v.decisions) {
+	for err == nil && !v.isAlways() && !weir.Allowed(v.decisions) {
 		at := passing(shadows)
 		if len(at) == 0 {
 			break
@@ -215,14 +213,6 @@ func passing(results []Result) (at []int) {
 // A store that waits for another machine may have a timeout. Whatever an engine asks it for
 // one request then takes no longer than one call. The first call needs no deadline for that.
 
-// timeoutOf returns that of a store; 0 if it has none.
-func timeoutOf(store any) time.Duration {
-	if s, ok := store.(interface{ Timeout() time.Duration }); ok {
-		return s.Timeout()
-	}
-	return 0
-}
-
 // deadline returns when a request that begins now must be answered; zero if at any time.
 func (e *Engine) deadline() (t time.Time) {
 	if e.timeout > 0 {
@@ -235,7 +225,7 @@ func (e *Engine) deadline() (t time.Time) {
 // takes is to be given back: of a client that leaves meanwhile, nobody would know what it has taken, and a
 // place or a hold would be missing for others until it expires. The timeout of the store still counts.
 func (e *Engine) staying(ctx context.Context, v *Verdict) context.Context {
-	if e.timeout > 0 && (v.places > 0 || v.how != nil) && ctx.Err() == nil {
+	if e.timeout > 0 && (v.places > 0 || v.charging.way == reserved || v.isAlways()) && ctx.Err() == nil {
 		return context.WithoutCancel(ctx)
 	}
 	return ctx

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -20,13 +21,13 @@ import (
 // A place that it takes of a rule that limits how many requests are in flight is free after
 // the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, nil, e.charge)
+	return e.check(ctx, req, v, plain, e.charge)
 }
 
 // Continue does what Check does, but takes no place: it is for a further part of a request
 // that was allowed, and for requests that are over.
 func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, chargingPlaced, e.charge)
+	return e.check(ctx, req, v, placed, e.charge)
 }
 
 // Judge decides a request as Check does and returns a new verdict. It costs one
@@ -54,7 +55,7 @@ type answer struct {
 // Peek returns the answer that Check would return, and charges nothing. Observers are
 // not called.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, e.look)
+	return e.evaluate(ctx, e.installed.Load(), req, v, peeked, e.look)
 }
 
 // PeekWith does what Peek does, but with the rules of table instead of the rules in force.
@@ -62,30 +63,35 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 // of the rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
 	in := e.installed.Load()
-	return e.judge(ctx, in.with(table, in.version), req, v, nil, nil, e.look)
+	return e.evaluate(ctx, in.with(table, in.version), req, v, peeked, e.look)
 }
 
 // Validate returns the error that Check would return for a request by the rules that apply to
 // it, without asking the store. The verdict is not decided.
 func (e *Engine) Validate(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, func(context.Context, *installed, *Verdict) error { return nil })
+	return e.evaluate(ctx, e.installed.Load(), req, v, peeked, func(context.Context, *installed, *Verdict) error { return nil })
 }
 
-// decide decides a verdict whose results are listed.
-type decide func(context.Context, *installed, *Verdict) error
+// decider decides a verdict whose results are listed.
+type decider func(context.Context, *installed, *Verdict) error
 
-func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, how *charging, charge decide) error {
+// check evaluates a request and tells the observers.
+func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way way, decide decider) error {
 	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
+	if err := e.evaluate(ctx, e.installed.Load(), req, v, way, decide); err != nil {
 		return err
+	}
+	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {
+		e.observeHold(UnheldHold, nil)
 	}
 	e.observe(req, v)
 	return nil
 }
 
-func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide decide) error {
+// evaluate finds the limits that apply to a request, and lets them be decided.
+func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request, v *Verdict, way way, decide decider) error {
 	v.clear()
-	v.Version, v.how, v.Priority = in.version, how, cmp.Or(req.Priority, rule.Normal)
+	v.Version, v.charging.way, v.Priority = in.version, way, cmp.Or(req.Priority, rule.Normal)
 	if err := in.validate(req); err != nil {
 		return err
 	}
@@ -99,12 +105,12 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 	case in.table.Blocked(req):
 		v.Reason = Blocked
 	default:
-		if err := in.gather(req, v, visits); err != nil {
+		if err := e.gather(in, req, v); err != nil {
 			return err
 		}
 		v.prioritize(req)
-		if how != nil && (how.settling && !v.Settles() || how.placed) {
-			v.how = nil
+		if way == placed || way == reserved && v.charging.settling && !v.Settles() {
+			v.charging.way = plain
 		}
 		return decide(ctx, in, v)
 	}
@@ -121,25 +127,24 @@ func (in *installed) validate(req *rule.Request) error {
 	return in.table.ValidateUnits("cost", req.Costs)
 }
 
-// gather lists the limits that apply. Visits, if there are any, take note of the client.
-// A request that is too many clients at once, that a rule cannot read, or that has a client that it may
+// gather lists the limits that apply. A request that is too many clients at once, that a rule cannot read, or that has a client that it may
 // not charge, is an error, but never by a shadow rule, which then does not apply. One that was denied before
 // is always an error.
-func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
+func (e *Engine) gather(in *installed, req *rule.Request, v *Verdict) error {
 	v.Priority = 0
 	v.hits = in.table.Match(v.hits, req)
 	left := len(v.hits)
-	for p := enforced; p == enforced || left > 0; p++ {
-		for _, c := range v.hits {
-			if placeOf(c.Entry) != p {
+	for g := enforced; g == enforced || left > 0; g++ {
+		for _, hit := range v.hits {
+			if groupOf(hit.Entry) != g {
 				continue
 			}
 			left--
-			if err := v.add(in, c, req, visits); err != nil && (p == enforced || wasDenied(err)) {
+			if err := e.addHit(in, hit, req, v); err != nil && (g == enforced || wasDenied(err)) {
 				return err
 			}
 		}
-		v.end(p)
+		v.endGroup(g)
 	}
 	return nil
 }
@@ -149,9 +154,9 @@ func wasDenied(err error) bool {
 	return is && wrong.Denied
 }
 
-// add adds the limits of a rule for every identity that the request has under the rule:
+// addHit adds the limits of a rule for every identity that the request has under the rule:
 // none if the rule does not apply.
-func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tiers) error {
+func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict) error {
 	start := len(v.keys)
 	var err error
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil || len(v.ends) == 0 {
@@ -170,25 +175,28 @@ func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tier
 		}
 	}
 	for _, end := range v.ends {
-		identity := v.keys[start:end]
-		if visits != nil && len(c.Tiers) > 0 {
-			visits.remember(identity, req.Tier)
+		identity := v.key(start, end)
+		if v.charging.way != peeked && len(c.Tiers) > 0 {
+			e.rememberTier(identity, req.Tier)
 		}
-		// The key's bytes never change: when the buffer grows, the old one stays for who
-		// still points to it.
-		v.addOne(in, c.Entry, req, unsafe.String(unsafe.SliceData(identity), len(identity)), cost)
+		v.addIdentity(in, c.Entry, req, identity, cost)
 		start = end
 	}
 	return nil
+}
+
+// key is a key that the rules have found. Its bytes never change: when the buffer grows, the old one
+// stays for who still points to it.
+func (v *Verdict) key(start, end int) string {
+	return unsafe.String(unsafe.SliceData(v.keys[start:end]), end-start)
 }
 
 // permit is an error if the request may not be charged under a rule, for one of the
 // identities from start on.
 func (v *Verdict) permit(id string, req *rule.Request, start int) error {
 	for _, end := range v.ends {
-		key := v.keys[start:end]
-		if !req.Permit(id, unsafe.String(unsafe.SliceData(key), len(key))) {
-			return &PermitError{Rule: id, Key: string(key)}
+		if key := v.key(start, end); !req.Permit(id, key) {
+			return &PermitError{Rule: id, Key: strings.Clone(key)}
 		}
 		start = end
 	}
@@ -203,13 +211,14 @@ func (e *PermitError) Error() string {
 	return fmt.Sprintf("engine: the request may not be charged under the rule %s and the key %.200q", e.Rule, e.Key)
 }
 
-func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
+// addIdentity adds the limits of a rule for one of the request's identities.
+func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
 	limits, override := in.limits(c, identity, req.Tier)
 	if c.Mode.Denies() {
 		v.Priority = max(v.Priority, c.PriorityOf(identity, req.Tier))
 	}
 	for _, limit := range limits {
-		if limit.Algorithm() == weir.InFlight && v.how.isPlaced() {
+		if limit.Algorithm() == weir.InFlight && (v.charging.way == placed || v.isAlways()) {
 			continue
 		}
 		r := v.next()
@@ -219,7 +228,9 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 		if limit.Algorithm() == weir.InFlight {
 			r.Cost = 1
 			v.places++
-			v.mayWait(r)
+			if r.waits() && (v.waitUpTo == 0 || r.Rule.Wait.UpTo < v.waitUpTo) { // the least patient rule counts
+				v.waitUpTo = r.Rule.Wait.UpTo
+			}
 		}
 	}
 	if len(limits) > 0 {
@@ -227,13 +238,6 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 		v.counts = v.counts || c.CountDenied && c.Mode.Denies()
 		v.shares = v.shares || c.Shares != rule.Shares{}
 		v.addPenalty(c, identity)
-	}
-}
-
-// mayWait takes note of a place. If there are several, the least patient rule counts.
-func (v *Verdict) mayWait(r *Result) {
-	if r.waits() && (v.waitUpTo == 0 || r.Rule.Wait.UpTo < v.waitUpTo) {
-		v.waitUpTo = r.Rule.Wait.UpTo
 	}
 }
 
@@ -267,30 +271,24 @@ type timing struct {
 // and that nothing was waited for since: it begins when that one was decided.
 func (v *Verdict) Follow() { v.follows = true }
 
-// read reads the clock: that of a store in memory, or the monotonic one, which takes half as
-// long as to ask what time it is.
-func (e *Engine) read() time.Duration {
-	if e.memory != nil {
-		return e.memory.Read()
-	}
-	return time.Since(e.born)
-}
-
 // begin notes when a request begins that is going to be charged.
 func (e *Engine) begin(v *Verdict) {
 	if v.began = v.ended; !v.follows || v.ended == 0 {
-		v.began = e.read()
+		v.began = e.elapsed()
 	}
 	v.ended, v.follows = 0, false
 }
 
 // observe tells the observers of a request that was decided.
 func (e *Engine) observe(req *rule.Request, v *Verdict) {
-	if e.observer != nil {
-		v.ended = e.read()
-		e.observer.Observe(req, v, v.ended-v.began)
-		if v.places > 0 {
-			e.observeReached(v)
-		}
+	if len(e.observers) == 0 {
+		return
+	}
+	v.ended = e.elapsed()
+	for _, o := range e.observers {
+		o.Observe(req, v, v.ended-v.began)
+	}
+	if v.places > 0 {
+		e.observeReached(v)
 	}
 }

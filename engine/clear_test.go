@@ -11,7 +11,7 @@ import (
 // it was decided.
 func TestClearForgetsEverything(t *testing.T) {
 	var v Verdict
-	kept := map[string]bool{"timing": true, "room": true}
+	kept := map[string]bool{"timing": true} // what charging has besides its way is set with a reservation
 	all := reflect.ValueOf(&v).Elem()
 	each := func(do func(name string, field reflect.Value)) {
 		for i := range all.NumField() {

@@ -25,14 +25,14 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 		return Tier{}, err
 	}
 	clients = slices.DeleteFunc(clients, func(c client) bool { return c.rule.Mode == rule.Off })
-	found := e.tiers.find(in, clients)
+	found := e.lastTier(in, clients)
 	if tier != "" && found.From != NoTier {
 		found = Tier{tier, AskedTier}
 	}
 	for _, c := range clients {
 		v.addClient(in, c, found.Name)
 	}
-	v.end(enforced)
+	v.endGroup(enforced)
 	for results := v.Results; len(results) > 0; {
 		part := results[:min(len(results), weir.MaxOps)]
 		ops := v.opsOf(part)
@@ -78,7 +78,7 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 			ops := make([]weir.Op, len(part))
 			for i, limit := range part {
 				ops[i] = weir.Op{Key: c.key, Limit: limit}
-				e.told.forget(c.key, limit)
+				e.told.forget(e.usageKey(c.key, limit))
 			}
 			if err := e.store.Reset(ctx, ops...); err != nil {
 				return rules, fmt.Errorf("engine: %w", err)

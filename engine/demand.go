@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -38,8 +39,8 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 	if err := e.chargeDemands(ctx, in, demands, false, v); err != nil {
 		return err
 	}
-	if isAnyOwed(demands) {
-		owed := Verdict{how: chargingAlways, timing: v.timing}
+	if slices.ContainsFunc(demands, func(d Demand) bool { return d.isOwed() }) {
+		owed := Verdict{charging: charging{way: always}, timing: v.timing}
 		if err := e.chargeDemands(ctx, in, demands, true, &owed); err != nil {
 			return err
 		}
@@ -55,30 +56,21 @@ func (e *Engine) PeekDemand(ctx context.Context, demands []Demand, v *Verdict) e
 	v.clear()
 	in := e.installed.Load()
 	v.Version, v.Priority = in.version, rule.Normal
-	for p := range places {
-		v.demand(demands, false, p)
-		v.demand(demands, true, p)
-		v.end(p)
+	for g := range groups {
+		v.addDemands(demands, false, g)
+		v.addDemands(demands, true, g)
+		v.endGroup(g)
 	}
 	return e.look(ctx, in, v)
 }
 
 // chargeDemands charges those that are owed, or the others.
 func (e *Engine) chargeDemands(ctx context.Context, in *installed, demands []Demand, owed bool, v *Verdict) error {
-	for p, more := enforced, true; more && p < places; p++ {
-		more = v.demand(demands, owed, p)
-		v.end(p)
+	for g, more := enforced, true; more && g < groups; g++ {
+		more = v.addDemands(demands, owed, g)
+		v.endGroup(g)
 	}
 	return e.charge(ctx, in, v)
-}
-
-func isAnyOwed(demands []Demand) bool {
-	for i := range demands {
-		if demands[i].isOwed() {
-			return true
-		}
-	}
-	return false
 }
 
 // append adds another verdict on the same request.
@@ -99,16 +91,16 @@ func (v *Verdict) append(other *Verdict) {
 // noRequest is what observers are told of demands.
 var noRequest rule.Request
 
-// demand puts the limits of the demands of a place on the list. It reports whether others
-// have a later place.
-func (v *Verdict) demand(demands []Demand, owed bool, p place) (more bool) {
+// addDemands puts the limits of the demands of a group on the list. It reports whether others
+// have a later group.
+func (v *Verdict) addDemands(demands []Demand, owed bool, g group) (more bool) {
 	for i := range demands {
 		d := &demands[i]
 		if d.isOwed() != owed {
 			continue
 		}
-		if at := placeOf(d.Rule); at != p {
-			more = more || at > p
+		if own := groupOf(d.Rule); own != g {
+			more = more || own > g
 			continue
 		}
 		for _, limit := range d.Limits {

@@ -175,7 +175,7 @@ func (v *Verdict) usualWait() time.Duration {
 		return v.RetryAfter
 	}
 	wait := time.Duration(0)
-	for i := range v.at(enforced) {
+	for i := range v.inGroup(enforced) {
 		r := &v.Results[i]
 		switch {
 		case r.Allowed:

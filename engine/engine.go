@@ -77,31 +77,43 @@ type Engine struct {
 	local     weir.Store
 	instances func() int
 	observers []Observer
-	observer  Observer // all of them; nil if there are none
 	clock     func() weir.Micros
 
-	memory *memory.Store // the store, if it is one
-	born   time.Time     // from which times are measured otherwise
+	// What the store can do better than any; see quickStore.
+	isQuick bool
+	elapsed func() time.Duration
+	takeAt  func(ctx context.Context, elapsed time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
 
 	installing sync.Mutex // so that observers know of the same rules as the engine
 	installed  atomic.Pointer[installed]
-	seen       *seen
-	tiers      *tiers
-	told       told
+
+	hashSeed maphash.Seed
+	seen     lossy[usage]    // by usageKey
+	told     lossy[told]     // by usageKey
+	tiers    lossy[uint64]   // hashes of tiers, by that of a client
+	issued   lossy[struct{}] // by issuedKey
+	seeding  [256]sync.Mutex // of clients in local, by usageKey
 
 	partial        weir.PartialStore // the store; nil if it is not on several servers
 	holds          weir.HoldStore    // store and local; nil if one of them has no holds
 	localHolds     weir.HoldStore
+	ruleObservers  []RuleObserver
 	holdObservers  []HoldObserver
 	warnObservers  []WarningObserver
 	placeObservers []PlaceObserver
 	extensions     *extensions
 	kept           kept
 	pending        pending
-	issued         issued
 
-	lines    turns.Turns[line] // of requests that wait for a place
-	lineSeed maphash.Seed      // of the clients there
+	lines turns.Turns[line] // of requests that wait for a place
+}
+
+// quickStore is a store in this process: it never waits, is never unavailable, and lets the engine
+// read its clock, so that one reading tells both when a check began and by which time to decide it.
+type quickStore interface {
+	Read() time.Duration
+	TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+	Unwrapped(weir.Store) bool // it is not embedded in a store that has a Take of its own
 }
 
 // ErrNoRules is Verdict.Degraded of what was allowed only because no rules were installed yet.
@@ -122,25 +134,38 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers(), extensions: new(extensions)}
-	e.memory, _ = o.Store.(*memory.Store)
-	e.partial, _ = o.Store.(weir.PartialStore)
-	e.prepareHolds()
-	e.told.seed, e.lineSeed = maphash.MakeSeed(), maphash.MakeSeed()
-	for _, o := range e.observers {
-		if o, ok := o.(WarningObserver); ok {
-			e.warnObservers = append(e.warnObservers, o)
-		}
-		if o, ok := o.(PlaceObserver); ok {
-			e.placeObservers = append(e.placeObservers, o)
-		}
-	}
+	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, clock: o.Clock, extensions: new(extensions), hashSeed: maphash.MakeSeed()}
+	e.prepareStore()
+	e.observers, e.ruleObservers, e.holdObservers = o.Observers, only[RuleObserver](o.Observers), only[HoldObserver](o.Observers)
+	e.warnObservers, e.placeObservers = only[WarningObserver](o.Observers), only[PlaceObserver](o.Observers)
+	e.seen.bits, e.told.bits, e.tiers.bits, e.issued.bits = 12, 12, 14, 16
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err
 	}
 	e.installed.Store(&installed{table: table, clock: e.clock})
 	return e, nil
+}
+
+// prepareStore finds out what the stores can do.
+func (e *Engine) prepareStore() {
+	if s, ok := e.store.(interface{ Timeout() time.Duration }); ok {
+		e.timeout = s.Timeout()
+	}
+	e.partial, _ = e.store.(weir.PartialStore)
+	holds, can := e.store.(weir.HoldStore)
+	if local, both := e.local.(weir.HoldStore); can && both {
+		e.holds, e.localHolds = holds, local
+	}
+	if quick, ok := e.store.(quickStore); ok && quick.Unwrapped(e.store) {
+		e.isQuick, e.elapsed, e.takeAt = true, quick.Read, quick.TakeAt
+		return
+	}
+	born := time.Now()
+	e.elapsed = func() time.Duration { return time.Since(born) } // which takes half as long as to ask what time it is
+	e.takeAt = func(ctx context.Context, _ time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+		return e.store.Take(ctx, dst, ops...)
+	}
 }
 
 // Open returns an engine with the rules of a file, YAML or JSON. It watches the file
@@ -208,10 +233,8 @@ func (e *Engine) load(name string, document []byte, version int64) error {
 func (e *Engine) Install(table *rule.Table, version int64) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
-	for _, o := range e.observers { // first, so that they know the rules of every verdict
-		if o, ok := o.(RuleObserver); ok {
-			o.Install(table, version)
-		}
+	for _, o := range e.ruleObservers { // first, so that they know the rules of every verdict
+		o.Install(table, version)
 	}
 	e.installed.Store(e.installed.Load().with(table, version))
 }
@@ -221,10 +244,8 @@ func (e *Engine) Install(table *rule.Table, version int64) {
 func (e *Engine) InstallDemands(rules []*rule.Entry) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
-	for _, o := range e.observers {
-		if o, ok := o.(RuleObserver); ok {
-			o.InstallDemands(rules)
-		}
+	for _, o := range e.ruleObservers {
+		o.InstallDemands(rules)
 	}
 }
 

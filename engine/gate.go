@@ -55,13 +55,13 @@ func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 // the request may proceed; if not, d describes why. The error is that of Check, or the
 // context's error if it ended during the delay; d is set then, too.
 func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
-	return g.await(ctx, v, d, g.engine.check(ctx, req, v, nil, g.charge))
+	return g.await(ctx, v, d, g.engine.check(ctx, req, v, plain, g.charge))
 }
 
 // Check is Allow for callers that do not see the end of a request. It does not wait for a place,
 // because those that such callers take are free only after the rule's HoldTTL.
 func (g *Gate) Check(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
-	return g.await(ctx, v, d, g.engine.check(ctx, req, v, nil, g.chargeNow))
+	return g.await(ctx, v, d, g.engine.check(ctx, req, v, plain, g.chargeNow))
 }
 
 // Continue is Allow for a further part of a request that was allowed, such as a message of a
@@ -102,14 +102,14 @@ func (g *Gate) Deny(ctx context.Context, req *rule.Request, v *Verdict, d *Denia
 	req.Unread = true
 	e, in := g.engine, g.engine.installed.Load()
 	e.begin(v)
-	if err := e.judge(ctx, in, req, v, nil, nil, e.look); err != nil || v.Allowed {
+	if err := e.evaluate(ctx, in, req, v, peeked, e.look); err != nil || v.Allowed {
 		return false, err
 	}
-	if v.waitUpTo > 0 && !slices.ContainsFunc(v.at(enforced), func(r Result) bool { return !r.Allowed && !r.waits() }) {
+	if v.waitUpTo > 0 && !slices.ContainsFunc(v.inGroup(enforced), func(r Result) bool { return !r.Allowed && !r.waits() }) {
 		return false, nil
 	}
 	if v.Reason != Blocked {
-		if err := e.judge(ctx, in, req, v, nil, e.tiers, e.charge); err != nil {
+		if err := e.evaluate(ctx, in, req, v, plain, e.charge); err != nil {
 			return false, err
 		}
 		if v.Allowed { // by now
@@ -222,10 +222,8 @@ func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
 		return err
 	}
 	g.shedder, g.protect = s, p
-	for _, o := range g.engine.observers {
-		if o, ok := o.(ProtectionObserver); ok {
-			o.ObserveProtection(g.Protection)
-		}
+	for _, o := range only[ProtectionObserver](g.engine.observers) {
+		o.ObserveProtection(g.Protection)
 	}
 	return nil
 }

@@ -97,11 +97,8 @@ func (k *kept) lasts(h *keptHold, until weir.Micros) {
 }
 
 // reserveLocal reserves what the store has not decided, by on_failure of each rule.
-func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
-	if err := e.fallBack(ctx, v, cause); err != nil {
-		return err
-	}
-	h, hold := v.how, &keptHold{id: v.how.id, turn: make(chan struct{}, 1), stored: v.Hold != (weir.HoldID{})}
+func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
+	h, hold := &v.charging, &keptHold{id: v.charging.id, turn: make(chan struct{}, 1), stored: v.Hold != (weir.HoldID{})}
 	h.began = e.clock()
 	local := func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 		if !hold.local {
@@ -117,7 +114,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 	}
 	h.tags = h.tags[:0]
 	holds := false
-	for i := range v.at(enforced) {
+	for i := range v.inGroup(enforced) {
 		r := &v.Results[i]
 		held := h.holds(v.Results[i : i+1])
 		if r.Local {
@@ -128,7 +125,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 	if err := e.decideRest(ctx, deadline, in, v, local); err != nil || !v.Allowed || !holds {
 		return err
 	}
-	for i := range v.at(enforced) {
+	for i := range v.inGroup(enforced) {
 		r := &v.Results[i]
 		if r.held = h.holds(v.Results[i : i+1]); r.held && !r.Asked && !r.isPlace() {
 			// The verdict's key does not outlive it.
@@ -143,7 +140,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 		return nil
 	}
 	v.Hold, v.HoldExpires = h.id, hold.expires
-	e.issued.add(h.id)
+	e.issued.put(issuedKey(h.id), struct{}{})
 	return nil
 }
 
@@ -245,14 +242,11 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 	return done.Parts, nil
 }
 
-// chargeLater charges what is done already, although the store is unavailable: the local
-// rules now, and the others when it is back.
-func (e *Engine) chargeLater(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
-	if err := e.fallBack(ctx, v, cause); err != nil {
-		return err
-	}
+// chargeLater charges what is done already when the store is back, except under rules that go on
+// locally.
+func (e *Engine) chargeLater(v *Verdict, cause error) {
 	s := &settlement{id: weir.NewHoldID(), kind: ChargedUnits}
-	for i := range v.at(enforced) {
+	for i := range v.inGroup(enforced) {
 		if r := &v.Results[i]; !r.Asked && !r.Local && !r.Look {
 			s.ops = append(s.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Always: true})
 			s.parts = addPart(s.parts, r.tag(0), 0, r.Cost, 0)
@@ -261,5 +255,4 @@ func (e *Engine) chargeLater(ctx context.Context, deadline time.Time, in *instal
 	if len(s.ops) > 0 {
 		_ = e.later(s, cause) // what is lost is counted
 	}
-	return e.decideRest(ctx, deadline, in, v, e.takeLocal)
 }

@@ -1,9 +1,7 @@
 package engine
 
 import (
-	"hash/maphash"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -144,63 +142,31 @@ func (f TierFrom) String() string {
 	return [...]string{"none", "asked", "seen", "unknown"}[f]
 }
 
-// tiers remembers the tier of each client's last request, for queries that do not name
-// one. It is a table of fixed size in this process. Another client with the same place
-// replaces the first. A place is 48 bits of the client's hash and 16 of the tier's; 0 is
-// empty.
-type tiers struct {
-	seed   maphash.Seed
-	places [tierPlaces]atomic.Uint64
-}
-
-const (
-	tierPlaces = 1 << 14
-	tierMask   = 1<<16 - 1
-)
-
-func newTiers() *tiers { return &tiers{seed: maphash.MakeSeed()} }
-
-// mark stands for a tier; it is never 0.
-func (t *tiers) mark(tier string) uint64 {
-	if tier == "" {
-		return 1
-	}
-	return max(maphash.String(t.seed, tier)&tierMask, 2)
-}
-
-func (t *tiers) place(key []byte) (at *atomic.Uint64, client uint64) {
-	h := maphash.Bytes(t.seed, key)
-	return &t.places[h%tierPlaces], h &^ tierMask
-}
-
-// remember takes note of a client's tier.
-func (t *tiers) remember(key []byte, tier string) {
-	at, client := t.place(key)
-	if now := client | t.mark(tier); at.Load() != now { // mostly it is there
-		at.Store(now)
+// rememberTier takes note of the tier of a client's last request, for queries that do not name one.
+func (e *Engine) rememberTier(key, tier string) {
+	client, name := e.hash(key), e.hash(tier)
+	if was, known := e.tiers.get(client); !known || was != name { // mostly it is there
+		e.tiers.put(client, name)
 	}
 }
 
-// find returns the tier of one of several clients, which is one that its rule names, or
+// lastTier returns the tier of one of several clients, which is one that its rule names, or
 // "": so it is, too, if the client came with a tier that none of the rules knows. Clients
 // whose key contains their tier do not matter.
-func (t *tiers) find(in *installed, clients []client) Tier {
+func (e *Engine) lastTier(in *installed, clients []client) Tier {
 	found := Tier{}
 	for _, c := range clients {
 		if _, told := c.rule.TierOf(c.key); told || !c.rule.ByTier(c.key) || in.replacement(c.rule, c.key) != nil {
 			continue
 		}
-		at, client := t.place([]byte(c.key))
-		seen := at.Load()
-		mark := seen & tierMask
-		if found.From = UnknownTier; mark == 0 || seen&^tierMask != client {
+		seen, known := e.tiers.get(e.hash(c.key))
+		if found.From = UnknownTier; !known {
 			continue
 		}
 		found.From = SeenTier
 		for name := range c.rule.Tiers {
-			if t.mark(name) == mark {
+			if e.hash(name) == seen {
 				found.Name = name
-				return found
 			}
 		}
 		return found

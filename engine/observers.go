@@ -113,10 +113,8 @@ type AdaptiveObserver interface {
 
 // ObserveAdaptive tells the observers of an adaptive limit, for middleware.
 func (e *Engine) ObserveAdaptive(name string, state func() AdaptiveLimit) {
-	for _, o := range e.observers {
-		if o, ok := o.(AdaptiveObserver); ok {
-			o.ObserveAdaptive(name, state)
-		}
+	for _, o := range only[AdaptiveObserver](e.observers) {
+		o.ObserveAdaptive(name, state)
 	}
 }
 
@@ -129,23 +127,14 @@ type ProtectionObserver interface {
 	ObserveProtection(state func() Protection)
 }
 
-// tellAll is an observer that tells several.
-func tellAll(observers []Observer) Observer {
-	switch len(observers) {
-	case 0:
-		return nil
-	case 1:
-		return observers[0]
-	}
-	return several(observers)
-}
-
-type several []Observer
-
-func (all several) Observe(req *rule.Request, v *Verdict, took time.Duration) {
+// only are the observers that also have the methods of T.
+func only[T Observer](all []Observer) (some []T) {
 	for _, o := range all {
-		o.Observe(req, v, took)
+		if o, ok := o.(T); ok {
+			some = append(some, o)
+		}
 	}
+	return some
 }
 
 func (e *Engine) observeHold(kind HoldKind, parts []SettledPart) {

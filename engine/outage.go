@@ -3,33 +3,28 @@ package engine
 import (
 	"context"
 	"errors"
-	"hash/maphash"
 	"math"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
-// degradeCharge is degrade for what is to be charged.
-func (e *Engine) degradeCharge(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
-	switch {
-	case v.how == nil:
-		return e.degrade(ctx, deadline, in, v, cause, e.takeLocal)
-	case v.how.always:
-		return e.chargeLater(ctx, deadline, in, v, cause)
-	}
-	return e.reserveLocal(ctx, deadline, in, v, cause)
-}
-
 // degrade decides what the store has not decided: each rule by its on_failure. An invalid request, or
-// one whose context has ended, is still an error. local takes from, or only peeks at,
-// the store of this process.
-func (e *Engine) degrade(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error, local askStore) error {
+// one whose context has ended, is still an error.
+func (e *Engine) degrade(ctx context.Context, deadline time.Time, in *installed, v *Verdict, cause error) error {
 	if err := e.fallBack(ctx, v, cause); err != nil {
 		return err
+	}
+	local := e.takeLocal
+	switch v.charging.way {
+	case peeked:
+		local = e.local.Peek
+	case always:
+		e.chargeLater(v, cause)
+	case reserved:
+		return e.reserveLocal(ctx, deadline, in, v)
 	}
 	return e.decideRest(ctx, deadline, in, v, local)
 }
@@ -45,7 +40,7 @@ func (e *Engine) fallBack(ctx context.Context, v *Verdict, cause error) error {
 		return err
 	}
 	v.Degraded = cause
-	results := v.at(enforced)
+	results := v.inGroup(enforced)
 	for i := range results {
 		if v.failed != nil {
 			if cause = v.failed[i]; cause == nil {
@@ -54,21 +49,21 @@ func (e *Engine) fallBack(ctx context.Context, v *Verdict, cause error) error {
 		}
 		r := &results[i]
 		policy := r.Rule.OnFailure
-		if policy == rule.Open && !v.always() && errors.Is(cause, weir.ErrBusy) {
+		if policy == rule.Open && !v.isAlways() && errors.Is(cause, weir.ErrBusy) {
 			policy = rule.Local // or who keeps this process busy would lift the limits
 		}
-		r.Decision, r.Asked, r.Local = weir.Decision{Allowed: policy != rule.Closed || v.always()}, false, policy == rule.Local // it may have waited
+		r.Decision, r.Asked, r.Local = weir.Decision{Allowed: policy != rule.Closed || v.isAlways()}, false, policy == rule.Local // it may have waited
 	}
 	return nil
 }
 
 // decideRest decides a request by what the store has said, and what on_failure says of the rest.
 func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *installed, v *Verdict, local askStore) error {
-	results := v.at(enforced)
+	results := v.inGroup(enforced)
 	denied, closed := false, false
 	for i := range results {
 		r := &results[i]
-		denied = denied || !r.Allowed && r.Asked && !v.always()
+		denied = denied || !r.Allowed && r.Asked && !v.isAlways()
 		closed = closed || !r.Allowed && !r.Asked
 	}
 	if denied || closed { // so nothing is charged, not even locally
@@ -84,7 +79,7 @@ func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *install
 	if closed && !denied {
 		v.Reason = Unavailable
 	}
-	if !v.Allowed && !v.always() {
+	if !v.Allowed && !v.isAlways() {
 		e.giveBack(ctx, deadline, v)
 	}
 	return nil
@@ -140,7 +135,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 			continue
 		}
 		var op weir.Op
-		r.ask(&op, in.shares.of(r.Quota, instances), v.how)
+		r.ask(&op, in.shares.of(r.Quota, instances), &v.charging)
 		if op.Leave > 0 && op.Limit != r.Quota {
 			// An instance that had to leave all of its part would deny everybody.
 			op.Leave = min(r.Rule.Leave(op.Limit, v.Priority), max(0, op.Limit.Capacity()-op.Cost))
@@ -168,48 +163,21 @@ func (e *Engine) takeLocal(ctx context.Context, dst []weir.Decision, ops ...weir
 	return e.local.Take(ctx, dst, ops...)
 }
 
-// seen is what the store last said of clients who have used much of a limit that
-// goes on locally. When the store is unavailable, such a client does not begin again: it
-// begins with what it had used.
-//
-// It is a table of fixed size in which each client has one place. Another client with the
-// same place replaces it, so that the first one has a little more room at the start of an
-// outage.
-type seen struct {
-	seed   maphash.Seed
-	places [seenPlaces]seenPlace
+// usage is what the store last said of a client who has used much of a limit that goes on
+// locally. When the store is unavailable, such a client does not begin again: it begins with what
+// it had used. One that was forgotten has a little more at the start of an outage.
+type usage struct {
+	used int64
+	span weir.Micros // how long it would take, from at, to be fully reset
+	at   weir.Micros
 }
-
-const (
-	seenBits   = 12
-	seenPlaces = 1 << seenBits
-)
 
 // moment is how long the order of answers is in doubt.
 const moment = weir.Micros(100_000)
 
-type seenPlace struct {
-	mu     sync.Mutex
-	client uint64 // 0 if unused
-	used   int64
-	span   weir.Micros // how long it would take, from at, to be fully reset
-	at     weir.Micros
-
-	// seeding is held until the local store has been charged, so that requests at the same
-	// time find the charge. That store is usually in memory and then never waits.
-	seeding sync.Mutex
-}
-
-func newSeen() *seen { return &seen{seed: maphash.MakeSeed()} }
-
-func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
-	h := maphash.String(s.seed, key) ^ limit.Kind()*0x9e3779b97f4a7c15
-	return &s.places[h>>(64-seenBits)], h | 1 // the lower bits of two limits of a rule are the same
-}
-
 // remember takes note of those who have used more than half. A store in memory is never unavailable.
 func (e *Engine) remember(results []Result) {
-	if e.memory != nil {
+	if e.isQuick {
 		return
 	}
 	for i := range results {
@@ -217,15 +185,11 @@ func (e *Engine) remember(results []Result) {
 		if r.Rule.OnFailure == rule.Closed || r.Local || r.Used()*2 < r.Limit || r.isPlace() { // who is in flight leaves soon
 			continue
 		}
-		p, client := e.seen.place(r.Key, r.Quota)
-		used, now := r.Used(), e.clock()
-		p.mu.Lock()
-		// Answers that come at once are not in the order in which they were made.
-		if p.client != client || used >= p.used || now-p.at > moment {
-			p.client, p.used, p.at = client, used, now
-			p.span = weir.Micros(r.ResetAfter.Microseconds())
-		}
-		p.mu.Unlock()
+		now := usage{r.Used(), weir.Micros(r.ResetAfter.Microseconds()), e.clock()}
+		e.seen.update(e.usageKey(r.Key, r.Quota), func(was usage, known bool) (usage, bool) {
+			// Answers that come at once are not in the order in which they were made.
+			return now, !known || now.used >= was.used || now.at-was.at > moment
+		})
 	}
 }
 
@@ -238,11 +202,17 @@ func (e *Engine) seedAll(ctx context.Context, ops []weir.Op) {
 // seed lets the local store know of at least this instance's share of what a client had used, less
 // what has come back since. No request of the client is decided locally before that.
 func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
-	p, client := e.seen.place(op.Key, op.Limit)
-	p.seeding.Lock()
-	defer p.seeding.Unlock()
-	op.Cost = p.share(client, &op, e.clock(), int64(instances))
-	if op.Cost == 0 {
+	key := e.usageKey(op.Key, op.Limit)
+	last, known := e.seen.get(key)
+	if !known {
+		return
+	}
+	// Held until the local store has been charged, so that requests at the same time find the charge.
+	// That store is usually in memory and then never waits.
+	seeding := &e.seeding[key%uint64(len(e.seeding))]
+	seeding.Lock()
+	defer seeding.Unlock()
+	if op.Cost = last.share(&op, e.clock(), int64(instances)); op.Cost == 0 {
 		return
 	}
 	op.Always, op.Look, op.Final, op.Leave, op.Receipt = false, false, false, 0, 0
@@ -261,19 +231,17 @@ func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 }
 
 // share returns how much of what a client had used is this instance's.
-func (p *seenPlace) share(client uint64, op *weir.Op, now weir.Micros, instances int64) int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	left := p.at + p.span - now
-	if p.client != client || left <= 0 || p.span <= 0 {
+func (u usage) share(op *weir.Op, now weir.Micros, instances int64) int64 {
+	left := u.at + u.span - now
+	if left <= 0 || u.span <= 0 {
 		return 0
 	}
-	used := p.used
+	used := u.used
 	switch op.Limit.Algorithm() {
 	case weir.TokenBucket, weir.LeakyBucket:
 		// It comes back evenly. Of windows and logs that is not known, so there it
 		// is all still used.
-		used = int64(math.Ceil(float64(used) * min(1, float64(left)/float64(p.span))))
+		used = int64(math.Ceil(float64(used) * min(1, float64(left)/float64(u.span))))
 	}
 	return min(op.Limit.Capacity(), (used+instances-1)/instances)
 }

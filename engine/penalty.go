@@ -26,12 +26,12 @@ func (v *Verdict) addPenalty(c *rule.Entry, identity string) {
 // the store cannot be asked before the deadline, the next denial does. The store of this process is asked
 // even later: when another did not answer, the deadline has passed.
 func (e *Engine) penalize(ctx context.Context, deadline time.Time, in *installed, v *Verdict) {
-	if v.penalties == 0 || v.peeked {
+	if v.penalties == 0 || v.charging.way == peeked {
 		return
 	}
 	rest, cancel := until(ctx, deadline)
 	defer cancel()
-	results := v.at(enforced)
+	results := v.inGroup(enforced)
 	for i := range results {
 		r := &results[i]
 		if !r.isPenalty || !r.Asked || !r.Allowed || !hasDenied(r.others(results, i)) {

@@ -103,7 +103,7 @@ func (p *inFlight) leave(ctx context.Context) {
 // lifetime is how long what a verdict has taken lasts by itself.
 func (v *Verdict) lifetime() time.Duration {
 	if v.Hold != (weir.HoldID{}) {
-		return v.lasts(v.room.ttl)
+		return v.lasts(v.charging.ttl)
 	}
 	return v.lasts(1<<63 - 1)
 }
@@ -124,7 +124,7 @@ func (e *Engine) renew(v *Verdict) {
 		}
 	}
 	if v.Hold != (weir.HoldID{}) {
-		_, _ = e.Extend(ctx, v.Hold, v.room.ttl)
+		_, _ = e.Extend(ctx, v.Hold, v.charging.ttl)
 	}
 }
 

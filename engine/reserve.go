@@ -12,12 +12,22 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// charging is how a request is charged, if not by a plain check.
+// way is how a request is charged.
+type way uint8
+
+const (
+	plain    way = iota // all limits or none
+	peeked              // nothing is charged
+	placed              // as plain, but the request has its places already
+	reserved            // with a hold
+	always              // even what does not fit
+)
+
+// charging is how a request is charged. All but the way is for reservations.
 type charging struct {
-	always   bool // else it is reserved
-	served   bool // reserved for a request whose end this process sees, so it gives places back itself
-	settling bool // reserved only under rules that settle by the response
-	placed   bool // a plain check of a request that has its places already
+	way      way
+	served   bool // this process sees the end of the request, so it gives places back itself
+	settling bool // only rules that settle by the response are reserved
 
 	ttl    time.Duration
 	began  weir.Micros // if places are taken
@@ -26,28 +36,19 @@ type charging struct {
 	tags   []string
 }
 
-var chargingAlways = &charging{always: true}
-
-// isPlaced reports whether no place is to be taken: the request has one, or is over.
-func (h *charging) isPlaced() bool { return h != nil && (h.always || h.placed) }
-
-var chargingPlaced = &charging{placed: true}
-
-func (h *charging) isAlways() bool { return h != nil && h.always }
-
-func (v *Verdict) always() bool { return v.how.isAlways() }
+func (v *Verdict) isAlways() bool { return v.charging.way == always }
 
 // isFinal reports whether what a result charges is final, so there is no hold on it. A key has
 // few holds, and plain rules are often for a key that many requests share. A handler may know
 // how many units were used of a rule that has some.
 func (h *charging) isFinal(r *Result) bool {
-	return h != nil && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.CostUnit() == "")
+	return h.way == reserved && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.CostUnit() == "")
 }
 
 // holds reports whether there is to be a hold on any of the results.
 func (h *charging) holds(results []Result) bool {
 	for i := range results {
-		if r := &results[i]; h != nil && !h.always && !r.Look && !h.isFinal(r) {
+		if r := &results[i]; h.way == reserved && !r.Look && !h.isFinal(r) {
 			return true
 		}
 	}
@@ -55,19 +56,6 @@ func (h *charging) holds(results []Result) bool {
 }
 
 var errNoHolds = errors.New("engine: the store cannot hold units; use one that implements weir.HoldStore, such as memory or redis")
-
-// prepareHolds finds out who can hold units, and who wants to know.
-func (e *Engine) prepareHolds() {
-	holds, can := e.store.(weir.HoldStore)
-	if local, both := e.local.(weir.HoldStore); can && both {
-		e.holds, e.localHolds = holds, local
-	}
-	for _, o := range e.observers {
-		if o, ok := o.(HoldObserver); ok {
-			e.holdObservers = append(e.holdObservers, o)
-		}
-	}
-}
 
 // Reserve decides a request as Check does. If it is allowed, what it costs is an estimate,
 // and v.Hold is set: end the hold with [Engine.Settle] or [Engine.Cancel] before ttl has
@@ -92,23 +80,14 @@ func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 }
 
 // reserve is Reserve in one of its ways.
-func (e *Engine) reserve(ctx context.Context, req *rule.Request, way charging, v *Verdict, charge decide) error {
-	s := weir.Settlement{TTL: way.ttl}
+func (e *Engine) reserve(ctx context.Context, req *rule.Request, how charging, v *Verdict, charge decider) error {
+	s := weir.Settlement{TTL: how.ttl}
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	how := &v.room
-	way.ttl, way.id, way.tags = s.TTL, weir.NewHoldID(), how.tags[:0]
-	*how = way
-	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
-		return err
-	}
-	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {
-		e.observeHold(UnheldHold, nil)
-	}
-	e.observe(req, v)
-	return nil
+	how.ttl, how.id, how.tags = s.TTL, weir.NewHoldID(), v.charging.tags[:0]
+	v.charging = how
+	return e.check(ctx, req, v, reserved, charge)
 }
 
 // Charge charges the cost of a request whether or not it fits, for work that is done
@@ -120,7 +99,7 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, way charging, v
 // store's answer that was lost, they are charged twice.
 func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) error {
 	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, chargingAlways, e.tiers, e.charge); err != nil {
+	if err := e.evaluate(ctx, e.installed.Load(), req, v, always, e.charge); err != nil {
 		return err
 	}
 	if parts := v.chargedParts(); len(parts) > 0 {
@@ -161,8 +140,8 @@ func (e *Engine) tag(h *charging, tags []string, r *Result, more int) []string {
 	if t.began = h.began; r.waits() {
 		t.client = e.hash(r.Key)
 	}
-	var room [128]byte
-	text := t.append(room[:0])
+	var buffer [128]byte
+	text := t.append(buffer[:0])
 	if n := len(tags); n < cap(tags) && tags[:n+1][n] == string(text) {
 		return tags[:n+1]
 	}
@@ -171,10 +150,10 @@ func (e *Engine) tag(h *charging, tags []string, r *Result, more int) []string {
 
 // hold reserves a group of results. Each group has a hold of its own, because shadow rules
 // are decided for themselves; who knows the first of their ids can find the others.
-func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result, ops []weir.Op) ([]weir.Decision, error) {
-	h, more := v.how, 0
-	for next := p + 1; next <= countingShadow; next++ {
-		if h.holds(v.at(next)) {
+func (e *Engine) hold(ctx context.Context, v *Verdict, g group, results []Result, ops []weir.Op) ([]weir.Decision, error) {
+	h, more := &v.charging, 0
+	for next := g + 1; next <= countingShadow; next++ {
+		if h.holds(v.inGroup(next)) {
 			more++
 		}
 	}
@@ -185,7 +164,7 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 	r := weir.Reservation{ID: id, TTL: h.ttl, Tags: e.tagAll(h, results, more)}
 	var decisions []weir.Decision
 	var err error
-	if e.partial != nil && p == enforced {
+	if e.partial != nil && g == enforced {
 		decisions, v.failed, err = e.partial.ReservePartial(ctx, v.decisions[:0], r, ops...)
 	} else {
 		decisions, err = e.holds.Reserve(ctx, v.decisions[:0], r, ops...)
@@ -210,8 +189,8 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 		results[i].held = ops[i].IsHeld()
 		if results[i].held && v.Hold == (weir.HoldID{}) {
 			v.Hold, v.HoldExpires = id, d.ResetAt.Add(-d.ResetAfter).Add(h.ttl)
-			if e.memory == nil { // which is never unavailable
-				e.issued.add(id)
+			if !e.isQuick { // which is never unavailable
+				e.issued.put(issuedKey(id), struct{}{})
 			}
 		}
 	}

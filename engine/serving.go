@@ -167,7 +167,7 @@ func (h *Hold) isOverLocked() bool {
 
 // briefly returns a context for what is done at the end.
 func (h *Hold) briefly() (context.Context, context.CancelFunc) {
-	if h.engine.memory != nil { // which never waits
+	if h.engine.isQuick { // which never waits
 		return context.Background(), func() {}
 	}
 	return context.WithTimeout(context.Background(), maxSettle)

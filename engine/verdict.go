@@ -49,7 +49,7 @@ type Verdict struct {
 	Results []Result
 
 	timing
-	upTo    [places]int // where each place ends in Results
+	upTo    [groups]int // where each group ends in Results
 	speaker int         // of Results, from 1
 
 	// What Check works with.
@@ -58,14 +58,12 @@ type Verdict struct {
 	ends      []int // of the keys of one rule
 	ops       []weir.Op
 	decisions []weir.Decision
-	failed    []error   // why the store did not decide each of the first results; nil if it did, or decided none
-	how       *charging // nil for a plain check
-	room      charging  // of a reservation
-	peeked    bool      // nothing is charged
-	penalties int       // among Results
-	places    int       // among Results, which limit how many requests are in flight
-	warns     bool      // a rule among Results has thresholds
-	counts    bool      // an enforced rule among Results counts denied requests
+	failed    []error // why the store did not decide each of the first results; nil if it did, or decided none
+	charging  charging
+	penalties int  // among Results
+	places    int  // among Results, which limit how many requests are in flight
+	warns     bool // a rule among Results has thresholds
+	counts    bool // an enforced rule among Results counts denied requests
 
 	waitUpTo time.Duration // for a place; 0 if no rule lets it wait
 	shares   bool          // a rule among Results has shares
@@ -168,7 +166,7 @@ func (v *Verdict) Outcome() Outcome {
 		return OutcomeDegradedDenied
 	}
 	switch {
-	case !v.Allowed && v.Degraded != nil && !slices.ContainsFunc(v.at(enforced), func(r Result) bool { return !r.Allowed && r.Asked && !r.Local }):
+	case !v.Allowed && v.Degraded != nil && !slices.ContainsFunc(v.inGroup(enforced), func(r Result) bool { return !r.Allowed && r.Asked && !r.Local }):
 		return OutcomeDegradedDenied
 	case !v.Allowed:
 		return OutcomeDenied
@@ -218,17 +216,17 @@ func (v *Verdict) Said(i int) (said Outcome, next int) {
 	return OutcomeDenied, next
 }
 
-// place is what becomes of a result.
-type place int
+// group is what becomes of a result.
+type group int
 
 const (
-	enforced       place = iota // all of them are charged, or none; any denies
+	enforced       group = iota // all of them are charged, or none; any denies
 	shadow                      // charged if the request is allowed
 	countingShadow              // charged whatever becomes of the request
-	places
+	groups
 )
 
-func placeOf(c *rule.Entry) place {
+func groupOf(c *rule.Entry) group {
 	switch {
 	case c.Mode.Denies():
 		return enforced
@@ -238,20 +236,20 @@ func placeOf(c *rule.Entry) place {
 	return shadow
 }
 
-// end says that the results of a place are complete, and that there are none behind it
+// endGroup says that the results of a group are complete, and that there are none behind it
 // yet.
-func (v *Verdict) end(p place) {
-	for ; p < places; p++ {
-		v.upTo[p] = len(v.Results)
+func (v *Verdict) endGroup(g group) {
+	for ; g < groups; g++ {
+		v.upTo[g] = len(v.Results)
 	}
 }
 
-// at are the results of a place.
-func (v *Verdict) at(p place) []Result {
-	if p == enforced {
-		return v.Results[:v.upTo[p]]
+// inGroup are the results of a group.
+func (v *Verdict) inGroup(g group) []Result {
+	if g == enforced {
+		return v.Results[:v.upTo[g]]
 	}
-	return v.Results[v.upTo[p-1]:v.upTo[p]]
+	return v.Results[v.upTo[g-1]:v.upTo[g]]
 }
 
 // clear makes the verdict ready for another request. It clears each field in its place; see
@@ -263,14 +261,14 @@ func (v *Verdict) clear() {
 	v.Allowed, v.Reason, v.Delay, v.RetryAfter, v.Degraded = false, 0, 0, 0, nil
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]
-	v.upTo, v.speaker, v.failed, v.how, v.peeked = [places]int{}, 0, nil, nil, false
+	v.upTo, v.speaker, v.failed, v.charging.way = [groups]int{}, 0, nil, plain
 	v.penalties, v.places, v.warns, v.counts, v.waitUpTo, v.shares = 0, 0, false, false, 0, false
 }
 
 // clearResults forgets the limits that apply.
 func (v *Verdict) clearResults() {
 	clear(v.Results)
-	v.Results, v.upTo = v.Results[:0], [places]int{}
+	v.Results, v.upTo = v.Results[:0], [groups]int{}
 	v.penalties, v.places, v.warns, v.waitUpTo = 0, 0, false, 0
 }
 
@@ -289,7 +287,7 @@ func (v *Verdict) next() *Result {
 func (v *Verdict) conclude() {
 	v.mergePenalties()
 	v.Allowed, v.Delay, v.RetryAfter, v.speaker = true, 0, 0, 0
-	for i := range v.at(enforced) {
+	for i := range v.inGroup(enforced) {
 		r := &v.Results[i]
 		v.Delay = max(v.Delay, r.Delay)
 		v.hear(i, r.Asked && !r.Look)

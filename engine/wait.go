@@ -34,7 +34,7 @@ type line struct {
 func (e *Engine) line(r *Result) line { return line{r.Rule.ID, e.hash(r.Key), r.priority} }
 
 // hash is a number for a client that is known to this process only.
-func (e *Engine) hash(key string) uint64 { return maphash.String(e.lineSeed, key) }
+func (e *Engine) hash(key string) uint64 { return maphash.String(e.hashSeed, key) }
 
 // waits reports whether a request can wait for this place.
 func (r *Result) waits() bool { return r.isPlace() && r.Rule.Wait.UpTo > 0 && !r.Shadow }
@@ -173,7 +173,7 @@ func (w *waiter) stand(at *Result) bool {
 // has to wait; nil if it is decided.
 func (w *waiter) first(ctx, patient context.Context, at *Result) (*Result, error) {
 	for begin := time.Now(); ; {
-		w.v.began = w.engine.read()
+		w.v.began = w.engine.elapsed()
 		if other := w.earlier(); other != nil {
 			return other, nil
 		}
@@ -189,7 +189,7 @@ func (w *waiter) first(ctx, patient context.Context, at *Result) (*Result, error
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		w.v.began = w.engine.read()
+		w.v.began = w.engine.elapsed()
 		return nil, w.charge(ctx) // as if it had come now
 	}
 }
@@ -227,8 +227,8 @@ func (w *waiter) ask(ctx context.Context) (done bool, err error) {
 	}
 	ctx = w.engine.staying(ctx, w.v)
 	deadline := w.engine.deadline()
-	if err := w.engine.take(ctx, w.v, enforced, w.v.at(enforced)); err != nil {
-		return true, w.engine.degradeCharge(ctx, deadline, w.in, w.v, err)
+	if err := w.engine.take(ctx, w.v, enforced, w.v.inGroup(enforced)); err != nil {
+		return true, w.engine.degrade(ctx, deadline, w.in, w.v, err)
 	}
 	if place, others := w.denials(); place != nil && !others {
 		return false, nil
@@ -244,9 +244,9 @@ func (w *waiter) charge(ctx context.Context) error {
 // look finds out whether a place would help, and decides the request if not.
 func (w *waiter) look(ctx context.Context) (done bool, err error) {
 	deadline := w.engine.deadline()
-	err = w.engine.peek(ctx, w.v, w.v.at(enforced))
+	err = w.engine.peek(ctx, w.v, w.v.inGroup(enforced))
 	if err != nil && w.v.failed == nil {
-		return true, w.engine.degradeCharge(ctx, deadline, w.in, w.v, err)
+		return true, w.engine.degrade(ctx, deadline, w.in, w.v, err)
 	}
 	if _, others := w.denials(); !others && err == nil {
 		return false, nil
@@ -269,7 +269,7 @@ func (w *waiter) deny(ctx context.Context, at *Result) error {
 // denials returns a place that denies the request, that of its line if it does, and whether
 // anything else denies it, too.
 func (w *waiter) denials() (place *Result, others bool) {
-	for i := range w.v.at(enforced) {
+	for i := range w.v.inGroup(enforced) {
 		switch r := &w.v.Results[i]; {
 		case r.Allowed:
 		case !r.waits() || r.RetryAfter == weir.Never:
@@ -283,7 +283,7 @@ func (w *waiter) denials() (place *Result, others bool) {
 
 // earlier returns a place for which others wait who came before.
 func (w *waiter) earlier() *Result {
-	for i := range w.v.at(enforced) {
+	for i := range w.v.inGroup(enforced) {
 		r := &w.v.Results[i]
 		switch {
 		case !r.waits():

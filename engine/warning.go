@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"hash/maphash"
-	"sync"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -65,8 +63,9 @@ func (e *Engine) warn(ctx context.Context, v *Verdict) {
 		if n == 0 || r.Penalty || r.Look {
 			continue
 		}
-		if now := e.clock(); !e.told.knows(r, n, now) && e.mark(ctx, v, r, n) {
-			e.told.remember(r, n, now)
+		now, key := e.clock(), e.usageKey(r.Key, r.Quota)
+		if last, known := e.told.get(key); (!known || !last.isMarked(r, n, now)) && e.mark(ctx, v, r, n) {
+			e.told.put(key, told{n, now, r.window()})
 		}
 	}
 }
@@ -100,57 +99,23 @@ func (e *Engine) mark(ctx context.Context, v *Verdict, r *Result, n int) bool {
 	return true
 }
 
-// told remembers for a while which markers this instance has taken, so that the store is not
-// asked at each request. It is a table of fixed size, in which each client has one place;
-// another client may replace it.
+// told is which thresholds of a client this instance has marked, so that the store is not asked at
+// each request.
 type told struct {
-	seed   maphash.Seed
-	places [1 << toldBits]toldPlace
+	thresholds int
+	at         weir.Micros
+	window     weir.Micros // of a fixed window, its end: in the next one, all markers are free again
 }
 
-const toldBits = 12
-
-type toldPlace struct {
-	mu     sync.Mutex
-	client uint64 // 0 if unused
-	n      int    // thresholds
-	at     weir.Micros
-	window weir.Micros // of a fixed window, its end
+// isMarked reports whether the first n thresholds need not be marked now.
+func (t told) isMarked(r *Result, n int, now weir.Micros) bool {
+	return n <= t.thresholds && t.window == r.window() && now >= t.at && now.Sub(t.at) < rule.MarkerSlack(r.Quota)
 }
 
-// window is the end of a fixed window. In the next one, all markers are free again.
+// window is the end of a fixed window.
 func (r *Result) window() weir.Micros {
 	if r.Quota.Algorithm() == weir.FixedWindow {
 		return r.ResetAt
 	}
 	return 0
-}
-
-func (t *told) place(key string, limit *weir.Compiled) (*toldPlace, uint64) {
-	h := maphash.String(t.seed, key) ^ limit.Kind()*0x9e3779b97f4a7c15
-	return &t.places[h>>(64-toldBits)], h | 1 // the lower bits of two limits of a rule are the same
-}
-
-// knows reports whether the markers of the first n thresholds need not be taken now.
-func (t *told) knows(r *Result, n int, now weir.Micros) bool {
-	p, client := t.place(r.Key, r.Quota)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.client == client && n <= p.n && p.window == r.window() && now >= p.at && now.Sub(p.at) < rule.MarkerSlack(r.Quota)
-}
-
-func (t *told) remember(r *Result, n int, now weir.Micros) {
-	p, client := t.place(r.Key, r.Quota)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.client, p.n, p.at, p.window = client, n, now, r.window()
-}
-
-func (t *told) forget(key string, limit *weir.Compiled) {
-	p, client := t.place(key, limit)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.client == client {
-		p.client = 0
-	}
 }
