@@ -217,7 +217,7 @@ type Protection struct {
 // not shed, nor is a further part of a request. Call it before the first request. The logger gets
 // a record of what limits were found, and when requests are shed; nil is slog.Default().
 func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
-	s, err := protect.New(protect.Limits(p), cmp.Or(logger, slog.Default()))
+	s, err := protect.NewShedder(protect.Limits(p), cmp.Or(logger, slog.Default()))
 	if s == nil || err != nil {
 		return err
 	}

@@ -308,13 +308,13 @@ type extensions struct {
 type extension struct {
 	hold  *Hold
 	at    time.Time
-	place int
+	index int
 	began bool // it was extended, or is being
 }
 
 func (e *extension) Before(other *extension) bool { return e.at.Before(other.at) }
 
-func (e *extension) Place() *int { return &e.place }
+func (e *extension) Index() *int { return &e.index }
 
 // add extends a hold when half of its time has passed from now on.
 func (x *extensions) add(h *Hold, now time.Time) {
@@ -331,7 +331,7 @@ func (x *extensions) remove(h *Hold) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := &h.extension
-	if e.place < len(x.due) && x.due[e.place] == e {
+	if e.index < len(x.due) && x.due[e.index] == e {
 		x.due.Remove(e)
 	}
 }

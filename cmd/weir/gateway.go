@@ -46,7 +46,7 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 				return badFlag("adaptive", "gateway", err)
 			}
 			if protection != "" {
-				limits, err := protect.Parse(protection)
+				limits, err := protect.ParseLimits(protection)
 				if err != nil {
 					return usage("--protect: %w", err)
 				}

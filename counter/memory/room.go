@@ -193,4 +193,4 @@ func (r *room) unlink(e *entry) {
 func (e *entry) Before(other *entry) bool { return e.expires < other.expires }
 
 // Place is for the heap.
-func (e *entry) Place() *int { return &e.place }
+func (e *entry) Index() *int { return &e.place }

@@ -18,11 +18,11 @@ import (
 // requests that are not more important, and others get what they have beyond. While there are places, one
 // client can have all.
 type Place struct {
-	limiter      *Limiter
-	class        priority.Class
-	client       netip.Addr
-	before, next *Place // guarded by the limiter's mu, as is the list
-	left         bool   // the same
+	limiter *Limiter
+	class   priority.Class
+	client  netip.Addr
+	index   int  // in the limiter's taken, guarded by its mu
+	left    bool // the same
 
 	mu       sync.Mutex // taken after the limiter's
 	lost     bool       // written with both
@@ -32,11 +32,26 @@ type Place struct {
 	moved    int           // bytes since then
 }
 
+// client is one that has places.
+type client struct {
+	address netip.Addr
+	places  int
+	index   int // in the limiter's clients
+}
+
+// Before puts the client with the most places on top.
+func (c *client) Before(other *client) bool { return c.places > other.places }
+func (c *client) Index() *int               { return &c.index }
+
 const (
-	block   = 16 << 10    // bytes that a client has to move
-	slow    = time.Second // within this time
-	memory  = time.Second // for which places are short after a client has found none
-	halfway = 2
+	block    = 16 << 10    // bytes that a client has to move
+	slow     = time.Second // within this time
+	shortage = time.Second // for which places are short after a client has found none
+	halfway  = 2
+
+	// maxLooks is how many places a request without one looks at, so that an overload of many
+	// requests does not cost each of them a look at all others. The next one goes on from there.
+	maxLooks = 256
 )
 
 // Enter is Acquire for a request of a client. The place is left by Leave.
@@ -55,29 +70,53 @@ func (l *Limiter) Enter(now time.Duration, c priority.Class, client netip.Addr, 
 
 // enterLocked takes a place.
 func (l *Limiter) enterLocked(now time.Duration, p *Place) bool {
-	if now < l.shortUntil[p.class] && l.hasLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
+	if now < l.shortUntil[p.class] && l.placesOfLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
 		return false
 	}
 	l.inFlight++
-	if p.before = l.last; l.last != nil {
-		l.last.next = p
-	} else {
-		l.first = p
+	p.index = len(l.taken)
+	l.taken = append(l.taken, p)
+	c := l.byAddress[p.client]
+	if c == nil {
+		c = &client{address: p.client}
+		l.byAddress[p.client] = c
+		l.clients.Push(c)
 	}
-	l.last = p
+	c.places++
+	l.clients.Fix(c)
 	return true
+}
+
+// unlinkLocked forgets a place that was taken.
+func (l *Limiter) unlinkLocked(p *Place) {
+	last := len(l.taken) - 1
+	l.taken[p.index] = l.taken[last]
+	l.taken[p.index].index = p.index
+	l.taken[last] = nil
+	l.taken = l.taken[:last]
+	c := l.byAddress[p.client]
+	if c.places--; c.places > 0 {
+		l.clients.Fix(c)
+		return
+	}
+	l.clients.Remove(c)
+	delete(l.byAddress, p.client)
 }
 
 // makePlaceLocked takes places from requests that wait for their clients, until there is one. What a client
 // has beyond half of the places does not count for one that has less: until it ends, there are more in
 // flight than the limit says, but not more than the maximum.
 func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
-	most := l.mostLocked()
-	modest := l.hasLocked(newcomer.client) < l.halfLocked()
-	greedy := modest && most != newcomer.client && l.hasLocked(most) > l.halfLocked()
+	var most netip.Addr
+	if len(l.clients) > 0 {
+		most = l.clients[0].address
+	}
+	modest := l.placesOfLocked(newcomer.client) < l.halfLocked()
+	greedy := modest && most != newcomer.client && l.placesOfLocked(most) > l.halfLocked()
 	need := l.places(newcomer.class)
-	for p := l.first; p != nil && l.inFlight >= need; {
-		next := p.next
+	for looks := min(maxLooks, len(l.taken)); looks > 0 && len(l.taken) > 0 && l.inFlight >= need; looks-- {
+		l.hand = (l.hand + 1) % len(l.taken)
+		p := l.taken[l.hand]
 		p.mu.Lock()
 		if p.waits && (greedy && p.client == most || now-p.since >= slow) {
 			p.lost = true
@@ -85,61 +124,27 @@ func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
 			l.inFlight--
 		}
 		p.mu.Unlock()
-		p = next
 	}
 	if l.inFlight < need {
 		return true
 	}
 	if modest {
 		for c := range newcomer.class + 1 {
-			l.shortUntil[c] = now + memory
+			l.shortUntil[c] = now + shortage
 		}
 	}
-	excess := l.hasLocked(most) - l.halfLocked()
+	excess := l.placesOfLocked(most) - l.halfLocked()
 	return greedy && l.inFlight-max(0, excess) < need && l.inFlight < int(l.max)
 }
 
 func (l *Limiter) halfLocked() int { return max(1, l.limit/halfway) }
 
-// hasLocked is how many places a client has.
-func (l *Limiter) hasLocked(client netip.Addr) (n int) {
-	for p := l.first; p != nil; p = p.next {
-		if p.client == client {
-			n++
-		}
+// placesOfLocked is how many places a client has.
+func (l *Limiter) placesOfLocked(address netip.Addr) int {
+	if c := l.byAddress[address]; c != nil {
+		return c.places
 	}
-	return n
-}
-
-// mostLocked is the client that has more than half of what is taken, if there is one, else any: it is
-// who remains when different clients leave in pairs.
-func (l *Limiter) mostLocked() (most netip.Addr) {
-	n := 0
-	for p := l.first; p != nil; p = p.next {
-		switch {
-		case n == 0:
-			most, n = p.client, 1
-		case p.client == most:
-			n++
-		default:
-			n--
-		}
-	}
-	return most
-}
-
-func (l *Limiter) unlinkLocked(p *Place) {
-	if p.before != nil {
-		p.before.next = p.next
-	} else {
-		l.first = p.next
-	}
-	if p.next != nil {
-		p.next.before = p.before
-	} else {
-		l.last = p.before
-	}
-	p.before, p.next = nil, nil
+	return 0
 }
 
 // Wait says that the request waits for its client from now on.

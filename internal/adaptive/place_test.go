@@ -52,7 +52,7 @@ func TestPlaceOfAWaitingRequest(t *testing.T) {
 		t.Error("a request that has lost its place goes on without")
 	}
 	got.Leave(3, Success)
-	begin := 2 * memory // places are not short any more
+	begin := 2 * shortage // places are not short any more
 	if !places[3].Resume(begin, 1) || places[3].lost {
 		t.Error("a request that has lost its place gets no other one")
 	}
@@ -100,8 +100,8 @@ func TestPlaceOfAResponse(t *testing.T) {
 	if places[0].Wait(4); !places[0].Resume(5, 1) || !places[0].lost || l.Stats().Denied != denied {
 		t.Errorf("a response takes a place while its client has its share, or counts as denied; %+v", l.Stats())
 	}
-	places[0].Wait(2 * memory)
-	if !places[0].Resume(2*memory, 1) || places[0].lost || l.Stats().InFlight != 10 {
+	places[0].Wait(2 * shortage)
+	if !places[0].Resume(2*shortage, 1) || places[0].lost || l.Stats().InFlight != 10 {
 		t.Errorf("a response takes no place; %+v", l.Stats())
 	}
 }
@@ -146,7 +146,7 @@ func TestPlacesAreShared(t *testing.T) {
 		}
 	}
 	places[5].Leave(4, Success)
-	if l.enters(5+memory, alice) == nil {
+	if l.enters(5+shortage, alice) == nil {
 		t.Error("a client gets no place although places are not short")
 	}
 }
@@ -165,7 +165,7 @@ func TestPlaceOfTwoThatResume(t *testing.T) {
 	var both sync.WaitGroup
 	l.mu.Lock()
 	for range 2 {
-		both.Go(func() { places[0].Resume(2*memory, 1) })
+		both.Go(func() { places[0].Resume(2*shortage, 1) })
 	}
 	for moved() < 2 {
 		runtime.Gosched()
@@ -173,5 +173,34 @@ func TestPlaceOfTwoThatResume(t *testing.T) {
 	l.mu.Unlock()
 	if both.Wait(); l.Stats().InFlight != 9 {
 		t.Errorf("%d are in flight, want 9", l.Stats().InFlight)
+	}
+}
+
+// However many places are taken, a request without one looks at few of them; those that come after it find
+// the place of a slow client soon.
+func TestLooksAreBounded(t *testing.T) {
+	const all = 8 * maxLooks
+	l, client := New(all, all), alice
+	var places []*Place
+	for range all {
+		client = client.Next()
+		places = append(places, l.enters(0, client))
+	}
+	places[all/2].Wait(1)
+	tries := 1
+	for l.enters(1+slow, bob) == nil && tries < all {
+		if hand := l.hand; hand != tries*maxLooks {
+			t.Fatalf("%d requests have looked at %d places", tries, hand)
+		}
+		tries++
+	}
+	if tries > all/maxLooks || !places[all/2].lost {
+		t.Errorf("the place of a slow client was found by request %d", tries)
+	}
+	for _, p := range places {
+		p.Leave(2+slow, Success)
+	}
+	if len(l.taken) != 1 || len(l.clients) != 1 || len(l.byAddress) != 1 {
+		t.Errorf("in the end, %d places of %d clients are left, want 1", len(l.taken), len(l.clients))
 	}
 }

@@ -1,13 +1,13 @@
-// Package dueheap keeps items in the order of their due time. Each item stores its place, so
-// that any item can be removed.
+// Package dueheap keeps the first of many items at hand, mostly by their due time. Each item stores its
+// index, so that any item can be removed.
 package dueheap
 
 import "container/heap"
 
 // Item is something in a heap.
 type Item[T any] interface {
-	Before(other T) bool // its time comes earlier
-	Place() *int         // where the heap notes where it is
+	Before(other T) bool // such as that its time comes earlier
+	Index() *int         // where the heap notes where it is
 }
 
 // Heap has the first on top, at 0. The others are in no order. The zero value is empty.
@@ -16,11 +16,11 @@ type Heap[T Item[T]] []T
 // Push adds an item.
 func (h *Heap[T]) Push(x T) { heap.Push((*order[T])(h), x) }
 
-// Fix is called when the time of an item has changed.
-func (h *Heap[T]) Fix(x T) { heap.Fix((*order[T])(h), *x.Place()) }
+// Fix is called when the order of an item has changed.
+func (h *Heap[T]) Fix(x T) { heap.Fix((*order[T])(h), *x.Index()) }
 
 // Remove takes an item out.
-func (h *Heap[T]) Remove(x T) { heap.Remove((*order[T])(h), *x.Place()) }
+func (h *Heap[T]) Remove(x T) { heap.Remove((*order[T])(h), *x.Index()) }
 
 // order is a heap as package heap wants it.
 type order[T Item[T]] []T
@@ -30,11 +30,11 @@ func (o order[T]) Less(i, j int) bool { return o[i].Before(o[j]) }
 
 func (o order[T]) Swap(i, j int) {
 	o[i], o[j] = o[j], o[i]
-	*o[i].Place(), *o[j].Place() = i, j
+	*o[i].Index(), *o[j].Index() = i, j
 }
 
 func (o *order[T]) Push(x any) {
-	*x.(T).Place() = len(*o)
+	*x.(T).Index() = len(*o)
 	*o = append(*o, x.(T))
 }
 

@@ -9,7 +9,7 @@ import (
 type item struct{ due, place int }
 
 func (i *item) Before(other *item) bool { return i.due < other.due }
-func (i *item) Place() *int             { return &i.place }
+func (i *item) Index() *int             { return &i.place }
 
 // TestOrder takes items out from the top and from the middle, after their time has changed.
 func TestOrder(t *testing.T) {

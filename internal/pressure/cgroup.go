@@ -139,16 +139,10 @@ func newCPU(root, dir string) *meter {
 			return 0, 0, err
 		}
 		quota, period, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-		if limit = math.Inf(1); quota != "max" {
-			q, errQuota := number(quota)
-			p, errPeriod := number(period)
-			if err := errors.Join(errQuota, errPeriod); err != nil {
-				return 0, 0, err
-			}
-			limit = q / p
-		}
+		cores, errQuota := number(quota)
+		each, errPeriod := number(period)
 		used, err = field(filepath.Join(inside, "cpu.stat"), "usage_usec")
-		return used / 1e6, limit, err
+		return used / 1e6, cores / each, errors.Join(errQuota, errPeriod, err)
 	}}
 }
 
@@ -167,22 +161,10 @@ func oldCPU(root, limits, usages string) *meter {
 func newMemory(root, dir string) *meter {
 	inside := filepath.Join(root, dir)
 	return &meter{where: "cgroup v2 " + dir, read: func() (used, limit float64, err error) {
-		limit = math.Inf(1)
-		for _, name := range []string{"memory.max", "memory.high"} { // above high, everything gets slow
-			text, err := os.ReadFile(filepath.Join(inside, name))
-			if err != nil {
-				return 0, 0, err
-			}
-			if s := strings.TrimSpace(string(text)); s != "max" {
-				n, err := number(s)
-				if err != nil {
-					return 0, 0, err
-				}
-				limit = math.Min(limit, n)
-			}
-		}
-		used, err = withoutCache(inside, "memory.current", "inactive_file")
-		return used, limit, err
+		limit, err = single(filepath.Join(inside, "memory.max"))
+		slow, errSlow := single(filepath.Join(inside, "memory.high")) // above which everything gets slow
+		used, errUsed := withoutCache(inside, "memory.current", "inactive_file")
+		return used, math.Min(limit, slow), errors.Join(err, errSlow, errUsed)
 	}}
 }
 

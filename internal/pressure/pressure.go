@@ -6,20 +6,26 @@
 // process runs.
 //
 // It reads cgroup v1, cgroup v2, both side by side, and /proc. Other systems than Linux have none
-// of them, so Open fails there.
+// of them, so OpenReader fails there.
 package pressure
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
 	"time"
 )
 
 // Usage is what is used, as a share of what there is.
 type Usage struct{ CPU, Memory float64 }
 
-// Reader reads. It is not safe for concurrent use.
+// Reader reads the usage. It is not safe for concurrent use.
 type Reader struct {
 	cpu, memory []*meter
 	before      time.Duration // when CPU was read last
@@ -37,8 +43,8 @@ type meter struct {
 	known bool    // last is known
 }
 
-// Open finds the limits of this process in a file system: "/", or a tree of files for tests.
-func Open(root string) (*Reader, error) {
+// OpenReader finds the limits of this process in a file system: "/", or a tree of files for tests.
+func OpenReader(root string) (*Reader, error) {
 	r := &Reader{}
 	r.cpu, r.memory = cgroups(root)
 	r.cpu = append(r.cpu, processCPU(root))
@@ -90,18 +96,18 @@ func most(meters []*meter, share func(m *meter, used, limit float64) float64) (l
 
 // CPU describes the smallest limit, such as "2.0 cores (cgroup v2 /sys/fs/cgroup/x)".
 func (r *Reader) CPU() string {
-	limit, where := least(r.cpu)
+	limit, where := smallest(r.cpu)
 	return fmt.Sprintf("%.1f cores (%s)", limit, where)
 }
 
 // Memory describes the smallest limit, such as "512 MiB (cgroup v2 /sys/fs/cgroup/x)".
 func (r *Reader) Memory() string {
-	limit, where := least(r.memory)
+	limit, where := smallest(r.memory)
 	return fmt.Sprintf("%.0f MiB (%s)", limit/(1<<20), where)
 }
 
-// least is the smallest limit, and the nearest of equal ones.
-func least(meters []*meter) (limit float64, where string) {
+// smallest is the smallest limit, and the nearest of equal ones.
+func smallest(meters []*meter) (limit float64, where string) {
 	limit = math.Inf(1)
 	for _, m := range meters {
 		if _, l, err := m.read(); err == nil && l > 0 && l < limit {
@@ -109,4 +115,70 @@ func least(meters []*meter) (limit float64, where string) {
 		}
 	}
 	return limit, where
+}
+
+// ticks is how many there are in a second of CPU time in /proc, on every architecture of Linux
+// that Go has.
+const ticks = 100
+
+// processCPU is the CPU time of the process, of the processors that Go may use.
+func processCPU(root string) *meter {
+	stat := filepath.Join(root, "proc/self/stat")
+	return &meter{where: "this process", read: func() (used, limit float64, err error) {
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			return 0, 0, err
+		}
+		// The name of the program, in parentheses, may have blanks and parentheses.
+		fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+		if len(fields) < 13 {
+			return 0, 0, fmt.Errorf("%s has no times", stat)
+		}
+		user, errUser := number(fields[11])
+		system, errSystem := number(fields[12])
+		return (user + system) / ticks, float64(runtime.GOMAXPROCS(0)), errors.Join(errUser, errSystem)
+	}}
+}
+
+// processMemory is the memory of the process, of that of the machine. GOMEMLIMIT is no limit
+// here: a program fills it with garbage before it collects that.
+func processMemory(root string) *meter {
+	status, info := filepath.Join(root, "proc/self/status"), filepath.Join(root, "proc/meminfo")
+	return &meter{where: "this machine", read: func() (used, limit float64, err error) {
+		used, err = field(status, "VmRSS:")
+		limit, errLimit := field(info, "MemTotal:")
+		return 1024 * used, 1024 * limit, errors.Join(err, errLimit)
+	}}
+}
+
+// field reads a number from a file with a name and a number on each line.
+func field(file, name string) (float64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == name {
+			return number(f[1])
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", file, name)
+}
+
+// single reads a file of one number.
+func single(file string) (float64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	return number(strings.TrimSpace(string(text)))
+}
+
+// number reads a whole number. "max" is that there is no limit.
+func number(text string) (float64, error) {
+	if text == "max" {
+		return math.Inf(1), nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	return float64(n), err
 }

@@ -151,7 +151,7 @@ func TestRead(t *testing.T) {
 			// Whoever runs this may have a hundred cores or one.
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 			root := tree(t, process, c.files)
-			r, err := Open(root)
+			r, err := OpenReader(root)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,11 +172,11 @@ func TestRead(t *testing.T) {
 
 // Without /proc there is nothing to read, as on other systems.
 func TestNothingToRead(t *testing.T) {
-	if _, err := Open(tree(t)); err == nil || !strings.Contains(err.Error(), "CPU and memory can be read on Linux only") {
+	if _, err := OpenReader(tree(t)); err == nil || !strings.Contains(err.Error(), "CPU and memory can be read on Linux only") {
 		t.Error(err)
 	}
 	root := tree(t, process)
-	r, err := Open(root)
+	r, err := OpenReader(root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -194,12 +194,12 @@ func TestNothingToRead(t *testing.T) {
 // This process, on this machine.
 func TestReal(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		if _, err := Open("/"); err == nil {
+		if _, err := OpenReader("/"); err == nil {
 			t.Error("no error")
 		}
 		return
 	}
-	r, err := Open("/")
+	r, err := OpenReader("/")
 	if err != nil {
 		t.Fatal(err)
 	}

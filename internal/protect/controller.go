@@ -37,8 +37,8 @@ const (
 	gain = 2.0
 
 	// If everything is used, nothing says by how much the demand is above it.
-	full     = 0.98
-	fullRate = 0.5 // e-folds per second
+	saturated     = 0.98
+	saturatedRate = 0.5 // e-folds per second
 
 	maxFall = 2.0 // e-folds per second
 	maxRise = 1.0
@@ -75,8 +75,8 @@ func rate(usage, limit float64) float64 {
 		return -maxRise
 	}
 	r := gain * math.Log(usage/limit)
-	if usage >= full {
-		r = math.Max(r, fullRate)
+	if usage >= saturated {
+		r = math.Max(r, saturatedRate)
 	}
 	return math.Max(-maxRise, math.Min(maxFall, r))
 }

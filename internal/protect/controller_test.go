@@ -50,13 +50,13 @@ func (s Shares) times(load float64) Shares {
 	return s
 }
 
-// mix is how many of 100 requests are of each class.
-var mix = Shares{0.4, 0.4, 0.15, 0.05}
+// requestMix is how many of 100 requests are of each class.
+var requestMix = Shares{0.4, 0.4, 0.15, 0.05}
 
 // At every overload the usage comes to the limit and stays there, and only one class is shed in
 // part: those above it not at all, and those below it wholly.
 func TestUsageStaysNearTheLimit(t *testing.T) {
-	for _, m := range []Shares{mix, {0, 1, 0, 0}, {1, 0, 0, 0}, {0.9, 0, 0, 0.1}} {
+	for _, m := range []Shares{requestMix, {0, 1, 0, 0}, {1, 0, 0, 0}, {0.9, 0, 0, 0.1}} {
 		for _, load := range []float64{0.5, 0.8, 1, 1.2, 2, 5, 10} {
 			w := newWorld(m.times(load))
 			w.run(20 * time.Second)
@@ -89,9 +89,9 @@ func TestHowLongItTakes(t *testing.T) {
 		load     float64
 		at, back time.Duration
 	}{{2, 4 * time.Second, 3 * time.Second}, {5, 6 * time.Second, 4 * time.Second}, {10, 8 * time.Second, 6 * time.Second}} {
-		w := newWorld(mix.times(0.5))
+		w := newWorld(requestMix.times(0.5))
 		w.run(10 * time.Second)
-		w.offered = mix.times(c.load)
+		w.offered = requestMix.times(c.load)
 		w.run(c.at)
 		if u := w.usage[len(w.usage)-1]; u > 0.95 {
 			t.Errorf("load %v: usage %.2f after %v", c.load, u, c.at)
@@ -101,7 +101,7 @@ func TestHowLongItTakes(t *testing.T) {
 		if least = min(least, slices.Min(w.usage)); least < 0.7 {
 			t.Errorf("load %v: usage falls to %.2f", c.load, least)
 		}
-		w.offered = mix.times(0.5)
+		w.offered = requestMix.times(0.5)
 		w.run(c.back)
 		if w.shed != (Shares{}) {
 			t.Errorf("load %v: %v is shed %v after it", c.load, w.shed, c.back)
@@ -111,7 +111,7 @@ func TestHowLongItTakes(t *testing.T) {
 
 // One garbage collection, with all processors for 300 ms, is no reason.
 func TestOneGarbageCollection(t *testing.T) {
-	w := newWorld(mix.times(0.5))
+	w := newWorld(requestMix.times(0.5))
 	w.run(10 * time.Second)
 	for _, w.other = range []float64{0.5, 0.1, 0, 0, 0, 0} {
 		w.run(step)
@@ -131,7 +131,7 @@ func TestSomethingElse(t *testing.T) {
 	if w.run(7 * time.Second); w.shed != (Shares{}) {
 		t.Errorf("%v is still shed", w.shed)
 	}
-	w = newWorld(mix.times(0.5))
+	w = newWorld(requestMix.times(0.5))
 	w.other = 1
 	w.run(time.Minute)
 	if w.shed[priority.Critical] != 0 || w.shed[priority.High] < 0.9 || w.shed[priority.Normal] < 1 || w.shed[priority.Low] < 1 {
@@ -149,14 +149,14 @@ func TestMemory(t *testing.T) {
 	c := newController(Limits{CPU: 0.85, Memory: 0.9})
 	var shed Shares
 	for range 60 * time.Second / step {
-		shed = c.next(pressure.Usage{CPU: 0.1, Memory: 0.93}, mix.times(100), step)
+		shed = c.next(pressure.Usage{CPU: 0.1, Memory: 0.93}, requestMix.times(100), step)
 	}
 	if shed[priority.Low] < 1 || shed[priority.Normal] < 0.5 {
 		t.Errorf("%v", shed)
 	}
 	c.limits.Memory = 0
 	for range 7 * time.Second / step {
-		shed = c.next(pressure.Usage{CPU: 0.1, Memory: 1}, mix.times(100), step)
+		shed = c.next(pressure.Usage{CPU: 0.1, Memory: 1}, requestMix.times(100), step)
 	}
 	if shed != (Shares{}) {
 		t.Errorf("%v without a limit", shed)

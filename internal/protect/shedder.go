@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,57 @@ import (
 	"github.com/weirhq/weir/internal/pressure"
 	"github.com/weirhq/weir/internal/priority"
 )
+
+// Limits are shares of CPU and memory above which requests are shed. 0 is no limit.
+type Limits struct{ CPU, Memory float64 }
+
+// Check says what is wrong with limits, and how to correct it.
+func (l Limits) Check() error {
+	for _, part := range []struct {
+		name  string
+		value float64
+	}{{"CPU", l.CPU}, {"Memory", l.Memory}} {
+		if !(part.value >= 0 && part.value <= 1) {
+			return fmt.Errorf("%s is %v; it must be a share from 0 to 1, for example 0.85, or 0 for no limit", part.name, part.value)
+		}
+	}
+	return nil
+}
+
+// ParseLimits reads limits such as "cpu=85%,memory=90%".
+func ParseLimits(text string) (l Limits, err error) {
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		var at *float64
+		switch name {
+		case "cpu":
+			at = &l.CPU
+		case "memory":
+			at = &l.Memory
+		default:
+			return Limits{}, fmt.Errorf("%q is not cpu or memory; write for example cpu=85%%,memory=90%%", clip(name))
+		}
+		if *at != 0 {
+			return Limits{}, fmt.Errorf("%s is given twice; write it once", name)
+		}
+		digits, percent := strings.CutSuffix(value, "%")
+		n, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if err != nil || !percent || !(n > 0 && n <= 100) {
+			return Limits{}, fmt.Errorf("%s: %q is not a percentage above 0%% and up to 100%%; write for example %s=85%%", name, clip(value), name)
+		}
+		*at = n / 100
+	}
+	return l, nil
+}
+
+// clip keeps an error to a line.
+func clip(s string) string {
+	if len(s) > 40 {
+		return s[:40] + "…"
+	}
+	return s
+}
 
 const (
 	// every is how often the usage is read, at most.
@@ -55,9 +107,9 @@ type counts struct {
 	share    atomic.Uint64 // to shed, of 2^64
 }
 
-// New returns a shedder for this process, or nil without limits. It fails if CPU and memory
+// NewShedder returns a shedder for this process, or nil without limits. It fails if CPU and memory
 // cannot be read here. Logger gets a line about what was found, and when requests are shed.
-func New(l Limits, logger *slog.Logger) (*Shedder, error) {
+func NewShedder(l Limits, logger *slog.Logger) (*Shedder, error) {
 	began := time.Now()
 	return newShedder(l, "/", logger, func() time.Duration { return time.Since(began) }, debug.FreeOSMemory)
 }
@@ -69,7 +121,7 @@ func newShedder(l Limits, root string, logger *slog.Logger, now func() time.Dura
 	if err := l.Check(); err != nil {
 		return nil, err
 	}
-	r, err := pressure.Open(root)
+	r, err := pressure.OpenReader(root)
 	if err != nil {
 		return nil, err
 	}
@@ -170,14 +222,14 @@ func (s *Shedder) tell(now time.Duration, shed Shares) {
 	s.logger.Warn("requests are shed", "shed", strings.Join(classes, ", "), "cpu", fmt.Sprintf("%.0f %%", 100*u.CPU), "memory", fmt.Sprintf("%.0f %%", 100*u.Memory))
 }
 
-// Stats says how things are.
-type Stats struct {
+// ShedStats says what is used, and how many requests were shed.
+type ShedStats struct {
 	CPU, Memory float64                  // usage of what there is, smoothed
 	Shed        [priority.Classes]uint64 // requests since the start
 }
 
 // Stats returns the usage, and how many requests were shed.
-func (s *Shedder) Stats() (stats Stats) {
+func (s *Shedder) Stats() (stats ShedStats) {
 	if s == nil {
 		return stats
 	}

@@ -223,12 +223,12 @@ func TestUsageCannotBeRead(t *testing.T) {
 }
 
 // This process. Without limits there is no shedder, and it allows everything.
-func TestReal(t *testing.T) {
-	s, err := New(Limits{}, nil)
-	if s != nil || err != nil || !s.Allow(priority.Low) || s.Stats() != (Stats{}) {
+func TestRealShedder(t *testing.T) {
+	s, err := NewShedder(Limits{}, nil)
+	if s != nil || err != nil || !s.Allow(priority.Low) || s.Stats() != (ShedStats{}) {
 		t.Errorf("%v, %v", s, err)
 	}
-	s, err = New(Limits{CPU: 1, Memory: 1}, slog.New(slog.DiscardHandler))
+	s, err = NewShedder(Limits{CPU: 1, Memory: 1}, slog.New(slog.DiscardHandler))
 	if runtime.GOOS != "linux" {
 		if err == nil {
 			t.Error("no error")
@@ -255,14 +255,14 @@ func TestReal(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseLimits(t *testing.T) {
 	for text, want := range map[string]Limits{
 		"cpu=85%,memory=90%":  {0.85, 0.9},
 		" memory = 99.5 % ":   {0, 0.995},
 		"cpu=100%":            {1, 0},
 		"memory=50%, cpu=70%": {0.7, 0.5},
 	} {
-		if got, err := Parse(text); err != nil || got != want {
+		if got, err := ParseLimits(text); err != nil || got != want {
 			t.Errorf("%q: %v, %v", text, got, err)
 		}
 	}
@@ -277,7 +277,7 @@ func TestParse(t *testing.T) {
 		"cpu=1%,cpu=2%":         "cpu is given twice; write it once",
 		strings.Repeat("x", 99): `"` + strings.Repeat("x", 40) + `…" is not cpu or memory; write for example cpu=85%,memory=90%`,
 	} {
-		if _, err := Parse(text); err == nil || err.Error() != want {
+		if _, err := ParseLimits(text); err == nil || err.Error() != want {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -289,7 +289,7 @@ func TestParse(t *testing.T) {
 }
 
 func BenchmarkAllow(b *testing.B) {
-	s, err := New(Limits{CPU: 0.99}, slog.New(slog.DiscardHandler))
+	s, err := NewShedder(Limits{CPU: 0.99}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		b.Skip(err)
 	}

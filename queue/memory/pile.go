@@ -31,7 +31,7 @@ func (i *item) Before(other *item) bool {
 }
 
 // Place is for the heap.
-func (i *item) Place() *int { return &i.index }
+func (i *item) Index() *int { return &i.index }
 
 // pile is items in the order in which they leave it.
 type pile = dueheap.Heap[*item]
@@ -63,7 +63,7 @@ func (r *remembered) Before(other *remembered) bool {
 }
 
 // Place is for the heap.
-func (r *remembered) Place() *int { return &r.index }
+func (r *remembered) Index() *int { return &r.index }
 
 // memory of what was done: by ID, and by when to forget it.
 type memory struct {
