@@ -3,10 +3,14 @@
 //	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), weir.PerMinute(100))
 //	ok, err := limiter.Allow(ctx, "alice")
 //
-// A [Limiter] applies one limit to every key. It can also wait for units, take up to n
-// of them, peek and refund. [TakeAll] checks several limits in one call and charges all
-// of them or none. To limit an http.Handler, use package httplimit; to use rules from a
-// file, package engine.
+// Most programs need no more than this:
+//
+//   - To limit an http.Handler, use package httplimit.
+//   - To limit anything else by one limit, use [NewLimiter] and [Limiter.Allow]. If the client
+//     should know when to retry, use [Limiter.Take]; to slow down instead of denying, [Limiter.Wait].
+//     The documentation of [Limiter] says what its other methods are for.
+//   - To check several limits in one call, and charge all of them or none, use [TakeAll].
+//   - To use rules from a file, use package engine.
 //
 // A limit counts units, and a request costs one unit by default. A key identifies a
 // client. A denial is a [Decision], not an error; an error comes without a decision.

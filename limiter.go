@@ -8,40 +8,44 @@ import (
 	"github.com/weirhq/weir/internal/turns"
 )
 
-// Limiter applies one limit to every key of a store.
+// Limiter applies one limit to every key of a store. It is safe for concurrent use.
+//
+// Three methods take units, and differ if there are not enough. Most callers should use Allow.
+// Allow says no. Take says no, too, and also how many units remain and when to retry; a request
+// can cost more than one. Wait and WaitN block until there are enough.
+//
+// The others are for special needs:
+//
+//   - TakeUpTo takes what remains, for work that can be done in part.
+//   - Peek looks and charges nothing. Reset clears the usage of a key.
+//   - Refund gives back what Take charged, for a request that failed.
+//   - Reserve charges an estimate, if the cost is known only afterwards; [Hold.Settle] corrects it.
+//     Charge is for work that is done already and was not reserved.
+//   - Renew keeps a place of an InFlight limit, for a request that takes longer than its Period.
 type Limiter struct {
 	store Store
 	limit *Compiled
-	quick oneTaker
-	holds oneHolder           // nil if the store has none
+	quick quickStore          // nil if the store is not one
+	holds HoldStore           // nil if the store has none
 	turns turns.Turns[string] // of those who wait
 }
 
-// oneTaker is what a store may have besides [Store]: Take for a single op. The
+// quickStore is what a store may have besides [Store] and [HoldStore]: their calls for a single op. The
 // arguments travel in registers, where a slice of ops would escape to the heap,
 // so that a check in memory allocates nothing.
-type oneTaker interface {
+type quickStore interface {
 	TakeOne(ctx context.Context, key string, limit *Compiled, cost int64) (Decision, error)
 	AllowOne(ctx context.Context, key string, limit *Compiled) (bool, error)
+	ReserveOne(ctx context.Context, id HoldID, ttl time.Duration, key string, limit *Compiled, cost int64) (Decision, error)
+
+	// SettleOne settles a hold. If it is this call that ends the hold, the parts of its
+	// answer are in dst, as far as that has room.
+	SettleOne(ctx context.Context, dst []SettledPart, id HoldID, used int64) (Settled, error)
 
 	// Unwrapped tells the store itself from a struct that embeds it and would
 	// be passed over.
 	Unwrapped(Store) bool
 }
-
-// slowTaker makes a oneTaker of any store.
-type slowTaker struct{ store Store }
-
-func (s slowTaker) TakeOne(ctx context.Context, key string, limit *Compiled, cost int64) (Decision, error) {
-	return first(s.store.Take(ctx, nil, Op{Key: key, Limit: limit, Cost: cost}))
-}
-
-func (s slowTaker) AllowOne(ctx context.Context, key string, limit *Compiled) (bool, error) {
-	d, err := s.TakeOne(ctx, key, limit, 1)
-	return d.Allowed, err
-}
-
-func (s slowTaker) Unwrapped(Store) bool { return true }
 
 // NewLimiter returns a Limiter. Limiters on the same store share the usage of a key,
 // unless their limits have different names (Limit.Name).
@@ -53,15 +57,10 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Limiter{store: store, limit: c, quick: slowTaker{store}}
-	if holds, ok := store.(HoldStore); ok {
-		l.holds = slowHolder{holds}
-	}
-	if quick, ok := store.(oneTaker); ok && quick.Unwrapped(store) {
+	l := &Limiter{store: store, limit: c}
+	l.holds, _ = store.(HoldStore)
+	if quick, ok := store.(quickStore); ok && quick.Unwrapped(store) {
 		l.quick = quick
-		if holds, ok := store.(oneHolder); ok {
-			l.holds = holds
-		}
 	}
 	return l, nil
 }
@@ -72,12 +71,19 @@ func (l *Limiter) Allow(ctx context.Context, key string) (bool, error) {
 	if l.limit.limit.Shape {
 		return false, errShape
 	}
-	return l.quick.AllowOne(ctx, key, l.limit)
+	if l.quick != nil {
+		return l.quick.AllowOne(ctx, key, l.limit)
+	}
+	d, err := l.Take(ctx, key, 1)
+	return d.Allowed, err
 }
 
 // Take takes cost units, all or none.
 func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, error) {
-	return l.quick.TakeOne(ctx, key, l.limit, cost)
+	if l.quick != nil {
+		return l.quick.TakeOne(ctx, key, l.limit, cost)
+	}
+	return first(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
 // Charge takes cost units whether or not they fit, for work that is done already; see

@@ -19,26 +19,6 @@ type Hold struct {
 
 var errNoHolds = errors.New("weir: this store cannot hold units; use one that implements HoldStore, such as memory or redis")
 
-// oneHolder is to [HoldStore] what oneTaker is to [Store].
-type oneHolder interface {
-	ReserveOne(ctx context.Context, id HoldID, ttl time.Duration, key string, limit *Compiled, cost int64) (Decision, error)
-
-	// SettleOne settles a hold. If it is this call that ends the hold, the parts of its
-	// answer are in dst, as far as that has room.
-	SettleOne(ctx context.Context, dst []SettledPart, id HoldID, used int64) (Settled, error)
-}
-
-// slowHolder makes a oneHolder of any HoldStore.
-type slowHolder struct{ store HoldStore }
-
-func (s slowHolder) ReserveOne(ctx context.Context, id HoldID, ttl time.Duration, key string, limit *Compiled, cost int64) (Decision, error) {
-	return first(s.store.Reserve(ctx, nil, Reservation{ID: id, TTL: ttl}, Op{Key: key, Limit: limit, Cost: cost}))
-}
-
-func (s slowHolder) SettleOne(ctx context.Context, _ []SettledPart, id HoldID, used int64) (Settled, error) {
-	return s.store.Settle(ctx, Settlement{ID: id, Used: func(string, int64) int64 { return used }})
-}
-
 // supply has what new holds need, for many of them at once. To ask the system for each id
 // would take longer than the reservation.
 type supply struct {
@@ -107,7 +87,7 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 	s := supplies.Get().(*supply)
 	h := s.hold(l)
 	supplies.Put(s)
-	d, err := l.holds.ReserveOne(ctx, h.ID, ttl, key, l.limit, cost)
+	d, err := l.reserveHold(ctx, h.ID, ttl, key, cost)
 	switch {
 	case err == nil && d.Allowed:
 		return h, d, nil
@@ -115,6 +95,13 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 		d, err = l.Take(ctx, key, cost)
 	}
 	return nil, d, err
+}
+
+func (l *Limiter) reserveHold(ctx context.Context, id HoldID, ttl time.Duration, key string, cost int64) (Decision, error) {
+	if l.quick != nil {
+		return l.quick.ReserveOne(ctx, id, ttl, key, l.limit, cost)
+	}
+	return first(l.holds.Reserve(ctx, nil, Reservation{ID: id, TTL: ttl}, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
 // Settle ends the hold with the units that were really used. Less than was reserved is
@@ -125,7 +112,10 @@ func (h *Hold) Settle(ctx context.Context, used int64) (Settled, error) {
 	if h == nil {
 		return Settled{}, ctx.Err()
 	}
-	return h.limiter.holds.SettleOne(ctx, h.part[:0], h.ID, used)
+	if quick := h.limiter.quick; quick != nil {
+		return quick.SettleOne(ctx, h.part[:0], h.ID, used)
+	}
+	return h.limiter.holds.Settle(ctx, Settlement{ID: h.ID, Used: func(string, int64) int64 { return used }})
 }
 
 // Cancel ends the hold as if nothing was used.
@@ -136,5 +126,5 @@ func (h *Hold) Extend(ctx context.Context, ttl time.Duration) (Settled, error) {
 	if h == nil {
 		return Settled{}, ctx.Err()
 	}
-	return h.limiter.store.(HoldStore).Settle(ctx, Settlement{ID: h.ID, TTL: ttl})
+	return h.limiter.holds.Settle(ctx, Settlement{ID: h.ID, TTL: ttl})
 }
