@@ -14,18 +14,18 @@ import (
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 	deadline := e.deadline()
 	if results := v.inGroup(enforced); len(results) > 0 {
-		if err := e.take(ctx, v, enforced, results); err != nil {
+		if err := e.takeResults(ctx, v, enforced, results); err != nil {
 			return e.degrade(ctx, deadline, in, v, err)
 		}
 	}
-	return e.finish(ctx, deadline, in, v)
+	return e.concludeCharge(ctx, deadline, in, v)
 }
 
-// finish does what follows from what the store has said of the enforced rules.
-func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
+// concludeCharge does what follows from what the store has said of the enforced rules.
+func (e *Engine) concludeCharge(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
 	rest := ctx
-	e.remember(v.inGroup(enforced))
-	e.penalize(ctx, deadline, in, v)
+	e.rememberUsage(v.inGroup(enforced))
+	e.startPenalties(ctx, deadline, in, v)
 	v.conclude()
 	if v.warns || v.upTo[enforced] < len(v.Results) { // there are more calls
 		var cancel context.CancelFunc
@@ -47,17 +47,17 @@ func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, 
 	return nil
 }
 
-// take charges some results as the verdict says: all or none, with a hold, or always. If parts of the
+// takeResults charges some results as the verdict says: all or none, with a hold, or always. If parts of the
 // store do not answer, those of the enforced results that are elsewhere are decided nevertheless.
-func (e *Engine) take(ctx context.Context, v *Verdict, g group, results []Result) (err error) {
+func (e *Engine) takeResults(ctx context.Context, v *Verdict, g group, results []Result) (err error) {
 	ops := v.opsOf(results)
 	v.failed = nil
 	switch {
 	case v.charging.holds(results):
-		v.decisions, err = e.hold(ctx, v, g, results, ops)
+		v.decisions, err = e.reserveResults(ctx, v, g, results, ops)
 		if errors.Is(err, weir.ErrHoldsFull) {
 			v.charging.way, v.Unheld = plain, v.Hold == (weir.HoldID{})
-			return e.take(ctx, v, g, results) // as a check
+			return e.takeResults(ctx, v, g, results) // as a check
 		}
 	case e.partial != nil && g == enforced:
 		v.decisions, v.failed, err = e.partial.TakePartial(ctx, v.decisions[:0], ops...)
@@ -70,11 +70,11 @@ func (e *Engine) take(ctx context.Context, v *Verdict, g group, results []Result
 	return err
 }
 
-// look is charge for a peek.
-func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
+// peek finds out what charge would decide.
+func (e *Engine) peek(ctx context.Context, in *installed, v *Verdict) error {
 	v.charging.way = peeked
 	if len(v.Results) > 0 {
-		if err := e.peek(ctx, v, v.Results); err != nil {
+		if err := e.peekResults(ctx, v, v.Results); err != nil {
 			return e.degrade(ctx, e.deadline(), in, v, err)
 		}
 	}
@@ -86,9 +86,9 @@ func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
 // askStore is Take or Peek of a store.
 type askStore func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
 
-// peek finds out what the store says of the first results, and charges nothing. If parts of the store do
+// peekResults finds out what the store says of the first results, and charges nothing. If parts of the store do
 // not answer, the results that are elsewhere are decided nevertheless.
-func (e *Engine) peek(ctx context.Context, v *Verdict, results []Result) error {
+func (e *Engine) peekResults(ctx context.Context, v *Verdict, results []Result) error {
 	peek := e.store.Peek
 	if e.partial != nil {
 		peek = func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (_ []weir.Decision, err error) {
@@ -96,11 +96,11 @@ func (e *Engine) peek(ctx context.Context, v *Verdict, results []Result) error {
 			return dst, err
 		}
 	}
-	return e.ask(ctx, peek, v, results, v.opsOf(results))
+	return e.askResults(ctx, peek, v, results, v.opsOf(results))
 }
 
-// ask puts what a store says of some ops into their results.
-func (e *Engine) ask(ctx context.Context, store askStore, v *Verdict, results []Result, ops []weir.Op) error {
+// askResults puts what a store says of some ops into their results.
+func (e *Engine) askResults(ctx context.Context, store askStore, v *Verdict, results []Result, ops []weir.Op) error {
 	var err error
 	v.failed = nil
 	if v.decisions, err = store(ctx, v.decisions[:0], ops...); err != nil {
@@ -114,14 +114,14 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
 	for i := range results {
 		r, op := &results[i], &v.ops[i]
-		r.ask(op, r.Quota, &v.charging)
+		r.fillOp(op, r.Quota, &v.charging)
 	}
 	return v.ops
 }
 
-// ask makes the op that asks a limit for what the result is about. It writes each field in its
+// fillOp makes the op that asks a limit for what the result is about. It writes each field in its
 // place, because the processor waits when it copies what it has just written.
-func (r *Result) ask(op *weir.Op, limit *weir.Compiled, how *charging) {
+func (r *Result) fillOp(op *weir.Op, limit *weir.Compiled, how *charging) {
 	op.Key, op.Limit, op.Cost, op.Leave, op.Look = r.Key, limit, r.Cost, r.Leave, r.Look
 	op.Always, op.Final = how.way == always, how.isFinal(r)
 	op.MaxDelay, op.Receipt = 0, 0
@@ -166,7 +166,7 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 		return quiet
 	}
 	// Each is charged whatever the others say.
-	return errors.Join(quiet, e.take(ctx, v, countingShadow, counting))
+	return errors.Join(quiet, e.takeResults(ctx, v, countingShadow, counting))
 }
 
 // chargeQuietShadows charges shadow rules that do not count denied requests. As a rule
@@ -174,9 +174,9 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 // they are charged again without it.
 func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []Result) error {
 	if !v.Allowed && !v.isAlways() {
-		return e.ask(ctx, e.store.Peek, v, shadows, v.opsOf(shadows))
+		return e.askResults(ctx, e.store.Peek, v, shadows, v.opsOf(shadows))
 	}
-	err := e.take(ctx, v, shadow, shadows)
+	err := e.takeResults(ctx, v, shadow, shadows)
 	for err == nil && !v.isAlways() && !weir.Allowed(v.decisions) {
 		at := passing(shadows)
 		if len(at) == 0 {
@@ -186,7 +186,7 @@ func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []R
 		for i, from := range at {
 			left[i] = shadows[from]
 		}
-		err = e.take(ctx, v, shadow, left)
+		err = e.takeResults(ctx, v, shadow, left)
 		for i, from := range at {
 			shadows[from] = left[i]
 		}

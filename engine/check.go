@@ -40,7 +40,7 @@ func (e *Engine) Judge(ctx context.Context, req rule.Request) (*Verdict, error) 
 	return v, e.Check(ctx, &a.request, v)
 }
 
-// answer is a verdict with room for what the usual request needs.
+// answer is a verdict with memory for what the usual request needs.
 type answer struct {
 	verdict   Verdict
 	request   rule.Request
@@ -55,7 +55,7 @@ type answer struct {
 // Peek returns the answer that Check would return, and charges nothing. Observers are
 // not called.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.evaluate(ctx, e.installed.Load(), req, v, peeked, e.look)
+	return e.evaluate(ctx, e.installed.Load(), req, v, peeked, e.peek)
 }
 
 // PeekWith does what Peek does, but with the rules of table instead of the rules in force.
@@ -63,7 +63,7 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 // of the rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
 	in := e.installed.Load()
-	return e.evaluate(ctx, in.with(table, in.version), req, v, peeked, e.look)
+	return e.evaluate(ctx, in.with(table, in.version), req, v, peeked, e.peek)
 }
 
 // Validate returns the error that Check would return for a request by the rules that apply to
@@ -92,7 +92,7 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request, v *Verdict, way way, decide decider) error {
 	v.clear()
 	v.Version, v.charging.way, v.Priority = in.version, way, cmp.Or(req.Priority, rule.Normal)
-	if err := in.validate(req); err != nil {
+	if err := in.validateRequest(req); err != nil {
 		return err
 	}
 	if !in.loaded {
@@ -117,7 +117,7 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 	return nil
 }
 
-func (in *installed) validate(req *rule.Request) error {
+func (in *installed) validateRequest(req *rule.Request) error {
 	if req.Priority > rule.Critical {
 		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
 	}
@@ -221,7 +221,7 @@ func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, i
 		if limit.Algorithm() == weir.InFlight && (v.charging.way == placed || v.isAlways()) {
 			continue
 		}
-		r := v.next()
+		r := v.nextResult()
 		r.Rule, r.Quota, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
 		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
 		r.Allowed = true // until somebody was asked

@@ -20,7 +20,7 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
-	clients, err := in.clients(id, key)
+	clients, err := in.clientsOf(id, key)
 	if err != nil {
 		return Tier{}, err
 	}
@@ -33,16 +33,14 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 		v.addClient(in, c, found.Name)
 	}
 	v.endGroup(enforced)
-	for results := v.Results; len(results) > 0; {
-		part := results[:min(len(results), weir.MaxOps)]
+	for part := range slices.Chunk(v.Results, weir.MaxOps) {
 		ops := v.opsOf(part)
 		for i := range ops {
 			ops[i].Cost = 0
 		}
-		if err = e.ask(ctx, e.store.Peek, v, part, ops); err != nil {
+		if err = e.askResults(ctx, e.store.Peek, v, part, ops); err != nil {
 			return found, fmt.Errorf("engine: %w", err)
 		}
-		results = results[len(part):]
 	}
 	v.conclude()
 	return found, nil
@@ -67,26 +65,23 @@ func (v *Verdict) addClient(in *installed, c client, tier string) {
 // It returns the rules.
 func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 	in := e.installed.Load()
-	clients, err := in.clients(id, key)
+	clients, err := in.clientsOf(id, key)
 	if err != nil {
 		return nil, err
 	}
 	var rules []string
 	for _, c := range clients {
-		for limits := in.every(c); len(limits) > 0; {
-			part := limits[:min(len(limits), weir.MaxOps)]
+		for part := range slices.Chunk(in.everyLimit(c), weir.MaxOps) {
 			ops := make([]weir.Op, len(part))
 			for i, limit := range part {
 				ops[i] = weir.Op{Key: c.key, Limit: limit}
 				e.told.forget(e.usageKey(c.key, limit))
 			}
-			if err := e.store.Reset(ctx, ops...); err != nil {
-				return rules, fmt.Errorf("engine: %w", err)
+			for _, store := range e.stores() {
+				if err := store.Reset(ctx, ops...); err != nil {
+					return rules, fmt.Errorf("engine: %w", err)
+				}
 			}
-			if err := e.local.Reset(ctx, ops...); err != nil {
-				return rules, fmt.Errorf("engine: %w", err)
-			}
-			limits = limits[len(part):]
 		}
 		if len(rules) == 0 || rules[len(rules)-1] != c.rule.ID {
 			rules = append(rules, c.rule.ID)
@@ -95,8 +90,8 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 	return rules, nil
 }
 
-// every are limits of each kind that a client may have usage under.
-func (in *installed) every(c client) []*weir.Compiled {
+// everyLimit are limits of each kind that a client may have usage under.
+func (in *installed) everyLimit(c client) []*weir.Compiled {
 	limits := append(c.rule.Every(), c.rule.EveryMarker(c.key)...)
 	if r := in.replacement(c.rule, c.key); r != nil { // to reset one kind twice does no harm
 		limits = c.rule.AppendMarkers(append(limits, r.limits...), r.limits)
@@ -111,34 +106,29 @@ type client struct {
 	key  string
 }
 
-// clients finds who the key is under a rule, or under all that count by such keys.
-func (in *installed) clients(id, key string) ([]client, error) {
-	var found []client
-	var wrong error
-	there := false
-	for _, c := range in.table.Rules() {
-		if id != "" && c.ID != id {
-			continue
+// clientsOf finds who the key is under a rule, or under all that count by such keys.
+func (in *installed) clientsOf(id, key string) ([]client, error) {
+	rules := in.table.Rules()
+	if id != "" {
+		if rules = []*rule.Entry{in.table.Find(id)}; rules[0] == nil {
+			return nil, &NoRuleError{ID: id}
 		}
-		there = true
+	}
+	var found []client
+	wrong := errors.New(`no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)
+	for _, c := range rules {
 		identities, err := c.ParseIdentities(key)
-		if err != nil {
+		if err != nil && id != "" {
 			wrong = err
-			continue
 		}
 		for _, identity := range identities {
 			found = append(found, client{c, identity})
 		}
 	}
-	switch {
-	case id != "" && !there:
-		return nil, &NoRuleError{ID: id}
-	case len(found) > 0:
-		return found, nil
-	case id != "":
+	if len(found) == 0 {
 		return nil, &KeyError{Rule: id, Err: wrong}
 	}
-	return nil, &KeyError{Err: errors.New(`no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)}
+	return found, nil
 }
 
 // NoRuleError reports a rule that does not exist.

@@ -44,7 +44,7 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 		if err := e.chargeDemands(ctx, in, demands, true, &owed); err != nil {
 			return err
 		}
-		v.append(&owed)
+		v.appendVerdict(&owed)
 	}
 	e.observe(&noRequest, v)
 	return nil
@@ -61,7 +61,7 @@ func (e *Engine) PeekDemand(ctx context.Context, demands []Demand, v *Verdict) e
 		v.addDemands(demands, true, g)
 		v.endGroup(g)
 	}
-	return e.look(ctx, in, v)
+	return e.peek(ctx, in, v)
 }
 
 // chargeDemands charges those that are owed, or the others.
@@ -73,8 +73,8 @@ func (e *Engine) chargeDemands(ctx context.Context, in *installed, demands []Dem
 	return e.charge(ctx, in, v)
 }
 
-// append adds another verdict on the same request.
-func (v *Verdict) append(other *Verdict) {
+// appendVerdict adds another verdict on the same request.
+func (v *Verdict) appendVerdict(other *Verdict) {
 	if other.speaker > 0 && (v.speaker == 0 || v.Allowed && !other.Allowed) {
 		v.speaker = len(v.Results) + other.speaker
 	}
@@ -104,7 +104,7 @@ func (v *Verdict) addDemands(demands []Demand, owed bool, g group) (more bool) {
 			continue
 		}
 		for _, limit := range d.Limits {
-			r := v.next()
+			r := v.nextResult()
 			r.Rule, r.Quota, r.Key, r.Cost, r.Demand = d.Rule, limit, d.Key, d.Cost, i
 			r.Look, r.Shadow, r.Soft, r.Allowed = d.Cost == 0, !d.Rule.Mode.Denies(), d.Rule.Mode == rule.Soft, true
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -72,7 +73,7 @@ func Describe(v *Verdict) Denial {
 		if wait := v.usualWait(); wait != weir.Never {
 			d.RetryAfter = max(wait, 1)
 		}
-		d.speak(r)
+		d.explain(r)
 	}
 	return d
 }
@@ -127,25 +128,21 @@ func impatient(v *Verdict, late time.Duration) Denial {
 	d := Denial{Verdict: v, Policies: v.names(slow), RetryAfter: max(late, 1)}
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.Shadow && slow(r) {
-			d.speak(r)
+			d.explain(r)
 			break
 		}
 	}
 	return d
 }
 
-// speak lets the rule of a limit say why.
-func (d *Denial) speak(r *Result) {
+// explain lets the rule of a limit say why.
+func (d *Denial) explain(r *Result) {
 	deny := &r.Rule.Deny
 	d.Rule, d.Code, d.Detail, d.status = r.Rule.ID, deny.Code, deny.Message, deny.Status
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter > 0:
-		few, plural := r.Limit-r.Leave, "s"
-		if few == 1 {
-			plural = ""
-		}
-		d.Detail = fmt.Sprintf("The limit %s allows %d request%s at the same time; try again in %d s.", d.Rule, few, plural, duration.Up(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", d.Rule, phrase.Count(r.Limit-r.Leave, "request"), duration.Up(d.RetryAfter, time.Second))
 	case r.RetryAfter == weir.Never && r.Leave > 0:
 		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + d.Rule + " allows at once."
 	case r.RetryAfter == weir.Never:
@@ -157,14 +154,11 @@ func (d *Denial) speak(r *Result) {
 	case r.Penalty:
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
 	default:
-		var room [192]byte
-		text := append(room[:0], "The limit "...)
+		what := "The limit "
 		if r.Leave > 0 {
-			text = append(append(append(room[:0], "The share of "...), d.Verdict.Priority.String()...), " requests in the limit "...)
+			what = "The share of " + d.Verdict.Priority.String() + " requests in the limit "
 		}
-		text = append(text, d.Rule...)
-		text = strconv.AppendInt(append(text, " is used up; try again in "...), duration.Up(d.RetryAfter, time.Second), 10)
-		d.Detail = string(append(text, " s."...))
+		d.Detail = what + d.Rule + " is used up; try again in " + strconv.FormatInt(duration.Up(d.RetryAfter, time.Second), 10) + " s."
 	}
 }
 
@@ -192,8 +186,8 @@ func (v *Verdict) usualWait() time.Duration {
 // and, if the rule has several limits for this client, the period or "concurrency". An id contains no
 // colon, so names are unique.
 func (v *Verdict) Name(r *Result) string {
-	var room [128]byte
-	if name := v.AppendName(room[:0], r); string(name) != r.Rule.ID {
+	var buffer [128]byte
+	if name := v.AppendName(buffer[:0], r); string(name) != r.Rule.ID {
 		return string(name)
 	}
 	return r.Rule.ID

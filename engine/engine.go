@@ -105,7 +105,7 @@ type Engine struct {
 	kept           kept
 	pending        pending
 
-	lines turns.Turns[line] // of requests that wait for a place
+	lines turns.Turns[waitingLine] // of requests that wait for a place
 }
 
 // quickStore is a store in this process: it never waits, is never unavailable, and lets the engine

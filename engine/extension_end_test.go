@@ -13,11 +13,11 @@ func TestExtensionsForget(t *testing.T) {
 	holds := make([]*Hold, 100)
 	for i := range holds {
 		holds[i] = &Hold{ttl: time.Duration(i*37%100+1) * time.Hour}
-		x.add(holds[i], now)
+		x.schedule(holds[i], now)
 	}
 	for i, h := range holds {
-		x.remove(h)
-		x.remove(h)
+		x.unschedule(h)
+		x.unschedule(h)
 		if len(x.due) != len(holds)-i-1 {
 			t.Fatalf("%d of %d are left", len(x.due), len(holds)-i-1)
 		}

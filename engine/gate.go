@@ -18,7 +18,7 @@ import (
 // place, at the same time.
 const DefaultMaxDelayed = 1000
 
-// maxRefund is how long to try to give a place back. A store has a timeout of its own,
+// maxRefund is how long to try to give back what was charged. A store has a timeout of its own,
 // which is shorter.
 const maxRefund = time.Second
 
@@ -102,7 +102,7 @@ func (g *Gate) Deny(ctx context.Context, req *rule.Request, v *Verdict, d *Denia
 	req.Unread = true
 	e, in := g.engine, g.engine.installed.Load()
 	e.begin(v)
-	if err := e.evaluate(ctx, in, req, v, peeked, e.look); err != nil || v.Allowed {
+	if err := e.evaluate(ctx, in, req, v, peeked, e.peek); err != nil || v.Allowed {
 		return false, err
 	}
 	if v.waitUpTo > 0 && !slices.ContainsFunc(v.inGroup(enforced), func(r Result) bool { return !r.Allowed && !r.waits() }) {
@@ -133,15 +133,15 @@ func (g *Gate) await(ctx context.Context, v *Verdict, d *Denial, err error) (boo
 		*d = Describe(v)
 		return false, nil
 	case v.Delay > 0:
-		return g.hold(ctx, v, d)
+		return g.delay(ctx, v, d)
 	}
 	return true, nil
 }
 
-// hold keeps an allowed request until its turn has come. One that cannot wait gives its
-// place up.
-func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
-	if late := v.Delay - g.left(ctx); late >= 0 {
+// delay keeps an allowed request until its turn has come. One that cannot wait gives its
+// turn up.
+func (g *Gate) delay(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
+	if late := v.Delay - g.patienceLeft(ctx); late >= 0 {
 		// As if the limit had been told how long the request can wait: it denies, and
 		// says from when the wait would be short enough.
 		g.refund(ctx, v)
@@ -170,7 +170,7 @@ func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
 		case <-turn.C:
 			return true, nil
 		case <-renew:
-			g.engine.renew(v)
+			g.engine.renewDelayed(v)
 		case <-ctx.Done():
 			g.refund(ctx, v)
 			*d = unavailable(v)
@@ -179,9 +179,9 @@ func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
 	}
 }
 
-// left is how long a request can be delayed: to hold what cannot be served any more would
+// patienceLeft is how long a request can be delayed: to delay what cannot be served any more would
 // make others wait for nothing.
-func (g *Gate) left(ctx context.Context) time.Duration {
+func (g *Gate) patienceLeft(ctx context.Context) time.Duration {
 	left := time.Duration(1<<63 - 1)
 	if g.patience != nil {
 		left = g.patience(ctx)

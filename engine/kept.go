@@ -50,8 +50,8 @@ func (k *keptHold) Before(other *keptHold) bool { return k.until < other.until }
 
 func (k *keptHold) Index() *int { return &k.index }
 
-// find returns a hold; nil if there is none.
-func (k *kept) find(id weir.HoldID, clock func() weir.Micros) *keptHold {
+// holdOf returns a hold; nil if there is none.
+func (k *kept) holdOf(id weir.HoldID, clock func() weir.Micros) *keptHold {
 	if k.count.Load() == 0 {
 		return nil
 	}
@@ -70,8 +70,8 @@ func (k *kept) forgetLocked(now weir.Micros) {
 	k.count.Store(int64(len(k.byID)))
 }
 
-// add keeps a hold, and reports whether there was room.
-func (k *kept) add(h *keptHold, now weir.Micros) bool {
+// keep keeps a hold, and reports whether there was room.
+func (k *kept) keep(h *keptHold, now weir.Micros) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.forgetLocked(now)
@@ -87,8 +87,8 @@ func (k *kept) add(h *keptHold, now weir.Micros) bool {
 	return true
 }
 
-// lasts changes until when a hold is known.
-func (k *kept) lasts(h *keptHold, until weir.Micros) {
+// keepUntil changes until when a hold is known.
+func (k *kept) keepUntil(h *keptHold, until weir.Micros) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if h.until = until; k.byID[h.id] == h {
@@ -135,7 +135,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 	now := e.clock()
 	hold.expires = now.Add(h.ttl)
 	hold.until = hold.expires.Add(weir.HoldMemory)
-	if !e.kept.add(hold, now) {
+	if !e.kept.keep(hold, now) {
 		e.observeHold(LostHold, nil) // it stays at the estimate
 		return nil
 	}
@@ -183,7 +183,7 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 			}
 			h.expires, done.Parts = min(h.expires, stored.Expires), slices.Concat(done.Parts, stored.Parts)
 		}
-		e.kept.lasts(h, h.expires.Add(weir.HoldMemory))
+		e.kept.keepUntil(h, h.expires.Add(weir.HoldMemory))
 		done.State, done.Expires = weir.HoldOpen, h.expires
 		for _, p := range h.open {
 			done.Parts = addPart(done.Parts, p.tag, p.op.Cost, 0, 0)
@@ -197,7 +197,7 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 	}
 	done.Parts = slices.Concat(done.Parts, parts)
 	h.done = &done
-	e.kept.lasts(h, max(h.until, now.Add(weir.HoldMemory)))
+	e.kept.keepUntil(h, max(h.until, now.Add(weir.HoldMemory)))
 	return done, nil
 }
 
@@ -238,7 +238,7 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 	if err != nil {
 		return nil, err
 	}
-	done.add(charged.Parts)
+	done.addParts(charged.Parts)
 	return done.Parts, nil
 }
 
@@ -253,6 +253,6 @@ func (e *Engine) chargeLater(v *Verdict, cause error) {
 		}
 	}
 	if len(s.ops) > 0 {
-		_ = e.later(s, cause) // what is lost is counted
+		_ = e.retryLater(s, cause) // what is lost is counted
 	}
 }

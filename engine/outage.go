@@ -74,7 +74,7 @@ func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *install
 		e.giveBack(ctx, deadline, v)
 		return err
 	}
-	e.penalize(ctx, deadline, in, v)
+	e.startPenalties(ctx, deadline, in, v)
 	v.conclude()
 	if closed && !denied {
 		v.Reason = Unavailable
@@ -111,7 +111,7 @@ func (e *Engine) giveBack(ctx context.Context, deadline time.Time, v *Verdict) {
 			s := &settlement{id: hold, used: Units(0), kind: CancelledHold}
 			s.byTag = s.usedByTag
 			if _, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil); err != nil {
-				_ = e.later(s, err)
+				_ = e.retryLater(s, err)
 			}
 		}
 		_ = e.store.Refund(ctx, ops...)
@@ -135,7 +135,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 			continue
 		}
 		var op weir.Op
-		r.ask(&op, in.shares.of(r.Quota, instances), &v.charging)
+		r.fillOp(&op, in.shares.of(r.Quota, instances), &v.charging)
 		if op.Leave > 0 && op.Limit != r.Quota {
 			// An instance that had to leave all of its part would deny everybody.
 			op.Leave = min(r.Rule.Leave(op.Limit, v.Priority), max(0, op.Limit.Capacity()-op.Cost))
@@ -175,8 +175,8 @@ type usage struct {
 // moment is how long the order of answers is in doubt.
 const moment = weir.Micros(100_000)
 
-// remember takes note of those who have used more than half. A store in memory is never unavailable.
-func (e *Engine) remember(results []Result) {
+// rememberUsage takes note of those who have used more than half. A store in memory is never unavailable.
+func (e *Engine) rememberUsage(results []Result) {
 	if e.isQuick {
 		return
 	}
@@ -195,13 +195,13 @@ func (e *Engine) remember(results []Result) {
 
 func (e *Engine) seedAll(ctx context.Context, ops []weir.Op) {
 	for _, op := range ops {
-		e.seed(ctx, op, max(1, e.instances()))
+		e.seedClient(ctx, op, max(1, e.instances()))
 	}
 }
 
-// seed lets the local store know of at least this instance's share of what a client had used, less
+// seedClient lets the local store know of at least this instance's share of what a client had used, less
 // what has come back since. No request of the client is decided locally before that.
-func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
+func (e *Engine) seedClient(ctx context.Context, op weir.Op, instances int) {
 	key := e.usageKey(op.Key, op.Limit)
 	last, known := e.seen.get(key)
 	if !known {

@@ -22,10 +22,10 @@ func (v *Verdict) addPenalty(c *rule.Entry, identity string) {
 	}
 }
 
-// penalize starts the penalties of clients whom the limits of a rule have just denied. If
+// startPenalties starts the penalties of clients whom the limits of a rule have just denied. If
 // the store cannot be asked before the deadline, the next denial does. The store of this process is asked
 // even later: when another did not answer, the deadline has passed.
-func (e *Engine) penalize(ctx context.Context, deadline time.Time, in *installed, v *Verdict) {
+func (e *Engine) startPenalties(ctx context.Context, deadline time.Time, in *installed, v *Verdict) {
 	if v.penalties == 0 || v.charging.way == peeked {
 		return
 	}
@@ -34,7 +34,7 @@ func (e *Engine) penalize(ctx context.Context, deadline time.Time, in *installed
 	results := v.inGroup(enforced)
 	for i := range results {
 		r := &results[i]
-		if !r.isPenalty || !r.Asked || !r.Allowed || !hasDenied(r.others(results, i)) {
+		if !r.isPenalty || !r.Asked || !r.Allowed || !hasDenied(r.limitsBefore(results, i)) {
 			continue
 		}
 		within, store, instances := rest, e.store, 1
@@ -54,8 +54,8 @@ func (e *Engine) penalize(ctx context.Context, deadline time.Time, in *installed
 	}
 }
 
-// others are the results of the limits of a penalty, which is the i-th.
-func (r *Result) others(results []Result, i int) []Result {
+// limitsBefore are the results of the limits of a penalty, which is the i-th.
+func (r *Result) limitsBefore(results []Result, i int) []Result {
 	first := i
 	for first > 0 && results[first-1].Rule == r.Rule && results[first-1].Key == r.Key && !results[first-1].isPenalty {
 		first--
@@ -97,7 +97,7 @@ func (v *Verdict) mergePenalties() {
 		}
 		if r.Asked && r.Remaining == 0 {
 			for j := kept - 1; j >= 0 && v.Results[j].Rule == r.Rule && v.Results[j].Key == r.Key; j-- {
-				v.Results[j].penalize(r)
+				v.Results[j].denyUntil(r)
 			}
 		}
 	}
@@ -105,8 +105,8 @@ func (v *Verdict) mergePenalties() {
 	v.Results, v.upTo, v.penalties = v.Results[:kept], ends, 0
 }
 
-// penalize makes a result deny as long as a penalty lasts.
-func (r *Result) penalize(penalty *Result) {
+// denyUntil makes a result deny as long as a penalty lasts.
+func (r *Result) denyUntil(penalty *Result) {
 	r.Penalty, r.Remaining, r.Delay = true, 0, 0
 	r.ResetAfter, r.ResetAt = max(r.ResetAfter, penalty.ResetAfter), max(r.ResetAt, penalty.ResetAt)
 	if r.Cost != 0 || r.Look {

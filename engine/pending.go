@@ -41,8 +41,8 @@ type pending struct {
 	worker  sync.WaitGroup
 }
 
-// find returns the first call about a hold that is pending.
-func (p *pending) find(id weir.HoldID) *settlement {
+// settlementOf returns the first call about a hold that is pending.
+func (p *pending) settlementOf(id weir.HoldID) *settlement {
 	if p.count.Load() == 0 {
 		return nil
 	}
@@ -54,8 +54,8 @@ func (p *pending) find(id weir.HoldID) *settlement {
 	return nil
 }
 
-// remove reports whether there was one: of those who make the same call, one has done it.
-func (p *pending) remove(id weir.HoldID) bool {
+// dequeue reports whether there was one: of those who make the same call, one has done it.
+func (p *pending) dequeue(id weir.HoldID) bool {
 	if p.count.Load() == 0 {
 		return false
 	}
@@ -73,22 +73,22 @@ func (p *pending) remove(id weir.HoldID) bool {
 	return e != nil
 }
 
-// later repeats a call until it succeeds, or the longest hold would have expired.
-func (e *Engine) later(s *settlement, cause error) error {
+// retryLater repeats a call until it succeeds, or the longest hold would have expired.
+func (e *Engine) retryLater(s *settlement, cause error) error {
 	if s.until == 0 { // else others read it already
 		s.until = e.clock().Add(weir.MaxHoldTTL)
 		_, ours := e.issued.get(issuedKey(s.id))
 		s.foreign = s.ops == nil && !ours
 	}
-	if !e.pending.add(s, e.repeat) {
+	if !e.pending.enqueue(s, e.retryPending) {
 		e.observeHold(LostHold, s.parts)
 		return fmt.Errorf("%w: %w", errTooManyPending, cause)
 	}
 	return nil
 }
 
-// add reports whether there was room.
-func (p *pending) add(s *settlement, work func()) bool {
+// enqueue reports whether there was room.
+func (p *pending) enqueue(s *settlement, work func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -125,14 +125,14 @@ func (p *pending) next() *settlement {
 	return front.Value.(*settlement)
 }
 
-func (e *Engine) repeat() {
+func (e *Engine) retryPending() {
 	pause := firstPause
 	for {
 		s := e.pending.next()
 		if s == nil {
 			return
 		}
-		if e.again(s) {
+		if e.retry(s) {
 			pause = firstPause
 			continue
 		}
@@ -146,16 +146,16 @@ func (e *Engine) repeat() {
 	}
 }
 
-// again makes a call that is pending, and reports whether it is over.
-func (e *Engine) again(s *settlement) bool {
-	done, err := e.try(context.Background(), time.Time{}, s, nil) // nobody waits for it
+// retry makes a call that is pending, and reports whether it is over.
+func (e *Engine) retry(s *settlement) bool {
+	done, err := e.settleOnce(context.Background(), time.Time{}, s, nil) // nobody waits for it
 	switch {
 	case err == nil:
-		done.Repeated = !e.pending.remove(s.id)
+		done.Repeated = !e.pending.dequeue(s.id)
 		done.observe(e, s.kind)
 	case e.clock() < s.until:
 		return false
-	case e.pending.remove(s.id):
+	case e.pending.dequeue(s.id):
 		e.observeHold(LostHold, s.parts)
 	}
 	return true
@@ -173,12 +173,12 @@ func (e *Engine) Close() {
 	p.closed = true
 	p.mu.Unlock()
 	p.worker.Wait()
-	for s := p.front(); s != nil && e.again(s); {
-		s = p.front()
-	}
+	available := true
 	for s := p.front(); s != nil; s = p.front() {
-		p.remove(s.id)
-		e.observeHold(LostHold, s.parts)
+		if available = available && e.retry(s); !available {
+			p.dequeue(s.id)
+			e.observeHold(LostHold, s.parts)
+		}
 	}
 }
 

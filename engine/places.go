@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"iter"
 	"strings"
 	"sync"
 	"time"
@@ -15,12 +16,21 @@ func (r *Result) isPlace() bool { return r.Quota.Algorithm() == weir.InFlight }
 // Places reports whether the request has taken a place of a rule that limits how many requests
 // are in flight. [Gate.Serve] and [Engine.Refund] give it back.
 func (v *Verdict) Places() bool {
-	for i := range v.Results {
-		if r := &v.Results[i]; v.places > 0 && r.Receipt != 0 && r.isPlace() {
-			return true
-		}
+	for range v.takenPlaces() {
+		return true
 	}
 	return false
+}
+
+// takenPlaces are the results of places that the request has taken.
+func (v *Verdict) takenPlaces() iter.Seq[*Result] {
+	return func(yield func(*Result) bool) {
+		for i := range v.Results {
+			if r := &v.Results[i]; v.places > 0 && r.Receipt != 0 && r.isPlace() && !yield(r) {
+				return
+			}
+		}
+	}
 }
 
 // lasts is how long a hold can last at most without losing a place.
@@ -35,8 +45,6 @@ func (v *Verdict) lasts(ttl time.Duration) time.Duration {
 
 // inFlight is the places that a request in flight has taken.
 type inFlight struct {
-	engine *Engine
-
 	mu   sync.Mutex   // held while they are renewed, too
 	ops  [2][]weir.Op // of each store, with their receipts
 	left bool
@@ -45,18 +53,12 @@ type inFlight struct {
 // count returns how many places there are.
 func (p *inFlight) count() int { return len(p.ops[0]) + len(p.ops[1]) }
 
-// take takes over the places of a verdict, and returns how many.
-func (p *inFlight) take(e *Engine, v *Verdict) int {
-	if v.places == 0 {
-		return 0
-	}
-	p.engine = e
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
-			// The verdict's key does not outlive it.
-			ops := p.opsOf(r)
-			*ops = append(*ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: 1, Always: true, Receipt: r.Receipt})
-		}
+// adopt takes over the places of a verdict, and returns how many.
+func (p *inFlight) adopt(v *Verdict) int {
+	for r := range v.takenPlaces() {
+		// The verdict's key does not outlive it.
+		ops := p.opsOf(r)
+		*ops = append(*ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: 1, Always: true, Receipt: r.Receipt})
 	}
 	return p.count()
 }
@@ -71,14 +73,14 @@ func (p *inFlight) opsOf(r *Result) *[]weir.Op {
 
 // renew keeps the places for as long as they last by themselves. If it fails, the next time
 // may do.
-func (p *inFlight) renew(ctx context.Context) {
+func (p *inFlight) renew(ctx context.Context, e *Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n, ops := range p.ops {
 		if p.left || len(ops) == 0 {
 			continue
 		}
-		decisions, err := p.engine.stores()[n].Take(ctx, nil, ops...)
+		decisions, err := e.stores()[n].Take(ctx, nil, ops...)
 		for i := range decisions {
 			if err == nil && decisions[i].Receipt != 0 {
 				ops[i].Receipt = decisions[i].Receipt
@@ -88,13 +90,13 @@ func (p *inFlight) renew(ctx context.Context) {
 }
 
 // leave gives the places back, once. If that fails, they expire.
-func (p *inFlight) leave(ctx context.Context) {
+func (p *inFlight) leave(ctx context.Context, e *Engine) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n, ops := range p.ops {
 		if !p.left && len(ops) > 0 {
-			_ = p.engine.stores()[n].Refund(ctx, ops...)
-			p.engine.wake(ops)
+			_ = e.stores()[n].Refund(ctx, ops...)
+			e.wake(ops)
 		}
 	}
 	p.left = true
@@ -108,19 +110,17 @@ func (v *Verdict) lifetime() time.Duration {
 	return v.lasts(1<<63 - 1)
 }
 
-// renew keeps the places and the hold of a request that is not served yet. If it fails, the next time
+// renewDelayed keeps the places and the hold of a request that is not served yet. If it fails, the next time
 // may do.
-func (e *Engine) renew(v *Verdict) {
+func (e *Engine) renewDelayed(v *Verdict) {
 	ctx, cancel := context.WithTimeout(context.Background(), maxSettle)
 	defer cancel()
 	var p inFlight
-	if p.take(e, v) > 0 {
-		p.renew(ctx)
-		for i := range v.Results {
-			if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
-				ops := p.opsOf(r)
-				r.Receipt, *ops = (*ops)[0].Receipt, (*ops)[1:]
-			}
+	if p.adopt(v) > 0 {
+		p.renew(ctx, e)
+		for r := range v.takenPlaces() {
+			ops := p.opsOf(r)
+			r.Receipt, *ops = (*ops)[0].Receipt, (*ops)[1:]
 		}
 	}
 	if v.Hold != (weir.HoldID{}) {
@@ -134,18 +134,16 @@ func (e *Engine) leavePlaces(ctx context.Context, v *Verdict) {
 		return
 	}
 	var p inFlight
-	if p.take(e, v) > 0 {
-		p.leave(ctx)
+	if p.adopt(v) > 0 {
+		p.leave(ctx, e)
 	}
 }
 
 // observeReached tells how many places the client of a request has.
 func (e *Engine) observeReached(v *Verdict) {
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
-			for _, o := range e.placeObservers {
-				o.Places(r.Rule.ID).Reach(r.Used())
-			}
+	for r := range v.takenPlaces() {
+		for _, o := range e.placeObservers {
+			o.Places(r.Rule.ID).Reach(r.Used())
 		}
 	}
 }
@@ -153,12 +151,10 @@ func (e *Engine) observeReached(v *Verdict) {
 // observeHeld tells which places belong to the hold of a request. It ends by itself, if nobody
 // ends it.
 func (e *Engine) observeHeld(v *Verdict) {
-	if v.places == 0 {
-		return
-	}
 	for i := range v.Results {
-		if r := &v.Results[i]; r.held && r.isPlace() {
-			for _, o := range e.placeObservers {
+		r := &v.Results[i]
+		for _, o := range e.placeObservers {
+			if r.held && r.isPlace() {
 				o.Places(r.Rule.ID).Hold(1, v.HoldExpires)
 			}
 		}
@@ -168,13 +164,11 @@ func (e *Engine) observeHeld(v *Verdict) {
 // observeTaken tells that a request is in flight.
 func (h *Hold) observeTaken(v *Verdict) {
 	h.counters = h.fewCounters[:0]
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
-			for _, o := range h.engine.placeObservers {
-				c := o.Places(r.Rule.ID)
-				c.Take()
-				h.counters = append(h.counters, c)
-			}
+	for r := range v.takenPlaces() {
+		for _, o := range h.engine.placeObservers {
+			c := o.Places(r.Rule.ID)
+			c.Take()
+			h.counters = append(h.counters, c)
 		}
 	}
 }

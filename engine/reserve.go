@@ -148,9 +148,9 @@ func (e *Engine) tag(h *charging, tags []string, r *Result, more int) []string {
 	return append(tags, string(text))
 }
 
-// hold reserves a group of results. Each group has a hold of its own, because shadow rules
+// reserveResults reserves a group of results. Each group has a hold of its own, because shadow rules
 // are decided for themselves; who knows the first of their ids can find the others.
-func (e *Engine) hold(ctx context.Context, v *Verdict, g group, results []Result, ops []weir.Op) ([]weir.Decision, error) {
+func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, results []Result, ops []weir.Op) ([]weir.Decision, error) {
 	h, more := &v.charging, 0
 	for next := g + 1; next <= countingShadow; next++ {
 		if h.holds(v.inGroup(next)) {

@@ -19,7 +19,7 @@ const maxSettle = time.Second
 // ends.
 type Hold struct {
 	Parts []HoldPart
-	few   [fewParts]HoldPart // room for them
+	few   [fewParts]HoldPart // memory for them
 
 	engine  *Engine
 	id      weir.HoldID
@@ -27,16 +27,13 @@ type Hold struct {
 	request *rule.Request
 	begin   time.Time
 
-	ending     settlement             // that of End
-	settling   []settlingPart         // what End finds
-	others     Used                   // or nil, for rules that settle by nothing else
-	fewEnding  [fewParts]settlingPart // room for settling
-	fewSettled [fewParts]SettledPart  // room for what has become of it
+	ending     settlement            // that of End
+	others     Used                  // or nil, for rules that settle by nothing else
+	fewSettled [fewParts]SettledPart // memory for what has become of it
 
-	places inFlight
-
+	places      inFlight
 	counters    []PlaceCounter         // of the places
-	fewCounters [fewParts]PlaceCounter // room for them
+	fewCounters [fewParts]PlaceCounter // memory for them
 
 	mu      sync.Mutex
 	ended   bool // it is settled, or nothing was reserved
@@ -54,6 +51,8 @@ const fewParts = 2
 type HoldPart struct {
 	Rule     *rule.Entry
 	Reserved int64
+
+	used int64 // under a rule that settles by the response; what End finds
 }
 
 // Serve returns the hold of a request that [Gate.Reserve] or [Gate.Allow] allowed, or nil if it
@@ -66,16 +65,16 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 	}
 	h := holds.Get().(*Hold)
 	h.engine, h.id, h.ttl, h.request, h.begin, h.ended = g.engine, v.Hold, v.lasts(ttl), req, time.Now(), !reserved
-	if h.left = h.places.take(g.engine, v) == 0; !h.left {
+	if h.left = h.places.adopt(v) == 0; !h.left {
 		h.observeTaken(v)
 	}
 	h.Parts = h.few[:0]
 	for i := range v.Results {
 		if r := &v.Results[i]; r.held && (len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule) {
-			h.Parts = append(h.Parts, HoldPart{r.Rule, r.Cost})
+			h.Parts = append(h.Parts, HoldPart{Rule: r.Rule, Reserved: r.Cost})
 		}
 	}
-	h.engine.extensions.add(h, h.begin)
+	h.engine.extensions.schedule(h, h.begin)
 	return h
 }
 
@@ -103,8 +102,7 @@ func (h *Hold) forget() bool {
 		return false
 	}
 	clear(h.Parts)
-	clear(h.settling)
-	h.Parts, h.settling, h.others, h.request, h.engine = nil, nil, nil, nil, nil
+	h.Parts, h.others, h.request, h.engine = nil, nil, nil, nil
 	h.fewSettled = [fewParts]SettledPart{}
 	return true
 }
@@ -113,7 +111,7 @@ func (h *Hold) forget() bool {
 func (h *Hold) extend() {
 	ctx, cancel := context.WithTimeout(context.Background(), maxSettle)
 	defer cancel()
-	h.places.renew(ctx)
+	h.places.renew(ctx, h.engine)
 	h.mu.Lock()
 	ended := h.ended
 	h.mu.Unlock()
@@ -122,8 +120,8 @@ func (h *Hold) extend() {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.isOverLocked() {
-		h.engine.extensions.add(h, time.Now())
+	if !h.endExtensionsLocked() {
+		h.engine.extensions.schedule(h, time.Now())
 	}
 }
 
@@ -144,7 +142,7 @@ func (h *Hold) leave() {
 	h.mu.Lock()
 	first := !h.left
 	if h.left = true; first {
-		h.isOverLocked()
+		h.endExtensionsLocked()
 	}
 	h.mu.Unlock()
 	if !first {
@@ -152,15 +150,15 @@ func (h *Hold) leave() {
 	}
 	ctx, cancel := h.briefly()
 	defer cancel()
-	h.places.leave(ctx)
+	h.places.leave(ctx, h.engine)
 	h.observeLeft()
 }
 
-// isOverLocked reports whether nothing is to be extended or renewed any more.
-func (h *Hold) isOverLocked() bool {
+// endExtensionsLocked reports whether nothing is to be extended or renewed any more, and then sees to it.
+func (h *Hold) endExtensionsLocked() bool {
 	over := h.ended && h.left
 	if over {
-		h.engine.extensions.remove(h)
+		h.engine.extensions.unschedule(h)
 	}
 	return over
 }
@@ -199,17 +197,14 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	resp.Duration = time.Since(h.begin)
 	if actual != nil {
 		h.others = actual(resp)
-		if err = h.engine.validUsed(h.others, h.unsettled()); err != nil {
+		if err = h.engine.validateUsed(h.others, h.unsettled()); err != nil {
 			h.others = nil
 		}
 	}
 	// Now, because it may be settled only when the request is gone.
-	h.settling = h.fewEnding[:0]
-	for _, p := range h.Parts {
-		if p.Rule.Settles() {
-			// On an error, what was reserved counts.
-			n, _ := p.Rule.Actual(h.request, resp, p.Reserved)
-			h.settling = append(h.settling, settlingPart{p.Rule.ID, n})
+	for i := range h.Parts {
+		if p := &h.Parts[i]; p.Rule.Settles() {
+			p.used, _ = p.Rule.Actual(h.request, resp, p.Reserved) // on an error, what was reserved
 		}
 	}
 	ctx, cancel := h.briefly()
@@ -239,8 +234,8 @@ type served Hold
 
 // Of implements Used.
 func (h *served) Of(rule, unit string, reserved int64) int64 {
-	for _, p := range h.settling {
-		if p.rule == rule {
+	for _, p := range h.Parts {
+		if p.Rule.ID == rule && p.Rule.Settles() {
 			return p.used
 		}
 	}
@@ -250,19 +245,13 @@ func (h *served) Of(rule, unit string, reserved int64) int64 {
 	return reserved
 }
 
-// settlingPart is what was used under a rule that settles by the response.
-type settlingPart struct {
-	rule string
-	used int64
-}
-
 // finish ends the extensions of the hold. It reports whether it is still to be settled.
 func (h *Hold) finish() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := !h.ended
 	h.ended = true
-	h.isOverLocked()
+	h.endExtensionsLocked()
 	return first
 }
 
@@ -270,7 +259,7 @@ func (h *Hold) finish() bool {
 // Units(7). It is not for rules under which nothing was reserved; see [Gate.Reserve]. A handler
 // that does not call it need not do anything.
 func (h *Hold) Settle(ctx context.Context, used Used) (Settled, error) {
-	if err := h.engine.validate(ctx, h.id, used); err != nil {
+	if err := h.engine.validateSettlement(ctx, h.id, used); err != nil {
 		return Settled{}, err // End may do better
 	}
 	h.finish()
@@ -316,8 +305,8 @@ func (e *extension) Before(other *extension) bool { return e.at.Before(other.at)
 
 func (e *extension) Index() *int { return &e.index }
 
-// add extends a hold when half of its time has passed from now on.
-func (x *extensions) add(h *Hold, now time.Time) {
+// schedule extends a hold when half of its time has passed from now on.
+func (x *extensions) schedule(h *Hold, now time.Time) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := &h.extension
@@ -326,8 +315,8 @@ func (x *extensions) add(h *Hold, now time.Time) {
 	x.wakeLocked(now)
 }
 
-// remove leaves a hold alone. If it is being extended, it is not there.
-func (x *extensions) remove(h *Hold) {
+// unschedule leaves a hold alone. If it is being extended, it is not there.
+func (x *extensions) unschedule(h *Hold) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := &h.extension

@@ -32,8 +32,8 @@ func (by ByUnit) Of(_, unit string, reserved int64) int64 {
 	return reserved
 }
 
-// validUsed reports why a hold that has these parts cannot be settled so.
-func (e *Engine) validUsed(used Used, parts []SettledPart) error {
+// validateUsed reports why a hold that has these parts cannot be settled so.
+func (e *Engine) validateUsed(used Used, parts []SettledPart) error {
 	in := e.installed.Load()
 	switch used := used.(type) {
 	case Units:
@@ -57,26 +57,26 @@ func (e *Engine) validUsed(used Used, parts []SettledPart) error {
 	return nil
 }
 
-// validate reports why a hold cannot be settled so. If that depends on what it consists of, it asks
+// validateSettlement reports why a hold cannot be settled so. If that depends on what it consists of, it asks
 // the store, which extends the hold: its rules may have changed, and then have other units. It is no event
 // of the hold, and does not shorten the life of one that stays open.
-func (e *Engine) validate(ctx context.Context, id weir.HoldID, used Used) error {
+func (e *Engine) validateSettlement(ctx context.Context, id weir.HoldID, used Used) error {
 	n, isNumber := used.(Units)
-	if table, _ := e.Rules(); e.validUsed(used, nil) == nil && !(isNumber && n > 0 && table.Weighted()) {
+	if table, _ := e.Rules(); e.validateUsed(used, nil) == nil && !(isNumber && n > 0 && table.Weighted()) {
 		return nil
 	}
-	if e.holds == nil || e.pending.find(id) != nil {
+	if e.holds == nil || e.pending.settlementOf(id) != nil {
 		return nil // which the settlement finds out, too
 	}
 	s, deadline := &settlement{id: id, ttl: weir.DefaultHoldTTL}, e.deadline()
-	held, err := e.try(ctx, deadline, s, nil)
+	held, err := e.settleOnce(ctx, deadline, s, nil)
 	if err != nil || held.State != weir.HoldOpen {
 		return nil // as before
 	}
 	e.observePlaces(held.places)
-	if err = e.validUsed(used, held.Parts); err != nil && held.until > held.Expires {
+	if err = e.validateUsed(used, held.Parts); err != nil && held.until > held.Expires {
 		s.ttl += time.Duration(held.until-held.Expires) * time.Microsecond
-		if held, failed := e.try(ctx, deadline, s, nil); failed == nil {
+		if held, failed := e.settleOnce(ctx, deadline, s, nil); failed == nil {
 			e.observePlaces(held.places)
 		}
 	}
@@ -117,7 +117,7 @@ type SettledPart struct {
 // A number that cannot be used, because no rule has its unit or a rule has weights of tokens, is a
 // [weir.InvalidError]. The hold then stays open, for weir.DefaultHoldTTL at least.
 func (e *Engine) Settle(ctx context.Context, id weir.HoldID, used Used) (Settled, error) {
-	if err := e.validate(ctx, id, used); err != nil {
+	if err := e.validateSettlement(ctx, id, used); err != nil {
 		return Settled{}, err
 	}
 	return e.settle(ctx, &settlement{id: id, used: used, kind: SettledHold}, nil)
@@ -136,7 +136,7 @@ func (e *Engine) Extend(ctx context.Context, id weir.HoldID, ttl time.Duration) 
 	if err := s.Validate(); err != nil {
 		return Settled{}, err
 	}
-	if e.pending.find(id) != nil {
+	if e.pending.settlementOf(id) != nil {
 		return Settled{State: weir.HoldPending}, nil
 	}
 	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold}, nil)
@@ -156,28 +156,28 @@ type settlement struct {
 	foreign bool        // its id may be invented
 }
 
-// settle makes a call about a hold. The parts of its answer are in the room, as far as that goes.
-func (e *Engine) settle(ctx context.Context, s *settlement, room []SettledPart) (Settled, error) {
+// settle makes a call about a hold. It appends the parts of its answer to dst.
+func (e *Engine) settle(ctx context.Context, s *settlement, dst []SettledPart) (Settled, error) {
 	if e.holds == nil {
 		return Settled{}, errNoHolds
 	}
 	if s.used != nil && s.byTag == nil {
 		s.byTag = s.usedByTag
 	}
-	first := e.pending.find(s.id)
+	first := e.pending.settlementOf(s.id)
 	if first != nil {
 		s = first // it will be settled so
 	}
-	done, err := e.try(ctx, e.deadline(), s, room)
+	done, err := e.settleOnce(ctx, e.deadline(), s, dst)
 	if err != nil {
 		if s.used == nil {
 			return Settled{}, err
 		}
-		if err := e.later(s, err); err != nil {
+		if err := e.retryLater(s, err); err != nil {
 			return Settled{}, err
 		}
 		done = Settled{State: weir.HoldPending}
-	} else if removed := e.pending.remove(s.id); removed || first != nil {
+	} else if removed := e.pending.dequeue(s.id); removed || first != nil {
 		done.Repeated = !removed // an answer that was lost was none
 	}
 	done.observe(e, s.kind)
@@ -185,17 +185,17 @@ func (e *Engine) settle(ctx context.Context, s *settlement, room []SettledPart) 
 	return done, nil
 }
 
-// try is settle without regard to others. After an error it can be made again.
-func (e *Engine) try(ctx context.Context, deadline time.Time, s *settlement, room []SettledPart) (Settled, error) {
+// settleOnce is settle without regard to others. After an error it can be made again.
+func (e *Engine) settleOnce(ctx context.Context, deadline time.Time, s *settlement, dst []SettledPart) (Settled, error) {
 	if s.ops != nil {
 		return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, s)
 	}
-	if k := e.kept.find(s.id, e.clock); k != nil {
+	if k := e.kept.holdOf(s.id, e.clock); k != nil {
 		ctx, cancel := until(ctx, deadline)
 		defer cancel()
 		return e.settleKept(ctx, k, s)
 	}
-	return e.settleStored(ctx, deadline, e.holds, s, room)
+	return e.settleStored(ctx, deadline, e.holds, s, dst)
 }
 
 // chargeOnce charges what is done already. A store with holds does so once, however often the
@@ -223,7 +223,7 @@ func (s *settlement) usedByTag(text string, cost int64) int64 {
 }
 
 // settleStored settles a hold in a store, and those of the shadow rules.
-func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement, room []SettledPart) (Settled, error) {
+func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement, dst []SettledPart) (Settled, error) {
 	call := weir.Settlement{ID: s.id, TTL: s.ttl, Renew: true}
 	if s.used != nil {
 		call.Used = s.byTag
@@ -235,8 +235,8 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	if s.used != nil {
 		e.wakeHeld(first.Parts)
 	}
-	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated, Parts: room, until: first.Until}
-	more := min(done.add(first.Parts), 2)
+	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated, Parts: dst, until: first.Until}
+	more := min(done.addParts(first.Parts), 2)
 	e.notePlaces(&done, &first)
 	if more > 0 {
 		var cancel context.CancelFunc
@@ -249,15 +249,15 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 		if err != nil {
 			return Settled{}, err
 		}
-		done.add(next.Parts)
+		done.addParts(next.Parts)
 		e.notePlaces(&done, &next)
 		done.Repeated = done.Repeated && (next.Repeated || next.State != weir.HoldSettled)
 	}
 	return done, nil
 }
 
-// add adds the parts of one hold, and returns how many others there may be.
-func (s *Settled) add(parts []weir.SettledPart) (more int) {
+// addParts adds the parts of one hold, and returns how many others there may be.
+func (s *Settled) addParts(parts []weir.SettledPart) (more int) {
 	for _, p := range parts {
 		t := parseTag(p.Tag)
 		s.Parts = addPart(s.Parts, t, p.Cost, p.Used, p.Excess)

@@ -252,8 +252,8 @@ func (v *Verdict) inGroup(g group) []Result {
 	return v.Results[v.upTo[g-1]:v.upTo[g]]
 }
 
-// clear makes the verdict ready for another request. It clears each field in its place; see
-// ask.
+// clear makes the verdict ready for another request. It clears each field where it is; see
+// fillOp.
 func (v *Verdict) clear() {
 	clear(v.Results)
 	clear(v.hits)
@@ -272,9 +272,9 @@ func (v *Verdict) clearResults() {
 	v.penalties, v.places, v.warns, v.waitUpTo = 0, 0, false, 0
 }
 
-// next adds a result and returns it. To fill it in takes less time than to copy it, because
+// nextResult adds a result and returns it. To fill it in takes less time than to copy it, because
 // it is large.
-func (v *Verdict) next() *Result {
+func (v *Verdict) nextResult() *Result {
 	n := len(v.Results)
 	if n == cap(v.Results) {
 		v.Results = append(v.Results, Result{})

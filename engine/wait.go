@@ -23,15 +23,17 @@ const (
 	maxAskAgain = 500 * time.Millisecond
 )
 
-// line identifies the line of a place: rule and client, and the priority of requests that leave
+// waitingLine identifies the line of a place: rule and client, and the priority of requests that leave
 // places for others.
-type line struct {
+type waitingLine struct {
 	rule     string
 	client   uint64 // a hash of the key
 	priority rule.Priority
 }
 
-func (e *Engine) line(r *Result) line { return line{r.Rule.ID, e.hash(r.Key), r.priority} }
+func (e *Engine) waitingLine(r *Result) waitingLine {
+	return waitingLine{r.Rule.ID, e.hash(r.Key), r.priority}
+}
 
 // hash is a number for a client that is known to this process only.
 func (e *Engine) hash(key string) uint64 { return maphash.String(e.hashSeed, key) }
@@ -45,7 +47,7 @@ func (e *Engine) wake(ops []weir.Op) {
 		return
 	}
 	for i := range ops {
-		e.wakeLines(line{rule: ops[i].Limit.Limit().Name, client: e.hash(ops[i].Key)})
+		e.wakeLines(waitingLine{rule: ops[i].Limit.Limit().Name, client: e.hash(ops[i].Key)})
 	}
 }
 
@@ -56,13 +58,13 @@ func (e *Engine) wakeHeld(parts []weir.SettledPart) {
 	}
 	for i := range parts {
 		if t := parseTag(parts[i].Tag); t.client != 0 {
-			e.wakeLines(line{rule: t.rule, client: t.client})
+			e.wakeLines(waitingLine{rule: t.rule, client: t.client})
 		}
 	}
 }
 
 // wakeLines wakes the requests of all priorities. What is free for one may not be for another.
-func (e *Engine) wakeLines(l line) {
+func (e *Engine) wakeLines(l waitingLine) {
 	for l.priority = 0; l.priority < rule.Critical; l.priority++ {
 		e.lines.Wake(l)
 	}
@@ -72,7 +74,7 @@ func (e *Engine) wakeLines(l line) {
 func (e *Engine) wakeAll(v *Verdict) {
 	for i := range v.Results {
 		if r := &v.Results[i]; r.waits() {
-			e.wakeLines(e.line(r))
+			e.wakeLines(e.waitingLine(r))
 		}
 	}
 }
@@ -108,7 +110,7 @@ type waiter struct {
 	engine *Engine
 	in     *installed
 	v      *Verdict
-	turn   *turns.Turn[line] // nil as long as it need not wait
+	turn   *turns.Turn[waitingLine] // nil as long as it need not wait
 }
 
 func (w *waiter) run(ctx context.Context) error {
@@ -132,7 +134,7 @@ func (w *waiter) run(ctx context.Context) error {
 			w.turn.End()
 		}
 	}()
-	patient, cancel := context.WithTimeout(ctx, min(w.v.waitUpTo, w.gate.left(ctx)))
+	patient, cancel := context.WithTimeout(ctx, min(w.v.waitUpTo, w.gate.patienceLeft(ctx)))
 	defer cancel()
 	return w.wait(ctx, patient, at)
 }
@@ -161,7 +163,7 @@ func (w *waiter) wait(ctx, patient context.Context, at *Result) error {
 
 // stand stands in the line of a place, unless that is full.
 func (w *waiter) stand(at *Result) bool {
-	l, most := w.engine.line(at), at.Rule.Wait.Most()
+	l, most := w.engine.waitingLine(at), at.Rule.Wait.Most()
 	if w.turn != nil {
 		return w.turn.Move(l, most)
 	}
@@ -227,13 +229,13 @@ func (w *waiter) ask(ctx context.Context) (done bool, err error) {
 	}
 	ctx = w.engine.staying(ctx, w.v)
 	deadline := w.engine.deadline()
-	if err := w.engine.take(ctx, w.v, enforced, w.v.inGroup(enforced)); err != nil {
+	if err := w.engine.takeResults(ctx, w.v, enforced, w.v.inGroup(enforced)); err != nil {
 		return true, w.engine.degrade(ctx, deadline, w.in, w.v, err)
 	}
 	if place, others := w.denials(); place != nil && !others {
 		return false, nil
 	}
-	return true, w.engine.finish(ctx, deadline, w.in, w.v)
+	return true, w.engine.concludeCharge(ctx, deadline, w.in, w.v)
 }
 
 // charge charges the request, or denies it.
@@ -244,7 +246,7 @@ func (w *waiter) charge(ctx context.Context) error {
 // look finds out whether a place would help, and decides the request if not.
 func (w *waiter) look(ctx context.Context) (done bool, err error) {
 	deadline := w.engine.deadline()
-	err = w.engine.peek(ctx, w.v, w.v.inGroup(enforced))
+	err = w.engine.peekResults(ctx, w.v, w.v.inGroup(enforced))
 	if err != nil && w.v.failed == nil {
 		return true, w.engine.degrade(ctx, deadline, w.in, w.v, err)
 	}
@@ -263,7 +265,7 @@ func (w *waiter) deny(ctx context.Context, at *Result) error {
 	if place, _ := w.denials(); place == nil { // there is one, which the first of the line is about to take
 		at.Allowed, at.Remaining, at.RetryAfter = false, 0, time.Second
 	}
-	return w.engine.finish(ctx, w.engine.deadline(), w.in, w.v)
+	return w.engine.concludeCharge(ctx, w.engine.deadline(), w.in, w.v)
 }
 
 // denials returns a place that denies the request, that of its line if it does, and whether
@@ -274,7 +276,7 @@ func (w *waiter) denials() (place *Result, others bool) {
 		case r.Allowed:
 		case !r.waits() || r.RetryAfter == weir.Never:
 			others = true
-		case place == nil || w.turn != nil && w.engine.line(r) == w.turn.Key():
+		case place == nil || w.turn != nil && w.engine.waitingLine(r) == w.turn.Key():
 			place = r
 		}
 	}
@@ -287,9 +289,9 @@ func (w *waiter) earlier() *Result {
 		r := &w.v.Results[i]
 		switch {
 		case !r.waits():
-		case w.turn == nil && w.engine.lines.Taken(w.engine.line(r)):
+		case w.turn == nil && w.engine.lines.Taken(w.engine.waitingLine(r)):
 			return r
-		case w.turn != nil && w.engine.line(r) != w.turn.Key() && w.turn.IsAhead(w.engine.line(r)):
+		case w.turn != nil && w.engine.waitingLine(r) != w.turn.Key() && w.turn.IsAhead(w.engine.waitingLine(r)):
 			return r
 		}
 	}

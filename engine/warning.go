@@ -64,15 +64,15 @@ func (e *Engine) warn(ctx context.Context, v *Verdict) {
 			continue
 		}
 		now, key := e.clock(), e.usageKey(r.Key, r.Quota)
-		if last, known := e.told.get(key); (!known || !last.isMarked(r, n, now)) && e.mark(ctx, v, r, n) {
+		if last, known := e.told.get(key); (!known || !last.isMarked(r, n, now)) && e.takeMarkers(ctx, v, r, n) {
 			e.told.put(key, told{n, now, r.window()})
 		}
 	}
 }
 
-// mark takes the markers of the first n thresholds, and tells of those that were free. It
+// takeMarkers takes the markers of the first n thresholds, and tells of those that were free. It
 // reports whether the store has answered.
-func (e *Engine) mark(ctx context.Context, v *Verdict, r *Result, n int) bool {
+func (e *Engine) takeMarkers(ctx context.Context, v *Verdict, r *Result, n int) bool {
 	v.ops = v.ops[:0]
 	for _, percent := range r.Rule.Warn[:n] {
 		marker, err := r.Rule.Marker(r.Quota, percent)
