@@ -83,13 +83,13 @@ func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, e
 	if l.quick != nil {
 		return l.quick.TakeOne(ctx, key, l.limit, cost)
 	}
-	return first(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
+	return onlyDecision(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
 // Charge takes cost units whether or not they fit, for work that is done already; see
 // [Op.Always].
 func (l *Limiter) Charge(ctx context.Context, key string, cost int64) (Decision, error) {
-	return first(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost, Always: true}))
+	return onlyDecision(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost, Always: true}))
 }
 
 // TakeUpTo takes up to n units, as many as remain, and returns how many it took. If it
@@ -122,7 +122,7 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key string, n int64) (int64, Dec
 // Peek returns the decision that Take would return, and charges nothing; see [Store].
 // The cost may be 0.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
-	return first(l.store.Peek(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
+	return onlyDecision(l.store.Peek(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
 // Refund gives back cost units that Take charged in the decision with this receipt, for
@@ -141,7 +141,7 @@ func (l *Limiter) Renew(ctx context.Context, key string, receipt Receipt) (Decis
 	if receipt <= 0 {
 		return Decision{}, invalid("receipt", "%d is not a valid receipt; use that of the decision that took the place", receipt)
 	}
-	return first(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: 1, Always: true, Receipt: receipt}))
+	return onlyDecision(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: 1, Always: true, Receipt: receipt}))
 }
 
 // Reset clears the usage of the key.
@@ -189,7 +189,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 func (l *Limiter) inTurn(ctx context.Context, op Op) (Decision, error) {
 	if _, ok := ctx.Deadline(); ok && l.turns.Taken(op.Key) {
 		// Those in front need what there is; who cannot even wait for that need not join.
-		d, err := first(l.store.Peek(ctx, nil, op))
+		d, err := onlyDecision(l.store.Peek(ctx, nil, op))
 		if err != nil {
 			return d, err
 		}
@@ -203,7 +203,7 @@ func (l *Limiter) inTurn(ctx context.Context, op Op) (Decision, error) {
 	}
 	defer turn.End()
 	for {
-		d, err := l.reserve(ctx, op)
+		d, err := l.takeInTime(ctx, op)
 		switch {
 		case err != nil || d.Allowed:
 			return d, err
@@ -216,10 +216,10 @@ func (l *Limiter) inTurn(ctx context.Context, op Op) (Decision, error) {
 	}
 }
 
-// reserve takes the op, but no turn that comes after the deadline.
-func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
+// takeInTime takes the op, but no turn that comes after the deadline.
+func (l *Limiter) takeInTime(ctx context.Context, op Op) (Decision, error) {
 	if _, ok := ctx.Deadline(); ok && l.limit.limit.Shape {
-		d, err := first(l.store.Peek(ctx, nil, op))
+		d, err := onlyDecision(l.store.Peek(ctx, nil, op))
 		if err != nil || !d.Allowed {
 			return d, err
 		}
@@ -230,7 +230,7 @@ func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 		// that was not checked, and inTurn checks again.
 		op.MaxDelay = max(d.Delay, time.Microsecond)
 	}
-	return first(l.store.Take(ctx, nil, op))
+	return onlyDecision(l.store.Take(ctx, nil, op))
 }
 
 // TakeAll charges all ops or none, and reports whether it charged them. It is
@@ -240,8 +240,8 @@ func TakeAll(ctx context.Context, store Store, ops ...Op) (bool, []Decision, err
 	return err == nil && Allowed(decisions), decisions, err
 }
 
-// first is the answer of a store that was asked one thing.
-func first(d []Decision, err error) (Decision, error) {
+// onlyDecision is the answer of a store that was asked one thing.
+func onlyDecision(d []Decision, err error) (Decision, error) {
 	if err != nil {
 		return Decision{}, err
 	}

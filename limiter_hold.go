@@ -101,7 +101,7 @@ func (l *Limiter) reserveHold(ctx context.Context, id HoldID, ttl time.Duration,
 	if l.quick != nil {
 		return l.quick.ReserveOne(ctx, id, ttl, key, l.limit, cost)
 	}
-	return first(l.holds.Reserve(ctx, nil, Reservation{ID: id, TTL: ttl}, Op{Key: key, Limit: l.limit, Cost: cost}))
+	return onlyDecision(l.holds.Reserve(ctx, nil, Reservation{ID: id, TTL: ttl}, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
 // Settle ends the hold with the units that were really used. Less than was reserved is

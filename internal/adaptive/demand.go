@@ -32,8 +32,8 @@ const (
 	spare  = 16
 )
 
-// end takes note that a request has ended, and how many are still in flight.
-func (d *demand) end(inFlight int) {
+// noteEnd takes note that a request has ended, and how many are still in flight.
+func (d *demand) noteEnd(inFlight int) {
 	d.before = min(d.before, inFlight)
 	d.ended++
 	if d.ended < 2*recent { // half of them are from before

@@ -95,7 +95,7 @@ type Limiter struct {
 	limit    int
 	inFlight int
 	denied   uint64
-	read     time.Duration // when the clock was read last
+	ticked   time.Duration // when the clock was read last
 
 	state state
 	since time.Duration // when the state began
@@ -167,7 +167,7 @@ func (l *Limiter) denyLocked(now time.Duration) {
 	l.denied++
 	l.now.denied++
 	if l.state == probing && now-l.since > l.patience() {
-		l.steady(now) // those in flight stay too long, such as streams
+		l.beginSteady(now) // those in flight stay too long, such as streams
 		l.probe = now + 10*l.patience()
 	}
 }
@@ -182,7 +182,7 @@ func (l *Limiter) Release(now time.Duration, o Outcome) {
 
 func (l *Limiter) releaseLocked(now time.Duration, o Outcome) {
 	l.inFlight--
-	l.demand.end(l.inFlight)
+	l.demand.noteEnd(l.inFlight)
 	switch {
 	case l.skip > 0:
 		if l.inFlight < l.limit {
@@ -199,7 +199,7 @@ func (l *Limiter) releaseLocked(now time.Duration, o Outcome) {
 	if l.now.count >= math.Max(250, 8*l.now.inFlight()) {
 		w := l.now
 		l.now = window{}
-		l.look(now, w)
+		l.judgeWindow(now, w)
 	}
 }
 
@@ -218,20 +218,20 @@ func (l *Limiter) Stats() Stats {
 
 // tick lets time pass.
 func (l *Limiter) tick(now time.Duration) {
-	passed := (now - l.read).Seconds()
+	passed := (now - l.ticked).Seconds()
 	l.now.length += passed
 	l.now.area += passed * float64(l.inFlight)
-	l.read = now
+	l.ticked = now
 }
 
-// look decides by a full window what comes next.
-func (l *Limiter) look(now time.Duration, w window) {
+// judgeWindow decides by a full window what comes next.
+func (l *Limiter) judgeWindow(now time.Duration, w window) {
 	switch l.state {
 	case resting:
 		l.base = math.Min(w.latency(), 1.001*cmp.Or(l.base, w.latency()))
 		if w.deniedShare() > rareDenied || w.failed > someFailed*w.count && now >= l.probe {
 			l.knee, l.doubt = cmp.Or(l.usual, w.inFlight()), true
-			l.lower(now, w)
+			l.beginProbe(now, w)
 			return
 		}
 		// What waits is not what is usual.
@@ -241,55 +241,55 @@ func (l *Limiter) look(now time.Duration, w window) {
 		ratio := w.latency() / cmp.Or(l.high.latency(), w.latency())
 		switch {
 		case w.deniedShare() < rareDenied:
-			l.rest(now)
+			l.beginRest(now)
 		case ratio > changed || ratio < 1/changed:
 			l.doubt = true
-			l.lower(now, w)
+			l.beginProbe(now, w)
 		default:
-			l.high.add(w)
+			l.high.blend(w)
 			if now >= l.probe {
-				l.lower(now, l.high)
+				l.beginProbe(now, l.high)
 			}
 		}
 	case probing:
 		switch {
 		case w.deniedShare() < rareDenied:
-			l.rest(now)
+			l.beginRest(now)
 		case w.throughput() < full*l.high.throughput():
 			l.doubt = l.doubt || w.throughput() > nearlyFull*l.high.throughput()
-			l.found(now, l.high.throughput()*w.latency(), w.latency())
+			l.endProbe(now, l.high.throughput()*w.latency(), w.latency())
 		case float64(l.limit) > l.min:
 			l.knee = 0.75 * w.inFlight()
-			l.lower(now, l.high)
+			l.beginProbe(now, l.high)
 		default:
-			l.found(now, l.min/2, w.latency()) // somewhere below the minimum
+			l.endProbe(now, l.min/2, w.latency()) // somewhere below the minimum
 		}
 	}
 }
 
-// lower begins a probe, to be compared with what was before.
-func (l *Limiter) lower(now time.Duration, before window) {
+// beginProbe begins a probe, to be compared with what was before.
+func (l *Limiter) beginProbe(now time.Duration, before window) {
 	l.high = before
 	l.enter(probing, 0.8*l.knee, now)
 }
 
-// found ends a probe.
-func (l *Limiter) found(now time.Duration, knee, base float64) {
+// endProbe ends a probe.
+func (l *Limiter) endProbe(now time.Duration, knee, base float64) {
 	l.probe = now + max(time.Second, 10*(now-l.since))
 	if l.doubt || knee > changed*l.knee || knee < l.knee/changed {
 		l.probe = now // as soon as there is a window to compare with
 	}
 	l.knee, l.base, l.doubt = knee, base, false
 	l.high = window{}
-	l.steady(now)
+	l.beginSteady(now)
 }
 
-// steady has at least twice what a probe has, or there would be nothing to compare.
-func (l *Limiter) steady(now time.Duration) {
+// beginSteady has at least twice what a probe has, or there would be nothing to compare.
+func (l *Limiter) beginSteady(now time.Duration) {
 	l.enter(steady, math.Max(2*l.knee+2, 2*l.min), now)
 }
 
-func (l *Limiter) rest(now time.Duration) {
+func (l *Limiter) beginRest(now time.Duration) {
 	l.usual = l.knee
 	l.probe = now + failurePause
 	l.enter(resting, l.restLimit(), now)
@@ -322,8 +322,8 @@ type window struct {
 	count, failed, denied float64
 }
 
-// add adds what happened then, and halves the weight of what was before.
-func (w *window) add(n window) {
+// blend adds what happened then, and halves the weight of what was before.
+func (w *window) blend(n window) {
 	w.length = w.length/2 + n.length
 	w.area = w.area/2 + n.area
 	w.count = w.count/2 + n.count

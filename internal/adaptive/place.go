@@ -172,11 +172,11 @@ func (p *Place) Resume(now time.Duration, n int) bool {
 	}
 	lost, answered := p.lost, p.answered
 	p.mu.Unlock()
-	return !lost || p.again(now, answered)
+	return !lost || p.reenter(now, answered)
 }
 
-// again takes a place for a request that has lost its own. One that is answered can do without.
-func (p *Place) again(now time.Duration, answered bool) bool {
+// reenter takes a place for a request that has lost its own. One that is answered can do without.
+func (p *Place) reenter(now time.Duration, answered bool) bool {
 	l := p.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -141,19 +141,19 @@ func newCPU(root, dir string) *meter {
 		quota, period, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
 		cores, errQuota := number(quota)
 		each, errPeriod := number(period)
-		used, err = field(filepath.Join(inside, "cpu.stat"), "usage_usec")
+		used, err = fieldIn(filepath.Join(inside, "cpu.stat"), "usage_usec")
 		return used / 1e6, cores / each, errors.Join(errQuota, errPeriod, err)
 	}}
 }
 
 func oldCPU(root, limits, usages string) *meter {
 	return &meter{where: "cgroup v1 " + limits, read: func() (used, limit float64, err error) {
-		quota, err := single(filepath.Join(root, limits, "cpu.cfs_quota_us"))
-		period, errPeriod := single(filepath.Join(root, limits, "cpu.cfs_period_us"))
+		quota, err := numberIn(filepath.Join(root, limits, "cpu.cfs_quota_us"))
+		period, errPeriod := numberIn(filepath.Join(root, limits, "cpu.cfs_period_us"))
 		if limit = math.Inf(1); quota >= 0 { // -1 is none
 			limit = quota / period
 		}
-		used, errUsed := single(filepath.Join(root, usages, "cpuacct.usage"))
+		used, errUsed := numberIn(filepath.Join(root, usages, "cpuacct.usage"))
 		return used / 1e9, limit, errors.Join(err, errPeriod, errUsed)
 	}}
 }
@@ -161,8 +161,8 @@ func oldCPU(root, limits, usages string) *meter {
 func newMemory(root, dir string) *meter {
 	inside := filepath.Join(root, dir)
 	return &meter{where: "cgroup v2 " + dir, read: func() (used, limit float64, err error) {
-		limit, err = single(filepath.Join(inside, "memory.max"))
-		slow, errSlow := single(filepath.Join(inside, "memory.high")) // above which everything gets slow
+		limit, err = numberIn(filepath.Join(inside, "memory.max"))
+		slow, errSlow := numberIn(filepath.Join(inside, "memory.high")) // above which everything gets slow
 		used, errUsed := withoutCache(inside, "memory.current", "inactive_file")
 		return used, math.Min(limit, slow), errors.Join(err, errSlow, errUsed)
 	}}
@@ -171,7 +171,7 @@ func newMemory(root, dir string) *meter {
 func oldMemory(root, dir string) *meter {
 	inside := filepath.Join(root, dir)
 	return &meter{where: "cgroup v1 " + dir, read: func() (used, limit float64, err error) {
-		limit, err = single(filepath.Join(inside, "memory.limit_in_bytes")) // without one, it is huge
+		limit, err = numberIn(filepath.Join(inside, "memory.limit_in_bytes")) // without one, it is huge
 		used, errUsed := withoutCache(inside, "memory.usage_in_bytes", "total_inactive_file")
 		return used, limit, errors.Join(err, errUsed)
 	}}
@@ -179,11 +179,11 @@ func oldMemory(root, dir string) *meter {
 
 // withoutCache is the memory in use, without files that the kernel has read and can forget.
 func withoutCache(inside, usage, cache string) (float64, error) {
-	used, err := single(filepath.Join(inside, usage))
+	used, err := numberIn(filepath.Join(inside, usage))
 	if err != nil {
 		return 0, err
 	}
-	files, err := field(filepath.Join(inside, "memory.stat"), cache)
+	files, err := fieldIn(filepath.Join(inside, "memory.stat"), cache)
 	if err != nil {
 		return 0, fmt.Errorf("cgroup: %w", err)
 	}

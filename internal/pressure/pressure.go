@@ -60,20 +60,20 @@ func OpenReader(root string) (*Reader, error) {
 func (r *Reader) Read(now time.Duration) (u Usage, err error) {
 	passed := (now - r.before).Seconds()
 	r.before = now
-	cpu, errCPU := most(r.cpu, func(m *meter, used, limit float64) (share float64) {
+	cpu, errCPU := largestShare(r.cpu, func(m *meter, used, limit float64) (share float64) {
 		if m.known && passed > 0 {
 			share = (used - m.last) / passed / limit
 		}
 		m.last, m.known = used, true
 		return share
 	})
-	memory, errMemory := most(r.memory, func(_ *meter, used, limit float64) float64 { return used / limit })
+	memory, errMemory := largestShare(r.memory, func(_ *meter, used, limit float64) float64 { return used / limit })
 	return Usage{cpu, memory}, errors.Join(errCPU, errMemory)
 }
 
-// most is the largest share of all meters. One that cannot be read is left out: its cgroup may
+// largestShare is the largest share of all meters. One that cannot be read is left out: its cgroup may
 // have no such controller.
-func most(meters []*meter, share func(m *meter, used, limit float64) float64) (largest float64, err error) {
+func largestShare(meters []*meter, share func(m *meter, used, limit float64) float64) (largest float64, err error) {
 	read := false
 	for _, m := range meters {
 		used, limit, wrong := m.read()
@@ -145,14 +145,14 @@ func processCPU(root string) *meter {
 func processMemory(root string) *meter {
 	status, info := filepath.Join(root, "proc/self/status"), filepath.Join(root, "proc/meminfo")
 	return &meter{where: "this machine", read: func() (used, limit float64, err error) {
-		used, err = field(status, "VmRSS:")
-		limit, errLimit := field(info, "MemTotal:")
+		used, err = fieldIn(status, "VmRSS:")
+		limit, errLimit := fieldIn(info, "MemTotal:")
 		return 1024 * used, 1024 * limit, errors.Join(err, errLimit)
 	}}
 }
 
-// field reads a number from a file with a name and a number on each line.
-func field(file, name string) (float64, error) {
+// fieldIn reads a number from a file with a name and a number on each line.
+func fieldIn(file, name string) (float64, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err
@@ -165,8 +165,8 @@ func field(file, name string) (float64, error) {
 	return 0, fmt.Errorf("%s has no %s", file, name)
 }
 
-// single reads a file of one number.
-func single(file string) (float64, error) {
+// numberIn reads a file of one number.
+func numberIn(file string) (float64, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return 0, err

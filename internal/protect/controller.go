@@ -50,9 +50,9 @@ const (
 
 func newController(l Limits) *controller { return &controller{limits: l, allowed: 1} }
 
-// next takes into account how much was used in the time that has passed, and how many requests
+// update takes into account how much was used in the time that has passed, and how many requests
 // there were in it. It returns the share to shed of each class.
-func (c *controller) next(u pressure.Usage, requests Shares, passed time.Duration) Shares {
+func (c *controller) update(u pressure.Usage, requests Shares, passed time.Duration) Shares {
 	seconds := passed.Seconds()
 	if seconds <= 0 {
 		return c.shed()

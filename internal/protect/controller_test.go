@@ -38,7 +38,7 @@ func (w *world) run(length time.Duration) {
 			requests[i] = n * 250 // 1000 requests per second are all there is
 		}
 		w.usage = append(w.usage, math.Min(1, cpu))
-		w.shed = w.c.next(pressure.Usage{CPU: math.Min(1, cpu)}, requests, step)
+		w.shed = w.c.update(pressure.Usage{CPU: math.Min(1, cpu)}, requests, step)
 	}
 }
 
@@ -149,14 +149,14 @@ func TestMemory(t *testing.T) {
 	c := newController(Limits{CPU: 0.85, Memory: 0.9})
 	var shed Shares
 	for range 60 * time.Second / step {
-		shed = c.next(pressure.Usage{CPU: 0.1, Memory: 0.93}, requestMix.times(100), step)
+		shed = c.update(pressure.Usage{CPU: 0.1, Memory: 0.93}, requestMix.times(100), step)
 	}
 	if shed[priority.Low] < 1 || shed[priority.Normal] < 0.5 {
 		t.Errorf("%v", shed)
 	}
 	c.limits.Memory = 0
 	for range 7 * time.Second / step {
-		shed = c.next(pressure.Usage{CPU: 0.1, Memory: 1}, requestMix.times(100), step)
+		shed = c.update(pressure.Usage{CPU: 0.1, Memory: 1}, requestMix.times(100), step)
 	}
 	if shed != (Shares{}) {
 		t.Errorf("%v without a limit", shed)
@@ -167,12 +167,12 @@ func TestMemory(t *testing.T) {
 func TestNothing(t *testing.T) {
 	c := newController(Limits{CPU: 0.85})
 	for _, passed := range []time.Duration{0, -time.Second, time.Hour, 1} {
-		if shed := c.next(pressure.Usage{}, Shares{}, passed); shed != (Shares{}) {
+		if shed := c.update(pressure.Usage{}, Shares{}, passed); shed != (Shares{}) {
 			t.Errorf("%v after %v", shed, passed)
 		}
 	}
 	for range 100 {
-		if shed := c.next(pressure.Usage{CPU: 1e9}, Shares{}, time.Second); shed[priority.Critical] != 0 {
+		if shed := c.update(pressure.Usage{CPU: 1e9}, Shares{}, time.Second); shed[priority.Critical] != 0 {
 			t.Errorf("%v", shed)
 		}
 	}

@@ -94,9 +94,9 @@ type Shedder struct {
 	reader     *pressure.Reader
 	controller *controller
 	before     [priority.Classes]uint64 // requests at the last reading
-	read       time.Duration            // when that was
+	updated    time.Duration            // when that was
 	collected  time.Duration
-	told       time.Duration // when the log was told that requests are shed
+	logged     time.Duration // when the log was told that requests are shed
 	failed     bool          // the log was told that the usage cannot be read
 }
 
@@ -126,9 +126,9 @@ func newShedder(l Limits, root string, logger *slog.Logger, now func() time.Dura
 		return nil, err
 	}
 	s := &Shedder{limits: l, logger: logger, now: now, free: free, reader: r, controller: newController(l)}
-	s.collected, s.told = -collect, -quiet
-	s.read = now()
-	s.due.Store(int64(s.read + every))
+	s.collected, s.logged = -collect, -quiet
+	s.updated = now()
+	s.due.Store(int64(s.updated + every))
 	var about []any
 	if l.CPU > 0 {
 		about = append(about, "cpu", describe(l.CPU, r.CPU()))
@@ -148,7 +148,7 @@ func (s *Shedder) Allow(c priority.Class) bool {
 		return true
 	}
 	if now := s.now(); int64(now) >= s.due.Load() {
-		s.look(now)
+		s.update(now)
 	}
 	counts := &s.class[c]
 	n := counts.requests.Add(1)
@@ -161,8 +161,8 @@ func (s *Shedder) Allow(c priority.Class) bool {
 	return false
 }
 
-// look reads the usage, if nobody else does.
-func (s *Shedder) look(now time.Duration) {
+// update reads the usage, if nobody else does.
+func (s *Shedder) update(now time.Duration) {
 	if !s.mu.TryLock() {
 		return
 	}
@@ -183,12 +183,12 @@ func (s *Shedder) look(now time.Duration) {
 		requests[i] = float64(n - s.before[i])
 		s.before[i] = n
 	}
-	shed := s.controller.next(u, requests, now-s.read)
-	s.read = now
+	shed := s.controller.update(u, requests, now-s.updated)
+	s.updated = now
 	for i, share := range shed {
 		s.class[i].share.Store(of64(share))
 	}
-	s.tell(now, shed)
+	s.logShed(now, shed)
 	if s.limits.Memory > 0 && u.Memory > s.limits.Memory && now-s.collected >= collect {
 		s.collected = now
 		go s.free() // a part of it may be garbage
@@ -206,12 +206,12 @@ func of64(share float64) uint64 {
 	return uint64(share * (1 << 64))
 }
 
-// tell writes to the log from time to time.
-func (s *Shedder) tell(now time.Duration, shed Shares) {
-	if shed == (Shares{}) || now-s.told < quiet {
+// logShed writes to the log from time to time.
+func (s *Shedder) logShed(now time.Duration, shed Shares) {
+	if shed == (Shares{}) || now-s.logged < quiet {
 		return
 	}
-	s.told = now
+	s.logged = now
 	var classes []string
 	for i, share := range shed {
 		if share > 0 {
@@ -234,7 +234,7 @@ func (s *Shedder) Stats() (stats ShedStats) {
 		return stats
 	}
 	if now := s.now(); int64(now) >= s.due.Load() {
-		s.look(now)
+		s.update(now)
 	}
 	s.mu.Lock()
 	stats.CPU, stats.Memory = s.controller.usage.CPU, s.controller.usage.Memory

@@ -25,15 +25,15 @@ type line struct {
 	woken chan struct{} // of who is in front
 }
 
-// Turn is a place in a line, until it ends. One goroutine at a time can use it.
+// Turn is a position in a line, until it ends. One goroutine at a time can use it.
 type Turn[K comparable] struct {
 	turns   *Turns[K]
 	arrival uint64
 
-	key   K
-	line  *line
-	place *list.Element
-	due   chan struct{} // closed when it is in front; nil if it was at once
+	key     K
+	line    *line
+	element *list.Element
+	due     chan struct{} // closed when it is in front; nil if it was at once
 }
 
 // Callers returns how many are in line.
@@ -50,7 +50,7 @@ func (t *Turns[K]) Taken(key K) bool {
 }
 
 // Join waits until all who came before have had their turn. If the context ends before,
-// that is the error, and the place is free.
+// that is the error, and the caller has left the line.
 func (t *Turns[K]) Join(ctx context.Context, key K) (*Turn[K], error) {
 	n := t.Enter(key, 0)
 	if err := n.Await(ctx); err != nil {
@@ -91,13 +91,13 @@ func (n *Turn[K]) standLocked(key K, most int) bool {
 	n.key, n.line, n.due = key, l, nil
 	before := l.order.Back()
 	if before == nil {
-		n.place = l.order.PushBack(n)
+		n.element = l.order.PushBack(n)
 		return true
 	}
 	for before != l.order.Front() && before.Value.(*Turn[K]).arrival > n.arrival {
 		before = before.Prev()
 	}
-	n.place, n.due = l.order.InsertAfter(n, before), make(chan struct{})
+	n.element, n.due = l.order.InsertAfter(n, before), make(chan struct{})
 	return true
 }
 
@@ -161,9 +161,9 @@ func (n *Turn[K]) endLocked() {
 	if l == nil {
 		return
 	}
-	wasFront := l.order.Front() == n.place
-	l.order.Remove(n.place)
-	n.line, n.place = nil, nil
+	wasFront := l.order.Front() == n.element
+	l.order.Remove(n.element)
+	n.line, n.element = nil, nil
 	n.turns.callers.Add(-1)
 	next := l.order.Front()
 	switch {
