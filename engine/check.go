@@ -92,12 +92,17 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request, v *Verdict, way way, decide decider) error {
 	v.clear()
 	v.Version, v.charging.way, v.Priority = in.version, way, cmp.Or(req.Priority, rule.Normal)
-	if err := in.validateRequest(req); err != nil {
-		return err
+	if req.Priority > rule.Critical {
+		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
 	}
 	if !in.loaded {
 		v.Allowed, v.Degraded = true, ErrNoRules
 		return nil
+	}
+	if len(req.Costs) > 0 {
+		if err := in.table.ValidateUnits("cost", req.Costs); err != nil {
+			return err
+		}
 	}
 	switch {
 	case in.table.Exempt(req):
@@ -117,16 +122,6 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 	return nil
 }
 
-func (in *installed) validateRequest(req *rule.Request) error {
-	if req.Priority > rule.Critical {
-		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
-	}
-	if len(req.Costs) == 0 || !in.loaded {
-		return nil
-	}
-	return in.table.ValidateUnits("cost", req.Costs)
-}
-
 // gather lists the limits that apply. A request that is too many clients at once, that a rule cannot read, or that has a client that it may
 // not charge, is an error, but never by a shadow rule, which then does not apply. One that was denied before
 // is always an error.
@@ -140,18 +135,15 @@ func (e *Engine) gather(in *installed, req *rule.Request, v *Verdict) error {
 				continue
 			}
 			left--
-			if err := e.addHit(in, hit, req, v); err != nil && (g == enforced || wasDenied(err)) {
-				return err
+			if err := e.addHit(in, hit, req, v); err != nil {
+				if wrong, ok := errors.AsType[*rule.RequestError](err); g == enforced || ok && wrong.Denied {
+					return err
+				}
 			}
 		}
 		v.endGroup(g)
 	}
 	return nil
-}
-
-func wasDenied(err error) bool {
-	wrong, is := errors.AsType[*rule.RequestError](err)
-	return is && wrong.Denied
 }
 
 // addHit adds the limits of a rule for every identity that the request has under the rule:

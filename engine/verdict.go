@@ -289,42 +289,32 @@ func (v *Verdict) conclude() {
 	v.Allowed, v.Delay, v.RetryAfter, v.speaker = true, 0, 0, 0
 	for i := range v.inGroup(enforced) {
 		r := &v.Results[i]
-		v.Delay = max(v.Delay, r.Delay)
-		v.hear(i, r.Asked && !r.Look)
+		v.Delay, v.RetryAfter = max(v.Delay, r.Delay), max(v.RetryAfter, r.RetryAfter)
+		switch {
+		case !v.Allowed: // the first that denies speaks
+		case !r.Allowed:
+			v.Allowed, v.speaker = false, i+1
+		default:
+			v.hear(i)
+		}
 	}
 	if !v.Allowed {
 		v.Delay = 0
 	}
 }
 
-// hearSoft lets a soft rule speak for a request that is allowed, if it has less remaining than
-// the others.
+// hearSoft lets a soft rule speak for a request that is allowed.
 func (v *Verdict) hearSoft() {
-	if !v.Allowed {
-		return
-	}
-	for i := v.upTo[enforced]; i < len(v.Results); i++ {
-		if r := &v.Results[i]; r.Soft && r.Asked && !r.Look && (v.speaker == 0 || r.Remaining < v.Results[v.speaker-1].Remaining) {
-			v.speaker = i + 1
+	for i := v.upTo[enforced]; v.Allowed && i < len(v.Results); i++ {
+		if v.Results[i].Soft {
+			v.hear(i)
 		}
 	}
 }
 
-// hear takes a result into account that has a say: it speaks if it denies, or if it may
-// speak and has less remaining than those before.
-func (v *Verdict) hear(i int, maySpeak bool) {
-	r := &v.Results[i]
-	v.Allowed = v.Allowed && r.Allowed
-	v.RetryAfter = max(v.RetryAfter, r.RetryAfter)
-	if (maySpeak || !r.Allowed) && (v.speaker == 0 || r.outranks(&v.Results[v.speaker-1])) {
+// hear lets a result speak if it has less remaining than those before.
+func (v *Verdict) hear(i int) {
+	if r := &v.Results[i]; r.Asked && !r.Look && (v.speaker == 0 || r.Remaining < v.Results[v.speaker-1].Remaining) {
 		v.speaker = i + 1
 	}
-}
-
-// outranks reports whether a result speaks rather than one that stands before it.
-func (r *Result) outranks(before *Result) bool {
-	if !r.Allowed || !before.Allowed {
-		return before.Allowed
-	}
-	return r.Remaining < before.Remaining
 }
