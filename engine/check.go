@@ -63,7 +63,7 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 // of the rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
 	in := e.installed.Load()
-	return e.evaluate(ctx, in.with(table, in.version), req, v, peeked, e.peek)
+	return e.evaluate(ctx, in.under(table, in.version, in.overrides), req, v, peeked, e.peek)
 }
 
 // Validate returns the error that Check would return for a request by the rules that apply to

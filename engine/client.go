@@ -93,17 +93,11 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 // everyLimit are limits of each kind that a client may have usage under.
 func (in *installed) everyLimit(c client) []*weir.Compiled {
 	limits := append(c.rule.Every(), c.rule.EveryMarker(c.key)...)
-	if r := in.replacement(c.rule, c.key); r != nil { // to reset one kind twice does no harm
+	if r := in.replacementOf(c); r != nil { // to reset one kind twice does no harm
 		limits = c.rule.AppendMarkers(append(limits, r.limits...), r.limits)
 	}
 	// Requests in flight are still there after a reset.
 	return slices.DeleteFunc(limits, func(limit *weir.Compiled) bool { return limit.Algorithm() == weir.InFlight })
-}
-
-// client is somebody whom a rule counts.
-type client struct {
-	rule *rule.Entry
-	key  string
 }
 
 // clientsOf finds who the key is under a rule, or under all that count by such keys.

@@ -236,7 +236,8 @@ func (e *Engine) Install(table *rule.Table, version int64) {
 	for _, o := range e.ruleObservers { // first, so that they know the rules of every verdict
 		o.Install(table, version)
 	}
-	e.installed.Store(e.installed.Load().with(table, version))
+	in := e.installed.Load()
+	e.installed.Store(in.under(table, version, in.overrides))
 }
 
 // InstallDemands tells the observers all rules that come with a [Demand] from now on.

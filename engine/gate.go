@@ -18,10 +18,6 @@ import (
 // place, at the same time.
 const DefaultMaxDelayed = 1000
 
-// maxRefund is how long to try to give back what was charged. A store has a timeout of its own,
-// which is shorter.
-const maxRefund = time.Second
-
 // Gate allows requests as an engine decides, and delays those that a rule shapes. A request that
 // is denied because too many are in flight waits for a place, if the rule has [rule.Wait].
 // Middleware of any protocol can use it. It is safe for concurrent use.
@@ -195,7 +191,7 @@ func (g *Gate) patienceLeft(ctx context.Context) time.Duration {
 // refund gives back what the verdict has charged, although the client may have left. If
 // that cannot be done, it fades like any other charge.
 func (g *Gate) refund(ctx context.Context, v *Verdict) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRefund)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxSettle)
 	defer cancel()
 	_ = g.engine.Refund(ctx, v)
 }

@@ -12,20 +12,31 @@ import (
 type installed struct {
 	table     *rule.Table
 	version   int64
-	loaded    bool                        // by Install
-	overrides []Override                  // all, whether or not they have an effect
-	replaced  map[overridden]*replacement // by those that have; nil if there are none
+	loaded    bool                    // by Install
+	overrides []Override              // all, whether or not they have an effect
+	replaced  map[client]*replacement // by those that have; nil if there are none
 	clock     func() weir.Micros
 	shares    shares
 }
 
-// with returns other rules with the same overrides, as those are under these rules.
-func (in *installed) with(table *rule.Table, version int64) *installed {
-	return in.under(table, version, in.overrides)
+// under returns other rules, with overrides as they are under these rules.
+func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
+	next := &installed{table: table, version: version, loaded: true, overrides: all, clock: in.clock}
+	for i := range all {
+		if c, limits, err := all[i].under(table); err == nil {
+			if next.replaced == nil {
+				next.replaced = make(map[client]*replacement, len(all))
+			}
+			next.replaced[c] = &replacement{&all[i], limits, weir.MicrosOf(all[i].Ends)}
+		}
+	}
+	return next
 }
 
-func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
-	return &installed{table: table, version: version, loaded: true, overrides: all, replaced: replacements(table, all), clock: in.clock}
+// client is somebody whom a rule counts.
+type client struct {
+	rule *rule.Entry
+	key  string
 }
 
 // Override replaces the limits of one client under one rule until it ends. It takes
@@ -57,26 +68,20 @@ func (e *Engine) InstallOverrides(all []Override) {
 // override has ended.
 func (e *Engine) ValidateOverride(o Override) (key string, err error) {
 	table, _ := e.Rules()
-	_, key, _, err = o.under(table)
-	return key, err
+	c, _, err := o.under(table)
+	return c.key, err
 }
 
 // under is whom an override is about under some rules, and the limits that it gives them.
-func (o *Override) under(table *rule.Table) (c *rule.Entry, identity string, limits []*weir.Compiled, err error) {
-	if c = table.Find(o.Rule); c == nil {
-		return nil, "", nil, &NoRuleError{ID: o.Rule}
+func (o *Override) under(table *rule.Table) (c client, limits []*weir.Compiled, err error) {
+	if c.rule = table.Find(o.Rule); c.rule == nil {
+		return c, nil, &NoRuleError{ID: o.Rule}
 	}
-	if identity, err = c.ParseIdentity(o.Key); err != nil {
-		return nil, "", nil, &KeyError{Rule: c.ID, Err: err}
+	if c.key, err = c.rule.ParseIdentity(o.Key); err != nil {
+		return c, nil, &KeyError{Rule: o.Rule, Err: err}
 	}
-	limits, err = c.Compile(o.Quota)
-	return c, identity, limits, err
-}
-
-// overridden is a client under a rule.
-type overridden struct {
-	rule     *rule.Entry
-	identity string
+	limits, err = c.rule.Compile(o.Quota)
+	return c, limits, err
 }
 
 // replacement is what an override makes of a client's limits.
@@ -86,28 +91,13 @@ type replacement struct {
 	ends     weir.Micros
 }
 
-// replacements are by the overrides that have an effect under some rules.
-func replacements(table *rule.Table, all []Override) map[overridden]*replacement {
-	if len(all) == 0 {
-		return nil
-	}
-	found := make(map[overridden]*replacement, len(all))
-	for i := range all {
-		o := &all[i]
-		if c, identity, limits, err := o.under(table); err == nil {
-			found[overridden{c, identity}] = &replacement{o, limits, weir.MicrosOf(o.Ends)}
-		}
-	}
-	return found
-}
-
-// replacement is what applies to a client instead of the rule's limits; nil if nothing does.
+// replacementOf is what applies to a client instead of the rule's limits; nil if nothing does.
 // The clock is read only for a client who has an override.
-func (in *installed) replacement(c *rule.Entry, identity string) *replacement {
+func (in *installed) replacementOf(c client) *replacement {
 	if len(in.replaced) == 0 {
 		return nil
 	}
-	r := in.replaced[overridden{c, identity}]
+	r := in.replaced[c]
 	if r == nil || in.clock() >= r.ends {
 		return nil
 	}
@@ -116,7 +106,7 @@ func (in *installed) replacement(c *rule.Entry, identity string) *replacement {
 
 // limits are those that apply to a client, and the override that they come from, if they do.
 func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compiled, *Override) {
-	if r := in.replacement(c, identity); r != nil {
+	if r := in.replacementOf(client{c, identity}); r != nil {
 		return r.limits, r.override
 	}
 	return c.Limits(identity, tier), nil
@@ -156,7 +146,7 @@ func (e *Engine) rememberTier(key, tier string) {
 func (e *Engine) lastTier(in *installed, clients []client) Tier {
 	found := Tier{}
 	for _, c := range clients {
-		if _, told := c.rule.TierOf(c.key); told || !c.rule.ByTier(c.key) || in.replacement(c.rule, c.key) != nil {
+		if _, told := c.rule.TierOf(c.key); told || !c.rule.ByTier(c.key) || in.replacementOf(c) != nil {
 			continue
 		}
 		seen, known := e.tiers.get(e.hash(c.key))

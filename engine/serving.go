@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// maxSettle is how long to try to settle. A store has a timeout of its own, which is
+// maxSettle is how long to try to settle, or to give back what was charged. A store has a timeout of its own, which is
 // shorter, and after it the engine goes on by itself.
 const maxSettle = time.Second
 
