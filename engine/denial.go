@@ -154,11 +154,14 @@ func (d *Denial) explain(r *Result) {
 	case r.Penalty:
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
 	default:
-		what := "The limit "
+		var buffer [192]byte // a denial is to make little garbage
+		text := append(buffer[:0], "The limit "...)
 		if r.Leave > 0 {
-			what = "The share of " + d.Verdict.Priority.String() + " requests in the limit "
+			text = append(append(append(buffer[:0], "The share of "...), d.Verdict.Priority.String()...), " requests in the limit "...)
 		}
-		d.Detail = what + d.Rule + " is used up; try again in " + strconv.FormatInt(duration.Up(d.RetryAfter, time.Second), 10) + " s."
+		text = append(text, d.Rule...)
+		text = strconv.AppendInt(append(text, " is used up; try again in "...), duration.Up(d.RetryAfter, time.Second), 10)
+		d.Detail = string(append(text, " s."...))
 	}
 }
 

@@ -187,8 +187,9 @@ func (e *Engine) rememberUsage(results []Result) {
 		}
 		now := usage{r.Used(), weir.Micros(r.ResetAfter.Microseconds()), e.clock()}
 		e.seen.update(e.usageKey(r.Key, r.Quota), func(was usage, known bool) (usage, bool) {
-			// Answers that come at once are not in the order in which they were made.
-			return now, !known || now.used >= was.used || now.at-was.at > moment
+			// Answers that come at once are not in the order in which they were made. The same usage
+			// again, as that of a client that is denied, is no news.
+			return now, !known || now.used > was.used || now.at-was.at > moment
 		})
 	}
 }
