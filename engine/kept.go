@@ -118,7 +118,8 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 		r := &v.Results[i]
 		held := h.holds(v.Results[i : i+1])
 		if r.Local {
-			h.tags, hold.local = e.tag(h, h.tags, r, 0), hold.local || held
+			e.addTag(h, r, 0)
+			hold.local = hold.local || held
 		}
 		holds = holds || held && !r.Asked
 	}

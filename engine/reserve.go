@@ -102,7 +102,13 @@ func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) erro
 	if err := e.evaluate(ctx, e.installed.Load(), req, v, always, e.charge); err != nil {
 		return err
 	}
-	if parts := v.chargedParts(); len(parts) > 0 {
+	var parts []SettledPart
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Receipt != 0 {
+			parts = addPart(parts, r.tag(0), 0, r.Cost, r.Excess)
+		}
+	}
+	if len(parts) > 0 {
 		e.observeHold(ChargedUnits, parts)
 	}
 	return nil
@@ -113,39 +119,20 @@ func (v *Verdict) Settles() bool {
 	return slices.ContainsFunc(v.Results, func(r Result) bool { return r.Rule.Settles() })
 }
 
-// chargedParts are what a verdict has charged, by rule.
-func (v *Verdict) chargedParts() []SettledPart {
-	var parts []SettledPart
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 {
-			parts = addPart(parts, r.tag(0), 0, r.Cost, r.Excess)
-		}
-	}
-	return parts
-}
-
-// tagAll makes the tags of results. More are the groups behind them.
-func (e *Engine) tagAll(h *charging, results []Result, more int) []string {
-	h.tags = h.tags[:0]
-	for i := range results {
-		h.tags = e.tag(h, h.tags, &results[i], more)
-	}
-	return h.tags
-}
-
-// tag appends what the store keeps for a result. That is mostly what it was for the last request
-// that used the same memory.
-func (e *Engine) tag(h *charging, tags []string, r *Result, more int) []string {
+// addTag appends what the store keeps for a result, with the number of groups behind it. That is mostly
+// what it was for the last request that used the same memory.
+func (e *Engine) addTag(h *charging, r *Result, more int) {
 	t := r.tag(more)
 	if t.began = h.began; r.waits() {
 		t.client = e.hash(r.Key)
 	}
 	var buffer [128]byte
 	text := t.append(buffer[:0])
-	if n := len(tags); n < cap(tags) && tags[:n+1][n] == string(text) {
-		return tags[:n+1]
+	if n := len(h.tags); n < cap(h.tags) && h.tags[:n+1][n] == string(text) {
+		h.tags = h.tags[:n+1]
+		return
 	}
-	return append(tags, string(text))
+	h.tags = append(h.tags, string(text))
 }
 
 // reserveResults reserves a group of results. Each group has a hold of its own, because shadow rules
@@ -161,7 +148,11 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 	if v.places > 0 && !h.served {
 		h.ttl, h.began = v.lasts(h.ttl), e.clock()
 	}
-	r := weir.Reservation{ID: id, TTL: h.ttl, Tags: e.tagAll(h, results, more)}
+	h.tags = h.tags[:0]
+	for i := range results {
+		e.addTag(h, &results[i], more)
+	}
+	r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags}
 	var decisions []weir.Decision
 	var err error
 	if e.partial != nil && g == enforced {
