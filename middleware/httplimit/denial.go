@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"encoding/json"
 	"net/http"
 	"strconv"
 	"sync"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/jsontext"
 )
 
 // Denial is the answer to a denied client. A Deny function may change it before it is
@@ -98,15 +98,15 @@ func (d *Denial) append(dst []byte) []byte {
 	if d.Type == quotaExceeded && d.Title == quotaTitle { // as nearly always
 		dst = append(dst, `{"type":"`+quotaExceeded+`","title":"`+quotaTitle+`"`...)
 	} else {
-		dst = appendJSON(append(dst, `{"type":`...), d.Type)
-		dst = appendJSON(append(dst, `,"title":`...), d.Title)
+		dst = jsontext.AppendString(append(dst, `{"type":`...), d.Type)
+		dst = jsontext.AppendString(append(dst, `,"title":`...), d.Title)
 	}
 	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(d.Status), 10)
 	if d.Detail != "" {
-		dst = appendJSON(append(dst, `,"detail":`...), d.Detail)
+		dst = jsontext.AppendString(append(dst, `,"detail":`...), d.Detail)
 	}
 	if d.Rule != "" {
-		dst = appendJSON(append(dst, `,"rule":`...), d.Rule)
+		dst = jsontext.AppendString(append(dst, `,"rule":`...), d.Rule)
 	}
 	if d.Code != 0 {
 		dst = strconv.AppendInt(append(dst, `,"code":`...), int64(d.Code), 10)
@@ -117,7 +117,7 @@ func (d *Denial) append(dst []byte) []byte {
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = appendJSON(dst, name)
+		dst = jsontext.AppendString(dst, name)
 		if i == len(d.Policies)-1 {
 			dst = append(dst, ']')
 		}
@@ -126,28 +126,4 @@ func (d *Denial) append(dst []byte) []byte {
 		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), duration.Up(d.RetryAfter, time.Second), 10)
 	}
 	return append(dst, "}\n"...)
-}
-
-// special are bytes that JSON, or a page that has it inside, does not take as they are.
-var special = func() (is [256]bool) {
-	for b := range is {
-		is[b] = b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&'
-	}
-	return is
-}()
-
-// appendJSON appends a string in quotes.
-func appendJSON(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if special[s[i]] {
-			quoted, err := json.Marshal(s)
-			if err != nil {
-				return append(dst, `""`...) // every string has a notation
-			}
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
 }

@@ -14,6 +14,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -85,7 +86,7 @@ func (v *value) read() ref.Val {
 	case '[':
 		return v.list()
 	case '"':
-		return types.String(unquote(v.text))
+		return types.String(jsontext.Unquote(v.text[1 : len(v.text)-1]))
 	case 't':
 		return types.True
 	case 'f':
@@ -107,19 +108,22 @@ type object struct {
 
 func (v *value) object() ref.Val {
 	members, folded := map[string]any{}, map[string]int{}
-	for rest := next(v.text[1:]); rest[0] != '}'; {
-		end := skip(rest)
-		name := unquote(rest[:end])
-		rest = next(rest[end:]) // behind the colon
-		member := v.member(&rest)
-		if member == nil {
-			return v.of.fail(errValues)
-		}
-		if members[name] != nil {
-			return v.of.fail(errTwice)
+	var wrong *rule.RequestError
+	s := jsontext.Scanner{Text: v.text}
+	s.Object(func(quoted []byte) bool {
+		name, member := jsontext.Unquote(quoted), v.member(&s)
+		switch {
+		case member == nil:
+			wrong = errValues
+		case members[name] != nil:
+			wrong = errTwice
 		}
 		members[name] = member
 		folded[fold(name)]++
+		return wrong == nil
+	})
+	if wrong != nil {
+		return v.of.fail(wrong)
 	}
 	return &object{types.NewStringInterfaceMap(v, members), members, folded, v.of}
 }
@@ -161,78 +165,25 @@ func fold(name string) string {
 
 func (v *value) list() ref.Val {
 	var items []any
-	for rest := next(v.text[1:]); rest[0] != ']'; {
-		item := v.member(&rest)
-		if item == nil {
-			return v.of.fail(errValues)
-		}
+	s := jsontext.Scanner{Text: v.text}
+	read := s.Items('[', ']', func() bool {
+		item := v.member(&s)
 		items = append(items, item)
+		return item != nil
+	})
+	if !read {
+		return v.of.fail(errValues)
 	}
 	return types.NewDynamicList(v, items)
 }
 
-// member takes a value from the start of a text.
-func (v *value) member(rest *[]byte) *value {
+// member takes the next value; it is nil if there are too many.
+func (v *value) member(s *jsontext.Scanner) *value {
 	if v.of.left--; v.of.left < 0 {
 		return nil
 	}
-	end := skip(*rest)
-	m := &value{text: (*rest)[:end], of: v.of}
-	*rest = next((*rest)[end:])
-	return m
-}
-
-// next skips spaces, and a comma or colon between them.
-func next(text []byte) []byte { return bytes.TrimLeft(text, " \t\r\n,:") }
-
-// skip returns where the value at the start of a text ends.
-func skip(text []byte) int {
-	depth := 0
-	for i := 0; ; i++ {
-		switch text[i] {
-		case '"':
-			i += stringEnd(text[i:]) - 1
-		case '{', '[':
-			depth++
-			continue
-		case '}', ']':
-			depth--
-		default:
-			if depth == 0 {
-				n := bytes.IndexAny(text, " \t\r\n,:]}")
-				if n < 0 {
-					n = len(text)
-				}
-				return n
-			}
-			continue
-		}
-		if depth == 0 {
-			return i + 1
-		}
-	}
-}
-
-// stringEnd returns where the string at the start of a text ends.
-func stringEnd(text []byte) int {
-	for i := 1; ; i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
-	}
-}
-
-func unquote(text []byte) string {
-	inner := text[1 : len(text)-1]
-	if bytes.IndexByte(inner, '\\') < 0 {
-		return string(inner)
-	}
-	var s string
-	_ = json.Unmarshal(text, &s) // it is valid
-	return s
+	text, _ := s.Value()
+	return &value{text: text, of: v.of}
 }
 
 // number is an integer if it can be one, however it is written, so that it can be added to

@@ -43,19 +43,3 @@ func (a *Amount) UnmarshalJSON(text []byte) error {
 	}
 	return nil
 }
-
-// amount reads a number, or an object of numbers.
-func (s *scanner) amount(into *Amount) bool {
-	if s.rest == "" || s.rest[0] != '{' {
-		return s.number(&into.Units)
-	}
-	all := map[string]int64{}
-	into.ByUnit = all
-	return s.object(func(unit string) bool {
-		var n int64
-		_, twice := all[unit]
-		ok := s.number(&n) && !twice
-		all[unit] = n
-		return ok
-	})
-}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding"
 	"encoding/json"
 	"maps"
@@ -9,111 +8,64 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/manage"
 )
 
 // strict reports a name that an object has twice, and a field in other letters than its
 // own. The library takes the last of two and ignores case; a proxy that has read the
 // same body before, to decide whether to forward it, may have taken the other. The body
-// is one that the library has read.
+// is one that the library has read, whose tokens would take several times as long, and more memory.
 func strict(body []byte, into any) error {
-	w := walker{rest: body}
-	return w.value(reflect.TypeOf(into))
+	return strictValue(&jsontext.Scanner{Text: body}, reflect.TypeOf(into))
 }
 
-// walker goes through JSON that is known to be valid. The library's tokens would take
-// several times as long, and more memory.
-type walker struct{ rest []byte }
-
-// next skips white space and returns the byte behind it.
-func (w *walker) next() byte {
-	w.rest = bytes.TrimLeft(w.rest, " \t\r\n")
-	return w.rest[0]
-}
-
-// value reads a value that goes into a type, nil if there is none of its own.
-func (w *walker) value(t reflect.Type) error {
-	switch w.next() {
-	case '{', '[':
-		return w.inside(indirect(t))
-	case '"':
-		w.text()
-	default:
-		w.rest = w.rest[bytes.IndexAny(w.rest, ",]} \t\r\n"):]
+// strictValue reads a value that goes into a type, nil if there is none of its own.
+func strictValue(s *jsontext.Scanner, t reflect.Type) (err error) {
+	kind := s.Peek()
+	if kind != '{' && kind != '[' {
+		s.Value()
+		return nil
 	}
-	return nil
-}
-
-// inside reads an object or a list.
-func (w *walker) inside(t reflect.Type) error {
 	fields, values := contents(t)
+	if kind == '[' {
+		s.Items('[', ']', func() bool {
+			err = strictValue(s, values)
+			return err == nil
+		})
+		return err
+	}
 	var seen map[string]bool
-	object := w.rest[0] == '{'
-	w.rest = w.rest[1:]
-	for b := w.next(); b != '}' && b != ']'; b = w.next() {
-		if b == ',' {
-			w.rest = w.rest[1:]
-			continue
+	s.Object(func(quoted []byte) bool {
+		name, known := jsontext.Unquote(quoted), true
+		if fields != nil {
+			values, known = fields[name]
 		}
-		if object {
-			name := w.text()
-			if fields != nil {
-				var known bool
-				if values, known = fields[name]; !known {
-					return unknownName("field", name, slices.Sorted(maps.Keys(fields)))
-				}
-			}
-			if seen[name] {
-				return badField.of("%s: given twice; send it once.", manage.Clip(name)).in(manage.Clip(name)).coded("twice")
-			}
+		switch {
+		case !known:
+			err = unknownName("field", name, slices.Sorted(maps.Keys(fields)))
+		case seen[name]:
+			err = badField.of("%s: given twice; send it once.", manage.Clip(name)).in(manage.Clip(name)).coded("twice")
+		default:
 			if seen == nil {
 				seen = map[string]bool{}
 			}
 			seen[name] = true
-			w.next() // the colon
-			w.rest = w.rest[1:]
+			err = strictValue(s, values)
 		}
-		if err := w.value(values); err != nil {
-			return err
-		}
-	}
-	w.rest = w.rest[1:]
-	return nil
+		return err == nil
+	})
+	return err
 }
 
-// text reads a string.
-func (w *walker) text() string {
-	end := 1
-	for ; w.rest[end] != '"'; end++ {
-		if w.rest[end] == '\\' {
-			end++
-		}
-	}
-	quoted := w.rest[:end+1]
-	w.rest = w.rest[end+1:]
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1:end])
-	}
-	var s string
-	_ = json.Unmarshal(quoted, &s) // it was read before
-	return s
-}
-
-// indirect is the type without pointers, and nil if the type reads itself.
-func indirect(t reflect.Type) reflect.Type {
+// contents are the fields of a struct, or the type of the values in a map or a list. There are neither in a
+// type that reads itself.
+func contents(t reflect.Type) (fields map[string]reflect.Type, values reflect.Type) {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if t == nil || reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
-		return nil
-	}
-	return t
-}
-
-// contents are the fields of a struct, or the type of the values in a map or a list.
-func contents(t reflect.Type) (fields map[string]reflect.Type, values reflect.Type) {
 	switch {
-	case t == nil:
+	case t == nil, reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()), reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
 	case t.Kind() == reflect.Map, t.Kind() == reflect.Slice, t.Kind() == reflect.Array:
 		return nil, t.Elem()
 	case t.Kind() == reflect.Struct:

@@ -121,12 +121,6 @@ func unjudged(err error) error {
 	return err
 }
 
-// checkFields are the names of the fields of CheckRequest and ReserveRequest.
-var checkFields = []string{
-	"ip", "user", "api_key", "tier", "priority", "method", "host", "path",
-	"headers", "cookies", "query", "attributes", "cost", "peek", "charge", "ttl_ms",
-}
-
 // fill takes in what the client says, if it makes sense.
 func (q *question) fill() error {
 	a := &q.asked

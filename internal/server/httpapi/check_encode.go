@@ -1,31 +1,32 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"strconv"
 	"time"
+
+	"github.com/weirhq/weir/internal/jsontext"
 )
 
 // appendCheckAnswer appends the answer as json.Marshal would write it, in a fraction
 // of the time. A test compares the two.
 func appendCheckAnswer(dst []byte, a *CheckAnswer) []byte {
 	dst = strconv.AppendBool(append(dst, `{"allowed":`...), a.Allowed)
-	dst = appendString(append(dst, `,"reason":`...), a.Reason)
+	dst = jsontext.AppendString(append(dst, `,"reason":`...), a.Reason)
 	if a.Status != 0 {
 		dst = strconv.AppendInt(append(dst, `,"status":`...), int64(a.Status), 10)
 	}
 	if a.Rule != "" {
-		dst = appendString(append(dst, `,"rule":`...), a.Rule)
+		dst = jsontext.AppendString(append(dst, `,"rule":`...), a.Rule)
 	}
 	if a.Code != 0 {
 		dst = strconv.AppendInt(append(dst, `,"code":`...), int64(a.Code), 10)
 	}
 	if a.Message != "" {
-		dst = appendString(append(dst, `,"message":`...), a.Message)
+		dst = jsontext.AppendString(append(dst, `,"message":`...), a.Message)
 	}
 	dst = appendNumbers(dst, a.Limit, a.Remaining, a.ResetAt, a.ResetAfterMS, a.RetryAfterMS, a.DelayMS)
 	if a.Hold != "" {
-		dst = appendString(append(dst, `,"hold":`...), a.Hold)
+		dst = jsontext.AppendString(append(dst, `,"hold":`...), a.Hold)
 	}
 	if !a.HoldExpiresAt.IsZero() {
 		dst = append(a.HoldExpiresAt.AppendFormat(append(dst, `,"hold_expires_at":"`...), time.RFC3339Nano), '"')
@@ -34,7 +35,7 @@ func appendCheckAnswer(dst []byte, a *CheckAnswer) []byte {
 		dst = append(dst, `,"unheld":true`...)
 	}
 	if a.Priority != "" {
-		dst = appendString(append(dst, `,"priority":`...), a.Priority)
+		dst = jsontext.AppendString(append(dst, `,"priority":`...), a.Priority)
 	}
 	dst = strconv.AppendBool(append(dst, `,"degraded":`...), a.Degraded)
 	dst = strconv.AppendInt(append(dst, `,"version":`...), a.Version, 10)
@@ -52,10 +53,10 @@ func appendCheckAnswer(dst []byte, a *CheckAnswer) []byte {
 }
 
 func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
-	dst = appendString(append(dst, `{"rule":`...), a.Rule)
-	dst = appendString(append(dst, `,"key":`...), a.Key)
-	dst = appendString(append(dst, `,"algorithm":`...), a.Algorithm)
-	dst = appendString(append(dst, `,"policy":`...), a.Policy)
+	dst = jsontext.AppendString(append(dst, `{"rule":`...), a.Rule)
+	dst = jsontext.AppendString(append(dst, `,"key":`...), a.Key)
+	dst = jsontext.AppendString(append(dst, `,"algorithm":`...), a.Algorithm)
+	dst = jsontext.AppendString(append(dst, `,"policy":`...), a.Policy)
 	dst = strconv.AppendBool(append(dst, `,"allowed":`...), a.Allowed)
 	if a.Shadow {
 		dst = append(dst, `,"shadow":true`...)
@@ -82,7 +83,7 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 		dst = strconv.AppendInt(append(dst, `,"warning":`...), int64(a.Warning), 10)
 	}
 	if a.Override != nil {
-		dst = appendString(append(dst, `,"override":{"id":`...), a.Override.ID)
+		dst = jsontext.AppendString(append(dst, `,"override":{"id":`...), a.Override.ID)
 		dst = a.Override.EndsAt.AppendFormat(append(dst, `,"ends_at":"`...), time.RFC3339Nano)
 		dst = append(dst, `"}`...)
 	}
@@ -102,21 +103,4 @@ func appendNumbers(dst []byte, limit, remaining, resetAt, resetAfter int64, retr
 		dst = strconv.AppendInt(dst, *retryAfter, 10)
 	}
 	return strconv.AppendInt(append(dst, `,"delay_ms":`...), delay, 10)
-}
-
-// appendString appends a string in quotes. What needs an escape is rare and left to
-// the library.
-func appendString(dst []byte, s string) []byte {
-	for i := range len(s) {
-		if b := s[i]; b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&' {
-			quoted, err := json.Marshal(s)
-			if err != nil {
-				return append(dst, `""`...) // every string has a notation
-			}
-			return append(dst, quoted...)
-		}
-	}
-	dst = append(dst, '"')
-	dst = append(dst, s...)
-	return append(dst, '"')
 }
