@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/rule"
 )
 
 // SetAdaptive sets Adaptive of routes by settings such as "5-1000", for all routes, or
@@ -75,7 +77,7 @@ func (x *exchange) acquire() bool {
 		return true
 	}
 	now := x.gateway.now()
-	ok := l.Enter(now, x.class, x.client, &x.place)
+	ok := l.Enter(now, priority.Class(x.limited.Priority-rule.Low), x.client, &x.place)
 	if !ok {
 		x.choice.overloaded(now, x.gateway)
 	}

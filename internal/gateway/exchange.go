@@ -13,16 +13,17 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/middleware/httplimit"
 )
 
-// exchange is one request on its way, and the context under which it goes: what is
-// behind the limiter finds it there. It is one allocation instead of several.
+// exchange is one request on its way, the context under which it goes, and its handler
+// behind the limiter. It is one allocation instead of several.
 type exchange struct {
 	context.Context
 	gateway *Gateway
 	w       http.ResponseWriter
 	in      *http.Request
+	limited httplimit.Exchange
 	route   *route
 	began   time.Time
 
@@ -32,11 +33,9 @@ type exchange struct {
 	choice  choice
 	tried   []*target
 	room    [maxTries]*target // of tried
-	class   priority.Class
-	place   adaptive.Place // in the adaptive limit of the choice
-	upgrade bool           // the client asked for a WebSocket
-	wrote   atomic.Bool    // the whole prompt, if there is one
-	body    *body          // nil if the request has none
+	place   adaptive.Place    // in the adaptive limit of the choice
+	upgrade bool              // the client asked for a WebSocket
+	body    *body             // nil if the request has none
 
 	forwarded [3]string // values of headers on the way out
 
@@ -53,18 +52,6 @@ type exchange struct {
 	err    error
 	ended  bool // the handler returned; it panics when an answer is cut off
 }
-
-type exchangeKey struct{}
-
-// Value makes the exchange findable.
-func (x *exchange) Value(key any) any {
-	if key == (exchangeKey{}) {
-		return x
-	}
-	return x.Context.Value(key)
-}
-
-func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
 
 // answer ends the exchange with words of the gateway's own.
 func (x *exchange) answer(a *answer, why error) {
@@ -97,7 +84,7 @@ func (x *exchange) end() {
 	if x.choice.target != nil {
 		o.Upstream = x.choice.name
 	}
-	if cut, is := x.w.(interface{ Cut() bool }); !x.ended && !(is && cut.Cut()) {
+	if !x.ended {
 		if o.Err = x.Context.Err(); o.Err == nil {
 			o.Err = errTorn
 		}

@@ -36,15 +36,14 @@ import (
 
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/match"
-	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // Gateway is a handler that passes on what the limiter allows. It is safe for
 // concurrent use.
 type Gateway struct {
 	options   Options
-	limited   http.Handler
+	limit     *httplimit.Proxy
 	table     *table
 	peers     *peers
 	transport *transport
@@ -79,7 +78,7 @@ func New(o Options) (*Gateway, error) {
 	g.name = "weir-" + hex.EncodeToString(id[:])
 	g.via = map[int][]string{10: {"1.0 " + g.name}, 11: {"1.1 " + g.name}, 20: {"2.0 " + g.name}}
 	g.transport = newTransport(g, &g.options)
-	g.limited = o.Limit.WrapProxy(g.serve)
+	g.limit = o.Limit.Proxy()
 	return g, nil
 }
 
@@ -94,7 +93,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		x.end()
 		return
 	}
-	g.limited.ServeHTTP(w, r.WithContext(x))
+	g.limit.Serve(w, r.WithContext(x), &x.limited, x)
 }
 
 // Close ends the connections that are not in use. Those that are end with their
@@ -120,27 +119,22 @@ func (g *Gateway) Ready() error {
 
 func (g *Gateway) now() instant { return time.Since(g.began) }
 
-// serve passes on requests of a priority that were allowed.
-func (g *Gateway) serve(p rule.Priority) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := exchangeOf(r.Context())
-		x.w, x.class, x.began = w, priority.Class(p-rule.Low), time.Now() // the limiter may have held it
-		x.tried = x.room[:0]
-		x.client, _ = g.peers.clients.Client(r.RemoteAddr, r.Header)
-		x.ofClient = &g.inFlight[maphash.Comparable(g.seed, clientip.Network(x.client))%uint64(len(g.inFlight))]
-		x.ofClient.Add(1)
-		defer x.end()
-		if r.ProtoMajor == 1 && r.ContentLength != 0 {
-			// Without it, the server would throw away what has not been read of the body
-			// as soon as the answer begins, and the upstream would get a body with a hole.
-			_ = http.NewResponseController(w).EnableFullDuplex()
-		}
-		x.forward(r)
-		x.ended = true
-		if x.wrote.Load() {
-			r.Body.(prompt).Unused()
-		}
-	})
+// ServeHTTP forwards the request of the exchange, which was allowed.
+func (x *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	g := x.gateway
+	x.w, x.began = w, time.Now() // the limiter may have held it
+	x.tried = x.room[:0]
+	x.client, _ = g.peers.clients.Client(r.RemoteAddr, r.Header)
+	x.ofClient = &g.inFlight[maphash.Comparable(g.seed, clientip.Network(x.client))%uint64(len(g.inFlight))]
+	x.ofClient.Add(1)
+	defer x.end()
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// Without it, the server would throw away what has not been read of the body
+		// as soon as the answer begins, and the upstream would get a body with a hole.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
+	x.forward(r)
+	x.ended = true
 }
 
 // reject finds the route, or says why the request goes nowhere.

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"io"
 	"maps"
 	"net/http"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // forward sends the request to an upstream, and its answer to the client. httputil.ReverseProxy
@@ -37,9 +38,7 @@ func (x *exchange) forward(r *http.Request) {
 	}
 	if err != nil {
 		a := x.explain(err)
-		if lost, is := x.w.(interface{ Lost() }); is && a.isLost(err) {
-			lost.Lost()
-		}
+		x.limited.Lost = a.isLost(err)
 		x.answer(a, err)
 	}
 }
@@ -83,52 +82,19 @@ func (x *exchange) prepare(r *http.Request) bool {
 	if _, said := h["User-Agent"]; !said {
 		h["User-Agent"] = none // net/http would write its own
 	}
-	if _, is := out.Body.(prompt); is {
-		x.trace.WroteRequest = x.wroteRequest
-	}
-	switch {
+	switch most := g.options.MaxBody; {
 	case r.ContentLength == 0:
 		out.Body = nil
-	case x.takeShort(out):
+	case x.limited.Short && (most == 0 || r.ContentLength <= most): // it goes on as it is
 	case out.Body != nil:
 		x.body = &x.bodyRoom
 		x.body.exchange = x
-		if x.body.reader = out.Body; g.options.MaxBody > 0 {
-			x.body.reader = http.MaxBytesReader(x.w, out.Body, g.options.MaxBody)
+		if x.body.reader = out.Body; most > 0 {
+			x.body.reader = http.MaxBytesReader(x.w, out.Body, most)
 		}
 		out.Body = x.body
 	}
 	return true
-}
-
-// prompt is a body that the limiter has read.
-type prompt interface {
-	Short() *bytes.Reader // nil if it is long
-	Unused()              // nobody reads it any more
-}
-
-// wroteRequest is a hook of net/http. After an error, the request may be written again.
-func (x *exchange) wroteRequest(info httptrace.WroteRequestInfo) {
-	if info.Err == nil {
-		x.wrote.Store(true)
-	}
-}
-
-// takeShort takes over a body that the limiter has read, if it is short. net/http sends a body of a
-// type that it knows to be in memory together with the header, and not after it.
-func (x *exchange) takeShort(out *http.Request) bool {
-	if most := x.gateway.options.MaxBody; most > 0 && out.ContentLength > most {
-		return false
-	}
-	read, is := out.Body.(prompt)
-	if !is {
-		return false
-	}
-	short := read.Short()
-	if short != nil {
-		out.Body = io.NopCloser(short)
-	}
-	return short != nil
 }
 
 // headersOut is how many headers there are on the way out, or a few more. It is exact for usual
@@ -188,7 +154,11 @@ func (x *exchange) respond(res *http.Response) {
 	x.w.WriteHeader(res.StatusCode)
 	err := x.copyBody(res)
 	_ = res.Body.Close() // now the trailers are there
-	if err != nil {
+	switch err {
+	case nil:
+	case httplimit.ErrCut:
+		return
+	default:
 		panic(http.ErrAbortHandler)
 	}
 	prefix := ""

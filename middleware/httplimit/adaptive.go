@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/rule"
 )
 
 // Adaptive is a limit of the requests in flight in the handlers of a middleware. It adapts
@@ -29,43 +28,37 @@ func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit {
 	return engine.AdaptiveLimit(m.adaptive.Stats())
 }
 
-// adapt puts the adaptive limit in front of a handler.
-func (m *Middleware) adapt(next http.Handler) func(rule.Priority) http.Handler {
-	l := m.adaptive
-	return func(p rule.Priority) http.Handler {
-		if l == nil {
-			return next
-		}
-		class := priority.Class(p - rule.Low)
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if m.options.Skip != nil && m.options.Skip(r) {
-				next.ServeHTTP(w, r)
-				return
-			}
-			client, _ := m.clients.Client(r.RemoteAddr, r.Header)
-			p := &waiting{began: m.began}
-			if !l.Enter(time.Since(m.began), class, client, &p.Place) {
-				m.shed(w, r)
-				return
-			}
-			n, is := w.(*noted)
-			if !is {
-				n = &noted{ResponseWriter: w}
-			}
-			n.place = p
-			if r.Body != nil && r.Body != http.NoBody {
-				own := *r
-				own.Body = &waitingBody{r.Body, p}
-				r = &own
-			}
-			ended := false
-			defer func() {
-				p.Leave(time.Since(m.began), adaptive.OutcomeOf(r.Context(), ended, n.status))
-			}()
-			next.ServeHTTP(n, r)
-			ended = true
-		})
+// adapted is a handler behind the adaptive limit, for requests of a priority.
+type adapted struct {
+	by    *Middleware
+	next  http.Handler
+	class priority.Class
+}
+
+func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	m := a.by
+	client, _ := m.clients.Client(r.RemoteAddr, r.Header)
+	p := &waiting{began: m.began}
+	if !m.adaptive.Enter(time.Since(m.began), a.class, client, &p.Place) {
+		m.shed(w, r)
+		return
 	}
+	n, is := w.(*noted)
+	if !is {
+		n = &noted{ResponseWriter: w}
+	}
+	n.place = p
+	if r.Body != nil && r.Body != http.NoBody {
+		own := *r
+		own.Body = &waitingBody{r.Body, p}
+		r = &own
+	}
+	ended := false
+	defer func() {
+		p.Leave(time.Since(m.began), adaptive.OutcomeOf(r.Context(), ended, n.status))
+	}()
+	a.next.ServeHTTP(n, r)
+	ended = true
 }
 
 // waiting is the place of a request, of which it is known when it waits for its client. A nil one does

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/budget"
@@ -76,7 +77,6 @@ type requestBody struct {
 	done    bool
 	text    []byte
 	err     error
-	release func()
 }
 
 // offerBody lets expressions read the body of a request. It is nil if none does, or the body
@@ -159,16 +159,17 @@ func (b *requestBody) readAhead() {
 	from, look := b.by.source(b.w, r, b.request), &look{b.by, r, &known, new(engine.Verdict), new(engine.Denial), nil}
 	from.Long = look
 	read, release, err := prompts.ReadAhead(from, maxJSON+1)
-	if b.release = release; err == errDenied {
+	if err == errDenied {
 		b.denied = look
 	}
-	if again, is := r.Body.(*readAgain); is { // it has been read for a rule that never denies
-		b.release = func() {
+	all := release
+	if before, is := r.Body.(*restored); is { // it has been read for a rule that never denies
+		all = func() {
 			release()
-			again.from.free()
+			before.free()
 		}
 	}
-	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, b}
+	r.Body = &restored{Reader: followed(read, r.Body, err), Closer: r.Body, kept: true, release: all}
 	switch {
 	case len(read) > maxJSON:
 		b.err = errLong
@@ -179,22 +180,54 @@ func (b *requestBody) readAhead() {
 	}
 }
 
-// free gives back the room of what was read.
-func (b *requestBody) free() {
-	if b != nil && b.release != nil {
-		b.release()
-		b.release = nil
+// restored is a body of which some or all was read before. That takes room until it has been read again, or
+// is closed; if it is kept for others, until the response has ended.
+type restored struct {
+	io.Reader
+	io.Closer
+	kept    bool
+	ended   atomic.Bool // a transport may close what it still reads
+	release func()
+}
+
+func (b *restored) Read(to []byte) (int, error) {
+	n, err := b.Reader.Read(to)
+	if err == io.EOF {
+		b.Reader = http.NoBody // so that the memory is free, too
+		b.end()
+	}
+	return n, err
+}
+
+func (b *restored) Close() error {
+	b.end()
+	return b.Closer.Close()
+}
+
+func (b *restored) end() {
+	if !b.kept {
+		b.free()
 	}
 }
 
-// readAgain is a body of which a part was read before.
-type readAgain struct {
-	io.Reader
-	io.Closer
-	from *requestBody
+func (b *restored) free() {
+	if !b.ended.Swap(true) {
+		b.release()
+	}
 }
 
-// rest is what follows: the rest of the body, or the error that ended it.
+// freeBody gives back the room of the body of a request, if it has any.
+func freeBody(r *http.Request) {
+	if b, is := r.Body.(*restored); is {
+		b.free()
+	}
+}
+
+// followed is what was read of a body, and what follows: the rest of it, or the error that ended it.
+func followed(read []byte, body io.Reader, err error) io.Reader {
+	return io.MultiReader(bytes.NewReader(read), &rest{body, err})
+}
+
 type rest struct {
 	body io.Reader
 	err  error

@@ -29,6 +29,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -42,6 +43,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -64,43 +66,61 @@ type Middleware struct {
 }
 
 // Wrap returns a handler that passes allowed requests to next.
-func (m *Middleware) Wrap(next http.Handler) http.Handler { return m.wrap(m.adapt(next), server) }
+func (m *Middleware) Wrap(next http.Handler) http.Handler {
+	m.mounts.Add(1)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next, nil) })
+}
 
-// WrapProxy is Wrap for a proxy that forwards requests itself, with a handler for each priority, from
-// rule.Low to rule.Critical. It does not use Options.Adaptive.
+// Proxy is a middleware for a proxy that forwards requests itself. It does not use Options.Adaptive.
 //
 // A request needs less memory than with Wrap, under three conditions. Requests must be the proxy's own,
 // because they are changed. A handler that has returned must not use its ResponseWriter any more; a
 // transport may still read the body of the request. engine.HoldOf finds no hold.
-func (m *Middleware) WrapProxy(next func(rule.Priority) http.Handler) http.Handler {
-	return m.wrap(next, proxy)
+type Proxy struct{ by *Middleware }
+
+// Exchange is what a middleware and a proxy tell each other about one request.
+type Exchange struct {
+	// Priority is that of the request, from rule.Low to rule.Critical. The middleware sets it.
+	Priority rule.Priority
+
+	// Short is whether the middleware has read the body, and it is in memory: reading it does not fail and
+	// does not wait for the client, and http.Transport sends it together with the header. The middleware sets it.
+	Short bool
+
+	// Lost is whether the response is the proxy's own, because an upstream that was sent the request
+	// did not answer: it is not known whether the request was done. The proxy sets it.
+	Lost bool
 }
 
-// caller is who calls the middleware, and so what it may do.
-type caller uint8
+// ErrCut is returned by Write of the ResponseWriter when a rule has cut the response, which is complete
+// nevertheless: nothing more of it is sent.
+var ErrCut = errors.New("httplimit: the response was cut, because it used more tokens than were reserved")
 
-const (
-	framework caller = iota // by Allow; nobody says when the response has ended
-	server
-	proxy // by WrapProxy
-)
-
-func (m *Middleware) wrap(next func(rule.Priority) http.Handler, by caller) http.Handler {
+// Proxy returns a middleware for a proxy.
+func (m *Middleware) Proxy() *Proxy {
 	m.mounts.Add(1)
-	var handlers [rule.Critical + 1]http.Handler
-	for p := rule.Low; p <= rule.Critical; p++ {
-		handlers[p] = next(p)
+	return &Proxy{m}
+}
+
+// Serve passes an allowed request to next.
+func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request, x *Exchange, next http.Handler) {
+	p.by.serve(w, r, next, x)
+}
+
+func (m *Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler, x *Exchange) {
+	r, s, p, ok := m.allow(w, r, x, nil)
+	if !ok {
+		return
 	}
-	reserve := m.gate.Reserve
-	if m.options.Actual != nil {
-		reserve = m.gate.ReserveAll
+	defer s.free()
+	defer freeBody(r)
+	switch {
+	case x != nil:
+		x.Priority = cmp.Or(p, rule.Normal)
+	case m.adaptive != nil && p != 0:
+		next = &adapted{m, next, priority.Class(p - rule.Low)}
 	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, s, p, ok := m.allow(w, r, reserve, by); ok {
-			defer s.free(r.Body)
-			m.serve(handlers[p], w, r, s)
-		}
-	})
+	m.observe(next, w, r, s)
 }
 
 // Allow decides a request, and delays it if it must wait for its turn. If the request
@@ -112,7 +132,7 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 	if m.mounts.Load() < 2 {
 		m.mounts.Add(2) // it may be called from anywhere
 	}
-	check := func(ctx context.Context, req *rule.Request, _ time.Duration, v *engine.Verdict, d *engine.Denial) (bool, error) {
+	check := func(ctx context.Context, req *rule.Request, v *engine.Verdict, d *engine.Denial) (bool, error) {
 		ok, err := m.gate.Check(ctx, req, v, d)
 		if table, _ := m.engine.Rules(); ok && (m.options.Actual != nil || table.Settles() && v.Settles()) {
 			m.tell(notSettled, "path", req.Path)
@@ -122,24 +142,28 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		}
 		return ok, err
 	}
-	r, _, _, ok := m.allow(w, r, check, framework)
-	switch body := r.Body.(type) { // nobody says when it has been read
-	case *promptBody:
-		body.free()
-	case *readAgain:
-		body.from.free()
-	}
+	r, _, _, ok := m.allow(w, r, nil, check)
+	freeBody(r) // nobody says when it has been read
 	return r, ok
 }
 
-// decide is Allow or Reserve of a gate.
-type decide func(context.Context, *rule.Request, time.Duration, *engine.Verdict, *engine.Denial) (bool, error)
+// decide asks the gate about a request.
+type decide func(context.Context, *rule.Request, *engine.Verdict, *engine.Denial) (bool, error)
 
-// allow also returns what is to be done after an allowed request, or nil, and its priority. For a
-// framework, nothing can be done then.
-func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide, by caller) (*http.Request, *settlement, rule.Priority, bool) {
+// reserve is for requests of which the middleware sees the response.
+func (m *Middleware) reserve(ctx context.Context, req *rule.Request, v *engine.Verdict, d *engine.Denial) (bool, error) {
+	if m.options.Actual != nil {
+		return m.gate.ReserveAll(ctx, req, m.ttl, v, d)
+	}
+	return m.gate.Reserve(ctx, req, m.ttl, v, d)
+}
+
+// allow also returns what is to be done after an allowed request, or nil, and its priority, 0 if the request was
+// skipped. For a framework, which checks instead of reserving, nothing can be done then. The exchange is nil if there is no
+// proxy.
+func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, x *Exchange, check decide) (*http.Request, *settlement, rule.Priority, bool) {
 	if m.options.Skip != nil && m.options.Skip(r) {
-		return r, nil, rule.Normal, true
+		return r, nil, 0, true
 	}
 	again := m.mounts.Load() > 1
 	if again && r.Context().Value(mark{m.engine}) != nil {
@@ -158,13 +182,16 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		m.stop(w, r, p, nil, err)
 		return r, nil, rule.Normal, false
 	}
-	prompt, err := m.readPrompt(w, r, p, by)
+	prompt, err := m.readPrompt(w, r, p)
 	if err != nil {
 		return r, nil, rule.Normal, false // it has been answered
 	}
 	body := m.offerBody(w, r, &p.request, prompt)
-	v := &p.verdict
-	ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial)
+	v, decide := &p.verdict, m.reserve
+	if check != nil {
+		decide = check
+	}
+	ok, err := decide(r.Context(), &p.request, v, &p.denial.Denial)
 	if body != nil && body.denied != nil {
 		ok, err, p.denial.Denial = false, body.denied.err, *body.denied.denial
 	}
@@ -172,29 +199,27 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		prompt.writeHeaders(w.Header(), v, m.options.Headers)
 		m.stop(w, r, p, prompt, err)
 		prompt.close()
-		if again, is := r.Body.(*readAgain); is {
-			again.from.free()
-		}
+		freeBody(r)
 		return r, nil, rule.Normal, false
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	prompt.writeHeaders(w.Header(), v, m.options.Headers)
-	if by != framework {
-		s = m.settles(p, prompt, by)
+	if check == nil {
+		s = m.settles(p, prompt, x)
 	}
 	ctx := r.Context()
 	if again {
 		ctx = context.WithValue(ctx, mark{m.engine}, true)
 	}
-	if s != nil && by != proxy {
+	if s != nil && x == nil {
 		ctx = s.Context(ctx) // the handler may settle
 	}
 	restores := prompt != nil && len(prompt.body) > 0
-	if restores && by != proxy || ctx != r.Context() {
+	if restores && x == nil || ctx != r.Context() {
 		r = r.WithContext(ctx) // a copy
 	}
 	if restores {
-		prompt.restore(r, s)
+		prompt.restore(r, s, x)
 	}
 	if s != nil && s.noted.kept != nil {
 		askPlain(r)

@@ -16,12 +16,9 @@ import (
 // errPanicked is how a handler ended that did not return.
 var errPanicked = errors.New("httplimit: the handler panicked")
 
-// errCut is why nothing more of a response is sent.
-var errCut = errors.New("httplimit: the response was cut, because it used more tokens than were reserved")
-
-// serve calls the handler, settles what its response costs, and tells who wants to know how
+// observe calls the handler, settles what its response costs, and tells who wants to know how
 // it went.
-func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Request, s *settlement) {
+func (m *Middleware) observe(next http.Handler, w http.ResponseWriter, r *http.Request, s *settlement) {
 	if m.options.Observe == nil && s == nil {
 		next.ServeHTTP(w, r)
 		return
@@ -41,7 +38,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	}
 	err := errPanicked
 	defer func() {
-		if n.Cut() && err != nil {
+		if n.cut() && err != nil {
 			// A proxy that cannot write its response panics, so that the client sees that it
 			// is not whole. This one is.
 			if cause := recover(); cause == http.ErrAbortHandler {
@@ -75,8 +72,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 // It can do what the writers of net/http can, for handlers that ask for that by type.
 type noted struct {
 	http.ResponseWriter
-	status int  // 0 until there is one
-	lost   bool // the status is the handler's own, because it got no answer
+	status int // 0 until there is one
 	bytes  int64
 	watch  *llm.Watch   // or nil
 	kept   *kept        // or nil
@@ -122,13 +118,13 @@ func (n *noted) Write(body []byte) (int, error) {
 	}
 	n.kept.add(body)
 	if n.watch.Cut() {
-		return 0, errCut
+		return 0, ErrCut
 	}
 	if err := n.send(n.watch.Pass(body)); err != nil {
 		return 0, err
 	}
 	if n.watch.Cut() {
-		return len(body), errCut
+		return len(body), ErrCut
 	}
 	return len(body), nil
 }
@@ -165,18 +161,8 @@ func (n *noted) free() {
 	}
 }
 
-// Cut reports whether the response was ended before the handler's end.
-func (n *noted) Cut() bool { return n.watch != nil && n.watch.Cut() }
-
-// Lost says that what is sent is not the answer to the request, which may have been done: a proxy
-// has sent it to an upstream that does not answer.
-func (n *noted) Lost() { n.lost = true }
-
-// isLost reports whether nobody knows what became of the request. A handler whose client has left
-// usually gives up, and so its error says nothing, either.
-func (n *noted) isLost(r *http.Request) bool {
-	return n.lost || n.status >= http.StatusBadRequest && r.Context().Err() != nil
-}
+// cut reports whether the response was ended before the handler's end.
+func (n *noted) cut() bool { return n.watch != nil && n.watch.Cut() }
 
 // ReadFrom implements io.ReaderFrom, by which files are sent without a copy. A request that has a place writes
 // itself, because it waits for its client only while it writes.

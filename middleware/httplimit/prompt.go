@@ -28,15 +28,14 @@ type prompt struct {
 	llm.Request
 	rule    rule.Prompt // what rules are told
 	body    []byte
-	memory  *shortBody // where the body is, if it is short; or nil
-	kept    bool       // expressions may read it until the response has ended
-	cloned  bool       // the headers of the request are its own
+	kept    bool // expressions may read it until the response has ended
+	cloned  bool // the headers of the request are its own
 	release func()
 }
 
 // readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
 // it. After an error, the request has been answered.
-func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pass, by caller) (*prompt, error) {
+func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pass) (*prompt, error) {
 	q := &pass.request
 	table, _ := m.engine.Rules()
 	counts := table.CountsTokens(pass.hits[:], q)
@@ -49,7 +48,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		err := checkCoding(r.Header)
 		if err == nil {
 			from := m.source(w, r, q)
-			from.Memory, from.Optional = p.take(r, by), !counts.Mode.Denies()
+			from.Optional = !counts.Mode.Denies()
 			pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial, nil}
 			from.Long = &pass.look
 			p.body, p.release, err = prompts.Read(from, maxPrompt)
@@ -100,15 +99,10 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 
 // handOn gives a request its body back that could not be read, for a rule that never denies.
 func (p *prompt) handOn(r *http.Request, err error) {
-	read, release := p.body, p.release
-	if p.memory != nil {
-		read = bytes.Clone(read) // a transport may read it for longer than the memory is ours
-		p.memory.free()
-	}
 	if unread(err).Status != http.StatusBadRequest {
 		err = nil // the rest can be read
 	}
-	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, &requestBody{release: release}}
+	r.Body = &restored{Reader: followed(p.body, r.Body, err), Closer: r.Body, release: p.release}
 }
 
 // unread answers a request that could not be read.
@@ -124,7 +118,6 @@ func (p *prompt) unread(w http.ResponseWriter, err error) {
 func (p *prompt) close() {
 	if p != nil {
 		p.release()
-		p.memory.free()
 	}
 }
 
@@ -172,7 +165,7 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 // restore gives a request its body back. If the usage of its tokens is to be settled, it
 // asks the upstream for that, and for a response that can be read. It changes the request, but
 // not what that shares with others.
-func (p *prompt) restore(r *http.Request, s *settlement) {
+func (p *prompt) restore(r *http.Request, s *settlement, x *Exchange) {
 	if s != nil && s.watch != nil {
 		body, asks := p.body, false
 		if p.kept && p.Stream {
@@ -185,14 +178,14 @@ func (p *prompt) restore(r *http.Request, s *settlement) {
 		p.replace(r, "Accept-Encoding", "identity") // who says nothing gets no compressed response
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
-	var again *promptBody
-	if s != nil {
-		again = &s.body
-	} else {
-		again = new(promptBody)
+	if read := bytes.NewReader(p.body); len(p.body) >= httpbody.Free {
+		r.Body = &restored{Reader: read, Closer: http.NoBody, kept: p.kept, release: p.release}
+	} else { // it takes no room
+		if r.Body = io.NopCloser(read); x != nil {
+			x.Short = true
+		}
 	}
-	again.body, again.kept, again.release, again.memory = p.body, p.kept, p.release, p.memory
-	r.Body = again
+	p.body = nil
 }
 
 // replace replaces the value of a header, if the request has it.

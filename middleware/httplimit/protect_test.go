@@ -98,16 +98,15 @@ func TestAdaptiveByPriority(t *testing.T) {
 	}
 }
 
-// A handler gets the requests of its priority. Without a rule, that is normal.
-func TestWrapProxy(t *testing.T) {
+// A proxy is told the priority of a request. Without a rule, that is normal.
+func TestProxy(t *testing.T) {
 	b := newBench(t, byPriority, Options{})
-	h := b.WrapProxy(func(p rule.Priority) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte(p.String())) })
-	})
+	p := b.Proxy()
 	for path, want := range map[string]string{"/low": "low", "/critical": "critical", "/": "normal"} {
-		w := httptest.NewRecorder()
-		if h.ServeHTTP(w, from("203.0.113.7:1234", "GET", path)); w.Body.String() != want {
-			t.Errorf("%s: %s", path, w.Body)
+		var x Exchange
+		p.Serve(httptest.NewRecorder(), from("203.0.113.7:1234", "GET", path), &x, http.NotFoundHandler())
+		if x.Priority.String() != want {
+			t.Errorf("%s: %s", path, x.Priority)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package httplimit
 
 import (
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -16,32 +15,28 @@ import (
 // a proxy is used again for others: other handlers may look at parts of it later.
 type settlement struct {
 	*engine.Hold
-	pass  *pass
-	watch *llm.Watch // nil unless tokens are counted
-	body  promptBody // what the handler reads, if it is a prompt
+	pass     *pass
+	watch    *llm.Watch // nil unless tokens are counted
+	exchange *Exchange  // nil if there is no proxy
 
 	response rule.Response
 	tokens   rule.Usage
 	noted    noted
-	reusable bool
 }
 
 var settlements = sync.Pool{New: func() any { return new(settlement) }}
 
 // settles returns the settlement of an allowed request, or nil if there is none. It keeps the
 // pass until its end.
-func (m *Middleware) settles(p *pass, prompt *prompt, by caller) *settlement {
+func (m *Middleware) settles(p *pass, prompt *prompt, x *Exchange) *settlement {
 	if p.verdict.Hold == (weir.HoldID{}) && !p.verdict.Places() {
 		return nil
 	}
-	var s *settlement
-	if by == proxy {
+	s := new(settlement)
+	if x != nil {
 		s = settlements.Get().(*settlement)
-		s.reusable = true
-	} else {
-		s = new(settlement)
 	}
-	s.pass = p
+	s.pass, s.exchange = p, x
 	s.Hold = m.gate.Serve(&p.request, m.ttl, &p.verdict)
 	if prompt != nil {
 		s.watch = prompt.watch(s.Parts, prompt.rule.Model)
@@ -52,24 +47,13 @@ func (m *Middleware) settles(p *pass, prompt *prompt, by caller) *settlement {
 	return s
 }
 
-// free gives back what the request needed, with its body. A nil settlement is that of a request
-// that had none.
-func (s *settlement) free(body io.ReadCloser) {
-	switch body := body.(type) {
-	case *promptBody:
-		body.finish()
-	case *readAgain:
-		body.from.free()
+// free gives back the memory of the settlement, if that is used again.
+func (s *settlement) free() {
+	if s != nil && s.exchange != nil {
+		s.Hold.Free()
+		*s = settlement{}
+		settlements.Put(s)
 	}
-	if s == nil || !s.reusable {
-		return
-	}
-	s.Hold.Free()
-	if s.body.release != nil && !s.body.unused {
-		return // a transport may still read it
-	}
-	*s = settlement{}
-	settlements.Put(s)
 }
 
 // end settles with what was seen of the response. Whoever reads the end of the response
@@ -80,7 +64,9 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	}
 	resp := &s.response
 	resp.Bytes, resp.Header = n.bytes, n.Header()
-	if !n.isLost(r) {
+	// A handler whose client has left usually gives up, and so its error says nothing of the request.
+	lost := n.status >= http.StatusBadRequest && r.Context().Err() != nil
+	if !lost && (s.exchange == nil || !s.exchange.Lost) {
 		resp.Status = n.status
 	}
 	if n.kept != nil {
