@@ -53,7 +53,7 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !headerfield.Warns(v) {
+	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !headerfield.Warns(v) && !v.Results[0].Quota.FollowsCalendar() {
 		writeFew(h, v, age, wait, families)
 		return
 	}
@@ -62,7 +62,7 @@ func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, fam
 
 // writeFew is writeHeaders for a request under a single limit, which is what there is
 // most of. What is the same for every request under that limit is written
-// once: the limit itself, its name and its policy.
+// once: the limit itself, its name and its policy. That of a calendar limit is not: months differ.
 func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
 	if wait <= 0 {
 		families &^= RetryAfter

@@ -2,11 +2,13 @@ package httplimit
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
@@ -63,5 +65,19 @@ func TestSayingsAreBounded(t *testing.T) {
 	all.byLimit.Range(func(any, any) bool { n++; return true })
 	if n == 0 || n > maxSaid {
 		t.Errorf("%d are remembered", n)
+	}
+}
+
+// The policy of a calendar limit has the length of the present month, not that of an earlier one.
+func TestPolicyOfMonths(t *testing.T) {
+	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	b := benchOn(t, "rules: [{id: a, key: ip, limit: 100/month}]", Options{}, func() weir.Micros { return weir.MicrosOf(now) })
+	for _, want := range []string{`"a";q=100;w=2678400`, `"a";q=100;w=2419200`} {
+		w := httptest.NewRecorder()
+		b.ServeHTTP(w, from("192.0.2.1:1234", "GET", "/"))
+		if got := w.Header().Get("RateLimit-Policy"); got != want {
+			t.Errorf("at %v: %s, want %s", now, got, want)
+		}
+		now = now.AddDate(0, 0, 1)
 	}
 }
