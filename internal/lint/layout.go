@@ -39,6 +39,7 @@ var layout = []line{
 	{[]string{"internal/simulate"}, "runs traffic against the algorithms, without side effects"},
 	{[]string{"internal/simulate/chart"}, "charts as SVG and HTML; it does not know limits"},
 	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps a ResponseWriter only where a rule settles by the response, and needs only the standard library"},
+	{[]string{"internal/front"}, "what is the same in every middleware, whatever its protocol: clients, the gate, the adaptive limit, warnings"},
 	{[]string{"client"}, "a client for a remote weir; it fails open or closed while the service is unavailable"},
 	{[]string{"counter", "queue"}, "counters and job queues for applications; they limit no client"},
 	{[]string{"internal/headerfield"}, "the header fields for a decision, for every protocol that has headers"},

@@ -2,7 +2,6 @@ package grpclimit
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/grpc/status"
 
@@ -20,29 +19,24 @@ type Adaptive struct{ Min, Max int }
 
 // AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
 // [engine.AdaptiveObserver], such as metrics, show it, too.
-func (l *Limiter) AdaptiveLimit() engine.AdaptiveLimit {
-	if l.adaptive == nil {
-		return engine.AdaptiveLimit{}
-	}
-	return engine.AdaptiveLimit(l.adaptive.Stats())
-}
+func (l *Limiter) AdaptiveLimit() engine.AdaptiveLimit { return l.front.AdaptiveLimit() }
 
 // Protection returns the state of Options.Protect. Observers of the engine that are an
 // [engine.ProtectionObserver], such as metrics, show it, too.
-func (l *Limiter) Protection() engine.Protection { return l.gate.Protection() }
+func (l *Limiter) Protection() engine.Protection { return l.front.Gate.Protection() }
 
 // within calls a handler if there is a place for a call of this priority.
 func (l *Limiter) within(ctx context.Context, method string, p rule.Priority, handler func() error) (err error) {
-	if l.adaptive == nil {
+	if l.front.Adaptive == nil {
 		return handler()
 	}
-	if !l.adaptive.Acquire(time.Since(l.began), priority.Class(p-rule.Low)) {
+	if !l.front.Adaptive.Acquire(l.front.Now(), priority.Class(p-rule.Low)) {
 		return l.shed(ctx, method)
 	}
 	ended := false
 	defer func() {
 		o := adaptive.OutcomeOf(ctx, ended, httpStatus(status.Code(err)))
-		l.adaptive.Release(time.Since(l.began), o)
+		l.front.Adaptive.Release(l.front.Now(), o)
 	}()
 	err = handler()
 	ended = true

@@ -67,8 +67,8 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	}
 	remote := inbound.RemoteOf(ctx)
 	var doubt clientip.Doubt
-	if q.IP, doubt = l.clients.Client(remote, inbound.Proxied(md)); doubt != clientip.Clear {
-		l.doubt(doubt, remote)
+	if q.IP, doubt = l.front.Clients.Client(remote, inbound.Proxied(md)); doubt != clientip.Clear {
+		l.front.Doubt(doubt, remote)
 	}
 }
 

@@ -31,7 +31,6 @@ package grpclimit
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -40,8 +39,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
 )
@@ -51,13 +49,7 @@ import (
 type Limiter struct {
 	options Options
 	engine  *engine.Engine
-	clients *clientip.Resolver
-	gate    *engine.Gate
-	ttl     time.Duration // of holds
-	told    [codesOfMistakes]atomic.Bool
-
-	adaptive *adaptive.Limiter // nil if there is none
-	began    time.Time         // when its clock was 0
+	front   *front.Front
 }
 
 // mark marks the context of a call that an engine has checked.
@@ -85,7 +77,7 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 		_ = grpc.SetHeader(ctx, md)
 		_ = grpc.SetTrailer(ctx, md)
 		ctx = context.WithValue(ctx, mark{l.engine}, true)
-		if s == nil && l.adaptive == nil {
+		if s == nil && l.front.Adaptive == nil {
 			return handler(ctx, req)
 		}
 		var out any
@@ -116,7 +108,7 @@ func (l *Limiter) passes(ctx context.Context, method string) bool {
 		return true
 	}
 	if ctx.Value(mark{l.engine}) != nil {
-		l.tell(mountedTwice, "method", method)
+		l.front.Tell(front.MountedTwice, "method", method)
 		return true
 	}
 	return false
@@ -126,7 +118,7 @@ func (l *Limiter) passes(ctx context.Context, method string) bool {
 func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, *served, rule.Priority, error) {
 	c := calls.Get().(*call)
 	l.read(ctx, c, method)
-	md, err := l.judge(ctx, c, l.reserve)
+	md, err := l.judge(ctx, c, l.front.Reserve)
 	p := c.verdict.Priority
 	if err == nil {
 		if s := l.serve(c); s != nil {
@@ -137,16 +129,8 @@ func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, *serve
 	return md, nil, p, err
 }
 
-// decide is a way to ask a gate.
+// decide is a way to ask a gate: for calls, Reserve of the front; for messages, which have no answer, Continue.
 type decide func(context.Context, *rule.Request, *engine.Verdict, *engine.Denial) (bool, error)
-
-// reserve is for calls, which have an answer. Messages have none.
-func (l *Limiter) reserve(ctx context.Context, req *rule.Request, v *engine.Verdict, d *engine.Denial) (bool, error) {
-	if l.options.Actual != nil {
-		return l.gate.ReserveAll(ctx, req, l.ttl, v, d)
-	}
-	return l.gate.Reserve(ctx, req, l.ttl, v, d)
-}
 
 // judge charges a call or one of its messages, and delays it until its turn. It returns
 // metadata about the limits, and an error if the call must end.
@@ -159,7 +143,7 @@ func (l *Limiter) judge(ctx context.Context, c *call, decide decide) (metadata.M
 	_, invalid := errors.AsType[*weir.InvalidError](err)
 	switch {
 	case invalid:
-		l.tell(notChecked, "method", c.method, "error", err.Error())
+		l.front.Tell(front.NotChecked, "method", c.method, "error", err.Error())
 	case err != nil && ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err() // the client has disconnected
 	}
@@ -186,4 +170,4 @@ func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) meta
 }
 
 // Delayed returns how many calls and messages are delayed, or wait for a place, now.
-func (l *Limiter) Delayed() int { return l.gate.Delayed() }
+func (l *Limiter) Delayed() int { return l.front.Gate.Delayed() }

@@ -3,16 +3,13 @@ package grpclimit
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/netip"
-	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
 )
@@ -132,28 +129,13 @@ const (
 
 // New returns a limiter that uses the engine.
 func New(e *engine.Engine, o Options) (*Limiter, error) {
-	if e == nil {
-		return nil, errors.New("grpclimit: an engine is required; create one with engine.New")
-	}
-	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
+	f, err := front.New(e, front.Options{
+		Name: "grpclimit", Mistakes: mistakes[:], TrustedProxies: o.TrustedProxies, ProxyHeader: clientip.Header(o.ProxyHeader),
+		MaxDelayed: o.MaxDelayed, Adaptive: adaptive.Bounds(o.Adaptive), Protect: o.Protect, Actual: o.Actual != nil, Logger: o.Logger,
+	})
 	if err != nil {
-		return nil, fmt.Errorf("grpclimit: TrustedProxies: %w", err)
-	}
-	gate, err := engine.NewGate(e, o.MaxDelayed, nil)
-	if err != nil {
-		return nil, fmt.Errorf("grpclimit: %w", err)
-	}
-	if err := gate.Protect(o.Protect, o.Logger); err != nil {
-		return nil, fmt.Errorf("grpclimit: Protect: %w", err)
-	}
-	bounds := adaptive.Bounds(o.Adaptive)
-	if err := bounds.Check(); err != nil {
-		return nil, fmt.Errorf("grpclimit: Adaptive: %w", err)
+		return nil, err
 	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
-	l := &Limiter{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, adaptive: bounds.Limiter(), began: time.Now()}
-	if l.adaptive != nil {
-		e.ObserveAdaptive("grpclimit", l.AdaptiveLimit)
-	}
-	return l, nil
+	return &Limiter{options: o, engine: e, front: f}, nil
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -23,7 +24,7 @@ type served struct {
 // serve returns nil if there is nothing to be done after the call. Else the request of the
 // call is needed until then.
 func (l *Limiter) serve(c *call) *served {
-	h := l.gate.Serve(&c.request, l.ttl, &c.verdict)
+	h := l.front.Serve(&c.request, &c.verdict)
 	if h == nil {
 		return nil
 	}
@@ -62,7 +63,7 @@ func (s *served) end(ctx context.Context, ended bool, err error) {
 		actual = func(resp *rule.Response) engine.Used { return s.by.options.Actual(ctx, s.method, resp) }
 	}
 	if err := s.End(resp, actual); err != nil {
-		s.by.tell(notUsed, "method", s.method, "error", err.Error())
+		s.by.front.Tell(front.NotUsed, "method", s.method, "error", err.Error())
 	}
 }
 

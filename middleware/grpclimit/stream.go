@@ -17,7 +17,7 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 		}
 		s := &stream{ServerStream: ss, ctx: context.WithValue(ctx, mark{l.engine}, true), limiter: l, call: new(call)}
 		l.read(ctx, s.call, info.FullMethod)
-		md, err := l.judge(ctx, s.call, l.reserve)
+		md, err := l.judge(ctx, s.call, l.front.Reserve)
 		if err != nil {
 			ss.SetTrailer(md)
 			return err
@@ -82,7 +82,7 @@ func (s *stream) RecvMsg(m any) error {
 		s.paid = true
 		return nil
 	}
-	md, err := s.limiter.judge(s.ctx, s.call, s.limiter.gate.Continue)
+	md, err := s.limiter.judge(s.ctx, s.call, s.limiter.front.Gate.Continue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fields, s.denial = md, err

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/priority"
 )
 
@@ -21,12 +21,7 @@ type Adaptive struct{ Min, Max int }
 
 // AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
 // [engine.AdaptiveObserver], such as metrics, show it, too.
-func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit {
-	if m.adaptive == nil {
-		return engine.AdaptiveLimit{}
-	}
-	return engine.AdaptiveLimit(m.adaptive.Stats())
-}
+func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit { return m.front.AdaptiveLimit() }
 
 // adapted is a handler behind the adaptive limit, for requests of a priority.
 type adapted struct {
@@ -36,11 +31,11 @@ type adapted struct {
 }
 
 func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	m := a.by
-	client, _ := m.clients.Client(r.RemoteAddr, r.Header)
-	p := &waiting{began: m.began}
-	if !m.adaptive.Enter(time.Since(m.began), a.class, client, &p.Place) {
-		m.shed(w, r)
+	f := a.by.front
+	client, _ := f.Clients.Client(r.RemoteAddr, r.Header)
+	p := &waiting{front: f}
+	if !f.Adaptive.Enter(f.Now(), a.class, client, &p.Place) {
+		a.by.shed(w, r)
 		return
 	}
 	n, is := w.(*noted)
@@ -55,7 +50,7 @@ func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ended := false
 	defer func() {
-		p.Leave(time.Since(m.began), adaptive.OutcomeOf(r.Context(), ended, n.status))
+		p.Leave(f.Now(), adaptive.OutcomeOf(r.Context(), ended, n.status))
 	}()
 	a.next.ServeHTTP(n, r)
 	ended = true
@@ -65,16 +60,16 @@ func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // nothing.
 type waiting struct {
 	adaptive.Place
-	began time.Time
+	front *front.Front
 }
 
 func (p *waiting) begin() {
 	if p != nil {
-		p.Wait(time.Since(p.began))
+		p.Wait(p.front.Now())
 	}
 }
 
-func (p *waiting) end(n int) bool { return p == nil || p.Resume(time.Since(p.began), n) }
+func (p *waiting) end(n int) bool { return p == nil || p.Resume(p.front.Now(), n) }
 
 // waitingBody is the body of a request that has a place, or has lost it while its client sent nothing.
 type waitingBody struct {

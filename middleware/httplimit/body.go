@@ -119,7 +119,7 @@ type look struct {
 
 // Look is errDenied if the request is denied, or cannot be decided.
 func (l *look) Look() error {
-	denied, err := l.by.gate.Deny(l.r.Context(), l.request, l.verdict, l.denial)
+	denied, err := l.by.front.Gate.Deny(l.r.Context(), l.request, l.verdict, l.denial)
 	if l.request.Unread = false; err != nil {
 		*l.denial, l.err = engine.DescribeError(l.verdict, err), err
 	}

@@ -41,8 +41,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/rule"
 )
@@ -52,17 +51,10 @@ import (
 type Middleware struct {
 	options Options
 	engine  *engine.Engine
-	clients *clientip.Resolver
-	gate    *engine.Gate
+	front   *front.Front
 	mounts  *atomic.Int64 // of all middlewares of the engine
-	ttl     time.Duration // of holds
-
-	adaptive *adaptive.Limiter // nil if there is none
-	began    time.Time         // when its clock was 0
-
-	told  [codes]atomic.Bool
-	users sameness
-	keys  sameness
+	users   sameness
+	keys    sameness
 }
 
 // Wrap returns a handler that passes allowed requests to next.
@@ -117,7 +109,7 @@ func (m *Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	switch {
 	case x != nil:
 		x.Priority = cmp.Or(p, rule.Normal)
-	case m.adaptive != nil && p != 0:
+	case m.front.Adaptive != nil && p != 0:
 		next = &adapted{m, next, priority.Class(p - rule.Low)}
 	}
 	m.observe(next, w, r, s)
@@ -133,12 +125,12 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		m.mounts.Add(2) // it may be called from anywhere
 	}
 	check := func(ctx context.Context, req *rule.Request, v *engine.Verdict, d *engine.Denial) (bool, error) {
-		ok, err := m.gate.Check(ctx, req, v, d)
+		ok, err := m.front.Gate.Check(ctx, req, v, d)
 		if table, _ := m.engine.Rules(); ok && (m.options.Actual != nil || table.Settles() && v.Settles()) {
-			m.tell(notSettled, "path", req.Path)
+			m.front.Tell(notSettled, "path", req.Path)
 		}
 		if ok && v.Places() {
-			m.tell(notReleased, "path", req.Path)
+			m.front.Tell(notReleased, "path", req.Path)
 		}
 		return ok, err
 	}
@@ -150,14 +142,6 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 // decide asks the gate about a request.
 type decide func(context.Context, *rule.Request, *engine.Verdict, *engine.Denial) (bool, error)
 
-// reserve is for requests of which the middleware sees the response.
-func (m *Middleware) reserve(ctx context.Context, req *rule.Request, v *engine.Verdict, d *engine.Denial) (bool, error) {
-	if m.options.Actual != nil {
-		return m.gate.ReserveAll(ctx, req, m.ttl, v, d)
-	}
-	return m.gate.Reserve(ctx, req, m.ttl, v, d)
-}
-
 // allow also returns what is to be done after an allowed request, or nil, and its priority, 0 if the request was
 // skipped. For a framework, which checks instead of reserving, nothing can be done then. The exchange is nil if there is no
 // proxy.
@@ -167,7 +151,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, x *Exchange, 
 	}
 	again := m.mounts.Load() > 1
 	if again && r.Context().Value(mark{m.engine}) != nil {
-		m.tell(mountedTwice, "path", r.URL.Path)
+		m.front.Tell(front.MountedTwice, "path", r.URL.Path)
 		return r, nil, rule.Normal, true // it has paid already
 	}
 	p := passes.Get().(*pass)
@@ -187,7 +171,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, x *Exchange, 
 		return r, nil, rule.Normal, false // it has been answered
 	}
 	body := m.offerBody(w, r, &p.request, prompt)
-	v, decide := &p.verdict, m.reserve
+	v, decide := &p.verdict, m.front.Reserve
 	if check != nil {
 		decide = check
 	}
@@ -235,7 +219,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, promp
 	}
 	_, client := errors.AsType[*rule.RequestError](err) // it is no mistake of the program
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid && !client {
-		m.tell(notChecked, "path", r.URL.Path, "error", err.Error())
+		m.front.Tell(front.NotChecked, "path", r.URL.Path, "error", err.Error())
 	}
 	m.deny(w, r, p, prompt)
 }
@@ -245,7 +229,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, promp
 const statusClientGone = 499
 
 // Delayed returns how many requests are delayed, or wait for a place, now.
-func (m *Middleware) Delayed() int { return m.gate.Delayed() }
+func (m *Middleware) Delayed() int { return m.front.Gate.Delayed() }
 
 // patience is for how long the server would still write an answer.
 func patience(ctx context.Context) time.Duration {

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/rule"
 )
@@ -138,29 +139,11 @@ const (
 
 // New returns a middleware that uses the engine.
 func New(e *engine.Engine, o Options) (*Middleware, error) {
-	if e == nil {
-		return nil, errors.New("httplimit: an engine is required; create one with engine.New")
-	}
 	if o.Store != nil || o.Name != "" {
 		return nil, errors.New("httplimit: Store and Name are for PerIP, PerHeader and Per; the engine already has a store")
 	}
-	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
-	if err != nil {
-		return nil, fmt.Errorf("httplimit: TrustedProxies: %w", err)
-	}
 	if o.trustsHeaders() && len(o.TrustedProxies) == 0 {
 		return nil, errors.New("httplimit: UserHeader, TierHeader and PriorityHeader are accepted from trusted proxies only; list them in TrustedProxies")
-	}
-	gate, err := engine.NewGate(e, o.MaxDelayed, patience)
-	if err != nil {
-		return nil, fmt.Errorf("httplimit: %w", err)
-	}
-	if err := gate.Protect(o.Protect, o.Logger); err != nil {
-		return nil, fmt.Errorf("httplimit: Protect: %w", err)
-	}
-	bounds := adaptive.Bounds(o.Adaptive)
-	if err := bounds.Check(); err != nil {
-		return nil, fmt.Errorf("httplimit: Adaptive: %w", err)
 	}
 	if o.BodyTimeout < 0 || o.BodyRate < 0 {
 		return nil, fmt.Errorf("httplimit: BodyTimeout is %v and BodyRate %d; they must be above 0, or 0 for the defaults of %v and %d", o.BodyTimeout, o.BodyRate, httpbody.Usual.Timeout, httpbody.Usual.Rate)
@@ -171,16 +154,19 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	for _, name := range []*string{&o.UserHeader, &o.TierHeader, &o.PriorityHeader} {
 		*name = http.CanonicalHeaderKey(*name)
 	}
-	m := &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e), adaptive: bounds.Limiter(), began: time.Now()}
-	if m.adaptive != nil {
-		e.ObserveAdaptive("httplimit", m.AdaptiveLimit)
+	f, err := front.New(e, front.Options{
+		Name: "httplimit", Mistakes: mistakes[:], TrustedProxies: o.TrustedProxies, ProxyHeader: clientip.Header(o.ProxyHeader),
+		MaxDelayed: o.MaxDelayed, Patience: patience, Adaptive: adaptive.Bounds(o.Adaptive), Protect: o.Protect, Actual: o.Actual != nil, Logger: o.Logger,
+	})
+	if err != nil {
+		return nil, err
 	}
-	return m, nil
+	return &Middleware{options: o, engine: e, front: f, mounts: mountsOf(e)}, nil
 }
 
 // Protection returns the state of Options.Protect. Observers of the engine that are an
 // [engine.ProtectionObserver], such as metrics, show it, too.
-func (m *Middleware) Protection() engine.Protection { return m.gate.Protection() }
+func (m *Middleware) Protection() engine.Protection { return m.front.Gate.Protection() }
 
 // trustsHeaders reports whether trusted proxies tell of clients in headers.
 func (o *Options) trustsHeaders() bool {

@@ -54,7 +54,7 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	} else {
 		q.APIKey, q.OtherAPIKeys = apart(r.Header[apiKeyHeader])
 	}
-	trusted := o.trustsHeaders() && m.clients.Trusts(r.RemoteAddr)
+	trusted := o.trustsHeaders() && m.front.Clients.Trusts(r.RemoteAddr)
 	if o.User != nil {
 		q.User = o.User(r)
 	} else if trusted && o.UserHeader != "" {
@@ -92,8 +92,8 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 		q.Permit = o.Permit(r)
 	}
 	var doubt clientip.Doubt
-	if q.IP, doubt = m.clients.Client(r.RemoteAddr, r.Header); doubt != clientip.Clear {
-		m.doubt(doubt, r)
+	if q.IP, doubt = m.front.Clients.Client(r.RemoteAddr, r.Header); doubt != clientip.Clear {
+		m.front.Doubt(doubt, r.RemoteAddr)
 	}
 	m.watch(q)
 	return nil

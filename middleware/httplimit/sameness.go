@@ -60,9 +60,9 @@ func (s *sameness) everyone(answer string, from netip.Addr) bool {
 // watch looks at the answers of the key functions.
 func (m *Middleware) watch(q *rule.Request) {
 	if m.users.everyone(q.User, q.IP) {
-		m.tell(sameForEveryone, "function", "User")
+		m.front.Tell(sameForEveryone, "function", "User")
 	}
 	if m.keys.everyone(q.APIKey, q.IP) {
-		m.tell(sameForEveryone, "function", "APIKey")
+		m.front.Tell(sameForEveryone, "function", "APIKey")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/llm"
 	"github.com/weirhq/weir/rule"
 )
@@ -37,7 +38,7 @@ func (m *Middleware) settles(p *pass, prompt *prompt, x *Exchange) *settlement {
 		s = settlements.Get().(*settlement)
 	}
 	s.pass, s.exchange = p, x
-	s.Hold = m.gate.Serve(&p.request, m.ttl, &p.verdict)
+	s.Hold = m.front.Serve(&p.request, &p.verdict)
 	if prompt != nil {
 		s.watch = prompt.watch(s.Parts, prompt.rule.Model)
 	}
@@ -83,7 +84,7 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 		actual = func(resp *rule.Response) engine.Used { return m.options.Actual(r, resp) }
 	}
 	if err := s.End(resp, actual); err != nil {
-		m.tell(notUsed, "path", s.pass.request.Path, "error", err.Error())
+		m.front.Tell(front.NotUsed, "path", s.pass.request.Path, "error", err.Error())
 	}
 	s.pass.release()
 }

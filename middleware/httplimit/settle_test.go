@@ -126,7 +126,7 @@ func TestParallelGuesses(t *testing.T) {
 // A hold is extended as long as the handler runs, so that it can still be settled.
 func TestExtended(t *testing.T) {
 	s := newSettling(t, logins, Options{})
-	s.ttl = 2 * time.Millisecond
+	s.front.TTL = 2 * time.Millisecond
 	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range 5 {
 			for range len(s.events) + 2 { // the last one was extended after the clock had moved
@@ -134,7 +134,7 @@ func TestExtended(t *testing.T) {
 					t.Errorf("%v", kind)
 				}
 			}
-			s.now.Add(s.ttl.Microseconds() - 1) // each time it would expire next
+			s.now.Add(s.front.TTL.Microseconds() - 1) // each time it would expire next
 		}
 	}))
 	h.ServeHTTP(httptest.NewRecorder(), from("203.0.113.7:1", "POST", "/login"))

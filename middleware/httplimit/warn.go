@@ -1,69 +1,32 @@
 package httplimit
 
-import (
-	"cmp"
-	"log/slog"
-	"net/http"
+import "github.com/weirhq/weir/internal/front"
 
-	"github.com/weirhq/weir/internal/clientip"
-)
-
-// code is a mistake in the set-up that shows only when requests come.
-type code int
-
+// Mistakes of this middleware only; the others are those of front.
 const (
-	proxyNotTrusted code = iota
-	mountedTwice
-	sameForEveryone
-	headersDisagree
-	noAddress
-	notChecked
+	sameForEveryone = front.Own + iota
 	notSettled
 	notReleased
-	notUsed
-	codes // how many there are
 )
 
 // mistakes say what is wrong, in a sentence, and what to do.
-var mistakes = [codes]struct{ code, what, remedy string }{
-	proxyNotTrusted: {"M001", "header of a proxy received, but no proxy is trusted",
+var mistakes = [...]front.Mistake{
+	front.ProxyNotTrusted: {"M001", "header of a proxy received, but no proxy is trusted",
 		"If a proxy is in front, add its network to TrustedProxies; otherwise all clients behind the proxy count as one. If there is no proxy, a client forged the header, and it was ignored."},
-	mountedTwice: {"M002", "request limited twice",
+	front.MountedTwice: {"M002", "request limited twice",
 		"Wrap a handler or its router, not both. The request was charged once."},
 	sameForEveryone: {"M003", "key function returns the same key for all clients",
 		"Return what identifies a client, or \"\" for an unknown client. Now all clients share one limit."},
-	headersDisagree: {"M004", "X-Forwarded-For and Forwarded name different clients",
+	front.HeadersDisagree: {"M004", "X-Forwarded-For and Forwarded name different clients",
 		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The request was counted for the address of the proxy."},
-	noAddress: {"M005", "connection without IP address",
+	front.NoAddress: {"M005", "connection without IP address",
 		"All such connections are limited as one client, 0.0.0.0. Use a listener whose connections have the address of the client."},
-	notChecked: {"M006", "request not checked",
+	front.NotChecked: {"M006", "request not checked",
 		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
 	notSettled: {"M007", "cost not settled, because Allow and /v1/authz do not see the response",
 		"Use Wrap or the gateway, or write rules without count, tokens and actual cost, and omit Actual. The request was charged as estimated."},
 	notReleased: {"M008", "place not given back, because Allow and /v1/authz do not see the end of the request",
 		"Use Wrap or the gateway, or write rules without concurrency. The place is free again after hold_ttl."},
-	notUsed: {"M009", "result of Actual not used",
+	front.NotUsed: {"M009", "result of Actual not used",
 		"Return units that rules have. The error has the cause. The request was charged as estimated."},
-}
-
-// tell logs a mistake, the first time.
-func (m *Middleware) tell(c code, details ...any) {
-	if m.told[c].Load() || m.told[c].Swap(true) {
-		return
-	}
-	mistake := &mistakes[c]
-	cmp.Or(m.options.Logger, slog.Default()).Warn("httplimit: "+mistake.code+": "+mistake.what,
-		append([]any{"code", mistake.code, "remedy", mistake.remedy}, details...)...)
-}
-
-// doubt tells what is doubtful about a client's address.
-func (m *Middleware) doubt(d clientip.Doubt, r *http.Request) {
-	switch d {
-	case clientip.Ignored:
-		m.tell(proxyNotTrusted, "peer", r.RemoteAddr)
-	case clientip.Contradiction:
-		m.tell(headersDisagree, "peer", r.RemoteAddr)
-	case clientip.NoAddress:
-		m.tell(noAddress, "peer", r.RemoteAddr)
-	}
 }

@@ -137,7 +137,7 @@ func TestCodesAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range mistakes {
-		if line := fmt.Sprintf("| %s | %s | %s |\n", m.code, m.what, m.remedy); !strings.Contains(string(doc), line) {
+		if line := fmt.Sprintf("| %s | %s | %s |\n", m.Code, m.What, m.Remedy); !strings.Contains(string(doc), line) {
 			t.Errorf("docs/reference/middleware.md lacks the line\n%s", line)
 		}
 	}
