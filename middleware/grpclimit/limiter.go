@@ -81,19 +81,8 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 			return handler(ctx, req)
 		}
 		var out any
-		serve := func(ctx context.Context) error {
-			return l.within(ctx, info.FullMethod, p, func() (err error) {
-				out, err = handler(ctx, req)
-				return err
-			})
-		}
-		if s == nil {
-			err = serve(ctx)
-			return out, err
-		}
-		err = s.run(ctx, func(ctx context.Context) error {
-			err := serve(ctx)
-			if err == nil {
+		err = l.run(ctx, info.FullMethod, p, s, func(ctx context.Context) (err error) {
+			if out, err = handler(ctx, req); err == nil {
 				s.sent(out)
 			}
 			return err
@@ -147,18 +136,18 @@ func (l *Limiter) judge(ctx context.Context, c *call, decide decide) (metadata.M
 	case err != nil && ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err() // the client has disconnected
 	}
-	return l.deny(ctx, c, translate(d))
+	denial := translate(d)
+	return fieldsOf(d.Verdict, 0, d.RetryAfter, l.options.Headers), l.deny(ctx, c.method, denial)
 }
 
-// deny ends a call that may not go on.
-func (l *Limiter) deny(ctx context.Context, c *call, d *Denial) (metadata.MD, error) {
-	md := fieldsOf(d.Verdict, 0, d.RetryAfter, l.options.Headers)
+// deny is the error of a call that may not go on.
+func (l *Limiter) deny(ctx context.Context, method string, d *Denial) error {
 	if l.options.Deny != nil {
-		if err := l.options.Deny(ctx, c.method, d); err != nil {
-			return md, err
+		if err := l.options.Deny(ctx, method, d); err != nil {
+			return err
 		}
 	}
-	return md, d.Err()
+	return d.Err()
 }
 
 // fieldsOf are the metadata that a verdict of some time ago gives rise to, of a call
@@ -171,3 +160,17 @@ func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) meta
 
 // Delayed returns how many calls and messages are delayed, or wait for a place, now.
 func (l *Limiter) Delayed() int { return l.front.Gate.Delayed() }
+
+// Adaptive is a limit of the calls in flight. It adapts between Min and Max to how many calls
+// the handlers can answer at the same time. Further calls get Unavailable, first those of low
+// priority. Only calls that the rules allow count, so denied ones are charged nevertheless. A
+// stream counts until its handler has returned.
+type Adaptive struct{ Min, Max int }
+
+// AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
+// [engine.AdaptiveObserver], such as metrics, show it, too.
+func (l *Limiter) AdaptiveLimit() engine.AdaptiveLimit { return l.front.AdaptiveLimit() }
+
+// Protection returns the state of Options.Protect. Observers of the engine that are an
+// [engine.ProtectionObserver], such as metrics, show it, too.
+func (l *Limiter) Protection() engine.Protection { return l.front.Gate.Protection() }

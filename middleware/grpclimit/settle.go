@@ -9,7 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/front"
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -31,11 +33,21 @@ func (l *Limiter) serve(c *call) *served {
 	return &served{Hold: h, by: l, method: c.method}
 }
 
-// run calls the handler and settles. Whoever gets the status of the call finds it settled.
-func (s *served) run(ctx context.Context, handler func(context.Context) error) (err error) {
-	ctx = s.Context(ctx)
-	ended := false
-	defer func() { s.end(ctx, ended, err) }()
+// run calls the handler of a call, within the adaptive limit, and settles. Whoever gets the status of the call
+// finds it settled.
+func (l *Limiter) run(ctx context.Context, method string, p rule.Priority, s *served, handler func(context.Context) error) (err error) {
+	limit, ended := l.front.Adaptive, false
+	if s != nil {
+		ctx = s.Context(ctx)
+		defer func() { s.end(ctx, ended, err) }()
+	}
+	if limit != nil && !limit.Acquire(l.front.Now(), priority.Class(p-rule.Low)) {
+		ended = true
+		return l.deny(ctx, method, translate(engine.DescribeOverload(new(engine.Verdict))))
+	}
+	if limit != nil {
+		defer func() { limit.Release(l.front.Now(), adaptive.OutcomeOf(ctx, ended, httpStatus(status.Code(err)))) }()
+	}
 	err = handler(ctx)
 	ended = true
 	return err
@@ -43,7 +55,7 @@ func (s *served) run(ctx context.Context, handler func(context.Context) error) (
 
 // sent takes note of a message to the client.
 func (s *served) sent(m any) {
-	if m, ok := m.(proto.Message); ok {
+	if m, ok := m.(proto.Message); ok && s != nil {
 		s.bytes.Add(int64(proto.Size(m)))
 	}
 }

@@ -24,28 +24,18 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 		}
 		_ = ss.SetHeader(md) // it fails only where there is no client to read it
 		s.fields = md
-		run := func() error {
-			return l.within(s.ctx, info.FullMethod, s.call.verdict.Priority, func() error { return s.run(srv, handler) })
-		}
-		if s.served = l.serve(s.call); s.served == nil {
-			return run()
-		}
-		return s.served.run(s.ctx, func(ctx context.Context) error {
+		s.served = l.serve(s.call)
+		return l.run(s.ctx, info.FullMethod, s.call.verdict.Priority, s.served, func(ctx context.Context) error {
 			s.ctx = ctx
-			return run()
+			err := handler(srv, s)
+			fields, denial := s.last()
+			s.SetTrailer(fields)
+			if denial != nil {
+				return denial // whatever the handler made of it
+			}
+			return err
 		})
 	}
-}
-
-// run calls the handler.
-func (s *stream) run(srv any, handler grpc.StreamHandler) error {
-	err := handler(srv, s)
-	fields, denial := s.last()
-	s.SetTrailer(fields)
-	if denial != nil {
-		return denial // whatever the handler made of it
-	}
-	return err
 }
 
 // stream charges for the messages that a client sends, if that is wanted.
@@ -92,7 +82,7 @@ func (s *stream) RecvMsg(m any) error {
 // SendMsg sends the next message.
 func (s *stream) SendMsg(m any) error {
 	err := s.ServerStream.SendMsg(m)
-	if err == nil && s.served != nil {
+	if err == nil {
 		s.served.sent(m)
 	}
 	return err
