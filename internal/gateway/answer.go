@@ -76,6 +76,8 @@ func (e *connectError) Error() string { return "gateway: connect: " + e.cause.Er
 func (e *connectError) Unwrap() error { return e.cause }
 
 var (
+	errOverloaded = errors.New("gateway: the upstream has as many requests in flight as it can answer")
+
 	errBusy     = errors.New("gateway: the upstream has the maximum number of requests in flight")
 	errSwitched = errors.New("gateway: the upstream switched to a protocol that was not requested")
 	errTorn     = errors.New("gateway: the response was cut off")

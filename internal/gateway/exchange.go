@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
 )
 
 // exchange is one request on its way, the context under which it goes, and its handler
@@ -153,4 +155,39 @@ func climbsAs(path string) bool {
 		}
 	}
 	return false
+}
+
+// acquire takes a place at the upstream that was chosen. It returns false if the upstream has
+// as many requests in flight as it can answer.
+func (x *exchange) acquire() bool {
+	l := x.choice.adaptive
+	if l == nil {
+		return true
+	}
+	now := x.gateway.now()
+	ok := l.Enter(now, priority.Class(x.limited.Priority-rule.Low), x.client, &x.place)
+	if !ok {
+		x.choice.overloaded(now, x.gateway)
+	}
+	return ok
+}
+
+// wait says that the request waits for its client, and resume that this has moved some bytes. That is false
+// if there is no place any more. Without an adaptive limit they do nothing.
+func (x *exchange) wait() {
+	if x.choice.target != nil && x.choice.adaptive != nil {
+		x.place.Wait(x.gateway.now())
+	}
+}
+
+func (x *exchange) resume(n int) bool {
+	return x.choice.target == nil || x.choice.adaptive == nil || x.place.Resume(x.gateway.now(), n)
+}
+
+// outcome is what the end of the exchange says about the upstream.
+func (x *exchange) outcome() adaptive.Outcome {
+	if x.body.failed() != nil {
+		return adaptive.Ignored // whatever the upstream made of half a request
+	}
+	return adaptive.OutcomeOf(x.Context, x.ended, x.status)
 }

@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir/internal/adaptive"
@@ -198,3 +201,48 @@ const maxHost = 253
 
 // clip keeps an error to a line.
 func clip(s string) string { return document.Clip(s, 200) }
+
+// SetAdaptive sets Adaptive of routes by settings such as "5-1000", for all routes, or
+// "/api=5-1000" for one, in whichever order.
+func SetAdaptive(routes []Route, settings []string) error {
+	settings = slices.Clone(settings)
+	slices.SortStableFunc(settings, func(a, b string) int {
+		return cmp.Compare(strings.Count(a, "="), strings.Count(b, "=")) // those for all routes first
+	})
+	for _, text := range settings {
+		name, bounds, one := strings.Cut(text, "=")
+		if !one {
+			name, bounds = "", text
+		}
+		least, most, both := strings.Cut(bounds, "-")
+		low, err := strconv.Atoi(least)
+		high, errHigh := strconv.Atoi(most)
+		if !both || err != nil || errHigh != nil {
+			return fmt.Errorf("gateway: %q is not a minimum and a maximum; write for example 5-1000, or /api=5-1000 for one route", clip(text))
+		}
+		b := adaptive.Bounds{Min: low, Max: high}
+		if b == (adaptive.Bounds{}) {
+			return errors.New("gateway: 0-0 limits nothing; leave it out, or write for example 5-1000")
+		}
+		found := false
+		for i := range routes {
+			if !one || routes[i].Name() == routeName(name) {
+				routes[i].Adaptive, found = b, true
+			}
+		}
+		if !found {
+			return fmt.Errorf("gateway: no route is named %q; write the host and path of a route as in its upstream, or / for the one without", clip(name))
+		}
+	}
+	return nil
+}
+
+// routeName is the Name of the route that a text before an upstream makes.
+func routeName(text string) string {
+	host, path, below := strings.Cut(text, "/")
+	r := Route{Host: strings.ToLower(host)}
+	if below && path != "" {
+		r.Path = "/" + path
+	}
+	return r.Name()
+}

@@ -14,6 +14,12 @@
 // bounded by a constant, and the time by the number of bytes.
 package llm
 
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
 // API is the protocol that a client speaks with a model.
 type API uint8
 
@@ -30,12 +36,8 @@ func (a API) String() string { return apiNames[a] }
 
 // ParseAPI is the API of a name.
 func ParseAPI(name string) (API, bool) {
-	for i, n := range apiNames {
-		if n == name {
-			return API(i), true
-		}
-	}
-	return 0, false
+	i := slices.Index(apiNames[:], name)
+	return API(max(i, 0)), i >= 0
 }
 
 // APINames are the names that ParseAPI knows.
@@ -60,3 +62,97 @@ type Usage struct {
 }
 
 func clamp(n int64) int64 { return max(0, min(n, MaxTokens)) }
+
+// target is what the path of a request says of it.
+type target struct {
+	known  bool // it is a path of a vendor
+	api    API
+	method method
+	model  string // of the path, where upstreams do not look for it in the body
+	other  string // a model, if the body has none
+	stream bool
+	embeds bool
+	counts bool // it only counts tokens
+}
+
+// method is one of an API, by the fields that bound its answers.
+type method uint8
+
+const (
+	askChat method = iota
+	askResponse
+	askMessage
+	askContent
+)
+
+// methods have the API of each, the fields that bound the length of an answer, and those with the number of
+// answers. Of several fields, the largest counts. Others are not for this method, so a client that sends
+// them has no bound.
+var methods = [...]struct {
+	api             API
+	lengths, counts []id
+	marks           []id // what bodies for it have
+}{
+	askChat:     {OpenAI, []id{maxTokens, maxCompletionTokens}, []id{aNumber, aBestOf}, []id{aChat}},
+	askResponse: {OpenAI, []id{maxOutputTokens}, nil, []id{anInput}},
+	askMessage:  {Anthropic, []id{maxTokens}, nil, []id{aSystem, aMark}},
+	askContent:  {Gemini, []id{maxOfConfig}, []id{aCandidateCount}, []id{aContents}},
+}
+
+// locate reads a path. Words in it are found in any case, because some servers do so.
+func locate(path string) (t target) {
+	path = strings.TrimRight(path, "/")
+	lower := strings.ToLower(path)
+	if len(lower) != len(path) {
+		lower = path // it has letters that no path has
+	}
+	begin := strings.LastIndexByte(path, '/') + 1
+	colon := max(begin, strings.LastIndexByte(path, ':'))
+	name, verb := path[begin:colon], strings.TrimPrefix(lower[colon:], ":")
+	isMethod := colon > begin
+	t.known = true
+	switch {
+	case isMethod && (strings.HasSuffix(verb, "content") || strings.HasSuffix(verb, "contents")):
+		t.api, t.method, t.model, t.embeds = Gemini, askContent, name, strings.Contains(verb, "embed")
+		t.stream = strings.HasPrefix(verb, "stream")
+	case isMethod && strings.HasSuffix(verb, "rawpredict"): // Claude by Vertex AI
+		t.api, t.method, t.model = Anthropic, askMessage, name
+		t.stream = strings.HasPrefix(verb, "stream")
+	case verb == "completions":
+		t.api, t.method = OpenAI, askChat
+	case verb == "responses":
+		t.api, t.method = OpenAI, askResponse
+	case verb == "embeddings":
+		t.api, t.embeds = OpenAI, true
+	case verb == "messages":
+		t.api, t.method = Anthropic, askMessage
+	default:
+		t.known, t.counts = false, onlyCounts(path)
+		if isMethod {
+			t.other = name
+		}
+	}
+	if _, after, found := strings.Cut(lower, "/deployments/"); found && t.model == "" { // Azure
+		begin, end := len(path)-len(after), len(path)
+		if t.known { // its name may have slashes
+			end = begin + len(strings.TrimSuffix(after[:max(0, strings.LastIndexByte(after, '/'))], "/chat"))
+		} else if i := strings.IndexByte(after, '/'); i >= 0 {
+			end = begin + i
+		}
+		t.model = path[begin:end]
+	}
+	if plain, err := url.PathUnescape(t.model); err == nil {
+		t.model = plain
+	}
+	return t
+}
+
+// onlyCounts reports whether a path is one by which a vendor counts tokens and uses none. Servers
+// read some paths in different ways, such as those with parameters; these are not.
+func onlyCounts(path string) bool {
+	counts := strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens")
+	return counts && !strings.ContainsAny(path, `;%\`) && !strings.Contains(path, "//") && !strings.Contains(path, "/.")
+}
+
+// SamePath reports whether two paths ask for the same of the same model.
+func SamePath(a, b string) bool { return locate(a) == locate(b) }
