@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/netip"
 	"sync/atomic"
@@ -85,6 +86,33 @@ func (f *Front) AdaptiveLimit() engine.AdaptiveLimit {
 		return engine.AdaptiveLimit{}
 	}
 	return engine.AdaptiveLimit(f.Adaptive.Stats())
+}
+
+// Waiting is the place of a request in an adaptive limit, of which it is known when it waits for its client:
+// then it is no load, and can lose its place. One without a clock, or nil, is not limited.
+type Waiting struct {
+	adaptive.Place
+	Now func() time.Duration // the clock of the limit
+}
+
+// Begin says that the request waits from now on.
+func (w *Waiting) Begin() {
+	if w != nil && w.Now != nil {
+		w.Wait(w.Now())
+	}
+}
+
+// End says that the client has moved so many bytes. It is false if there is no place any more.
+func (w *Waiting) End(n int) bool { return w == nil || w.Now == nil || w.Resume(w.Now(), n) }
+
+// Read reads what the client sends, and fails with lost if there is no place any more.
+func (w *Waiting) Read(from io.Reader, to []byte, lost error) (int, error) {
+	w.Begin()
+	n, err := from.Read(to)
+	if !w.End(n) {
+		return 0, lost
+	}
+	return n, err
 }
 
 // Reserve asks the gate about a request of which the middleware sees the response.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
@@ -35,7 +36,7 @@ type exchange struct {
 	choice  choice
 	tried   []*target
 	room    [maxTries]*target // of tried
-	place   adaptive.Place    // in the adaptive limit of the choice
+	place   front.Waiting     // in the adaptive limit of the choice
 	upgrade bool              // the client asked for a WebSocket
 	body    *body             // nil if the request has none
 
@@ -104,11 +105,7 @@ type body struct {
 }
 
 func (b *body) Read(p []byte) (int, error) {
-	b.exchange.wait()
-	n, err := b.reader.Read(p)
-	if !b.exchange.resume(n) {
-		n, err = 0, errOverloaded
-	}
+	n, err := b.exchange.place.Read(b.reader, p, errOverloaded)
 	if err != nil && err != io.EOF {
 		failure := err // or every err would be an allocation
 		b.err.Store(&failure)
@@ -161,27 +158,16 @@ func climbsAs(path string) bool {
 // as many requests in flight as it can answer.
 func (x *exchange) acquire() bool {
 	l := x.choice.adaptive
-	if l == nil {
+	if x.place.Now = nil; l == nil {
 		return true
 	}
+	x.place.Now = x.gateway.clock
 	now := x.gateway.now()
-	ok := l.Enter(now, priority.Class(x.limited.Priority-rule.Low), x.client, &x.place)
+	ok := l.Enter(now, priority.Class(x.limited.Priority-rule.Low), x.client, &x.place.Place)
 	if !ok {
 		x.choice.overloaded(now, x.gateway)
 	}
 	return ok
-}
-
-// wait says that the request waits for its client, and resume that this has moved some bytes. That is false
-// if there is no place any more. Without an adaptive limit they do nothing.
-func (x *exchange) wait() {
-	if x.choice.target != nil && x.choice.adaptive != nil {
-		x.place.Wait(x.gateway.now())
-	}
-}
-
-func (x *exchange) resume(n int) bool {
-	return x.choice.target == nil || x.choice.adaptive == nil || x.place.Resume(x.gateway.now(), n)
 }
 
 // outcome is what the end of the exchange says about the upstream.

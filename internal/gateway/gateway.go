@@ -48,6 +48,7 @@ type Gateway struct {
 	peers     *peers
 	transport *transport
 	began     time.Time
+	clock     func() instant // now
 
 	// name is this gateway's in Via; another of the same program has another. via is
 	// the whole entry, by the version of the protocol.
@@ -78,7 +79,7 @@ func New(o Options) (*Gateway, error) {
 	g.name = "weir-" + hex.EncodeToString(id[:])
 	g.via = map[int][]string{10: {"1.0 " + g.name}, 11: {"1.1 " + g.name}, 20: {"2.0 " + g.name}}
 	g.transport = newTransport(g, &g.options)
-	g.limit = o.Limit.Proxy()
+	g.limit, g.clock = o.Limit.Proxy(), g.now
 	return g, nil
 }
 

@@ -200,12 +200,12 @@ func (x *exchange) copyBody(res *http.Response) error {
 	for {
 		n, err := res.Body.Read(buffer[:])
 		if n > 0 {
-			x.wait()
+			x.place.Begin()
 			_, err := x.w.Write(buffer[:n])
 			if err == nil {
 				_ = flush()
 			}
-			if x.resume(n); err != nil {
+			if x.place.End(n); err != nil {
 				return err
 			}
 		}
@@ -254,7 +254,7 @@ func (x *exchange) switchProtocols(res *http.Response) error {
 		return nil // there is nobody to tell
 	}
 	x.place.Answer()
-	x.wait() // it is not known when a WebSocket is busy
+	x.place.Begin() // it is not known when a WebSocket is busy
 	ended := make(chan error, 2)
 	go carry(ended, client, upstream)
 	// The client may have written something already. Behind that, the reader of the server would

@@ -33,7 +33,7 @@ type adapted struct {
 func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.by.front
 	client, _ := f.Clients.Client(r.RemoteAddr, r.Header)
-	p := &waiting{front: f}
+	p := &front.Waiting{Now: f.Now}
 	if !f.Adaptive.Enter(f.Now(), a.class, client, &p.Place) {
 		a.by.shed(w, r)
 		return
@@ -56,36 +56,16 @@ func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ended = true
 }
 
-// waiting is the place of a request, of which it is known when it waits for its client. A nil one does
-// nothing.
-type waiting struct {
-	adaptive.Place
-	front *front.Front
-}
-
-func (p *waiting) begin() {
-	if p != nil {
-		p.Wait(p.front.Now())
-	}
-}
-
-func (p *waiting) end(n int) bool { return p == nil || p.Resume(p.front.Now(), n) }
-
 // waitingBody is the body of a request that has a place, or has lost it while its client sent nothing.
 type waitingBody struct {
 	io.ReadCloser
-	place *waiting
+	place *front.Waiting
 }
 
 var errOverloaded = errors.New("httplimit: other requests took the place of this one while it waited for its client")
 
 func (b *waitingBody) Read(to []byte) (int, error) {
-	b.place.begin()
-	n, err := b.ReadCloser.Read(to)
-	if !b.place.end(n) {
-		return 0, errOverloaded
-	}
-	return n, err
+	return b.place.Read(b.ReadCloser, to, errOverloaded)
 }
 
 // shed answers a request for which there is no place.

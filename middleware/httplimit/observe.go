@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/llm"
 )
 
@@ -74,10 +75,10 @@ type noted struct {
 	http.ResponseWriter
 	status int // 0 until there is one
 	bytes  int64
-	watch  *llm.Watch   // or nil
-	kept   *kept        // or nil
-	hold   *engine.Hold // or nil
-	place  *waiting     // or nil
+	watch  *llm.Watch     // or nil
+	kept   *kept          // or nil
+	hold   *engine.Hold   // or nil
+	place  *front.Waiting // or nil
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -139,9 +140,9 @@ func (n *noted) send(body []byte) error {
 
 // write waits for a client that reads.
 func (n *noted) write(body []byte) (int, error) {
-	n.place.begin()
+	n.place.Begin()
 	written, err := n.ResponseWriter.Write(body)
-	n.place.end(written)
+	n.place.End(written)
 	n.bytes += int64(written)
 	return written, err
 }
@@ -179,9 +180,9 @@ func (n *noted) ReadFrom(r io.Reader) (int64, error) {
 // Flush implements http.Flusher.
 func (n *noted) Flush() {
 	n.begin(http.StatusOK)
-	n.place.begin()
+	n.place.Begin()
 	_ = http.NewResponseController(n.ResponseWriter).Flush()
-	n.place.end(0)
+	n.place.End(0)
 }
 
 // Hijack implements http.Hijacker.
@@ -192,7 +193,7 @@ func (n *noted) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	if err == nil && n.place != nil {
 		n.place.Answer()
-		n.place.begin() // it is not known when the connection is busy
+		n.place.Begin() // it is not known when the connection is busy
 	}
 	if err == nil && n.hold != nil {
 		conn = inFlight(conn, n.hold.Keep())
