@@ -16,11 +16,10 @@ package llm
 
 import (
 	"net/url"
-	"slices"
 	"strings"
 )
 
-// API is the protocol that a client speaks with a model.
+// API is the protocol that a client speaks with a model, numbered as those of package rule.
 type API uint8
 
 const (
@@ -30,18 +29,7 @@ const (
 	Gemini
 )
 
-var apiNames = [...]string{"auto", "openai", "anthropic", "gemini"}
-
-func (a API) String() string { return apiNames[a] }
-
-// ParseAPI is the API of a name.
-func ParseAPI(name string) (API, bool) {
-	i := slices.Index(apiNames[:], name)
-	return API(max(i, 0)), i >= 0
-}
-
-// APINames are the names that ParseAPI knows.
-func APINames() []string { return apiNames[:] }
+func (a API) String() string { return [...]string{"auto", "openai", "anthropic", "gemini"}[a] }
 
 // MaxTokens is more than any number of tokens. What is said to be more is taken for it, so
 // that no sum overflows.
