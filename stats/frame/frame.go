@@ -28,6 +28,11 @@ type Counts struct {
 	Blocked         int64 `json:"blocked"`
 }
 
+// fields are in the order in which they are encoded.
+func (c *Counts) fields() [7]*int64 {
+	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked, &c.SoftDenied}
+}
+
 // Total returns the sum of all counts.
 func (c Counts) Total() int64 {
 	return c.Allowed + c.Denied + c.ShadowDenied + c.SoftDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
@@ -35,13 +40,10 @@ func (c Counts) Total() int64 {
 
 // Add adds other counts.
 func (c *Counts) Add(other Counts) {
-	c.Allowed += other.Allowed
-	c.Denied += other.Denied
-	c.ShadowDenied += other.ShadowDenied
-	c.SoftDenied += other.SoftDenied
-	c.DegradedAllowed += other.DegradedAllowed
-	c.DegradedDenied += other.DegradedDenied
-	c.Blocked += other.Blocked
+	theirs := other.fields()
+	for i, n := range c.fields() {
+		*n += *theirs[i]
+	}
 }
 
 // DeniedShare returns the share that limits denied, 0 to 1.
@@ -249,18 +251,14 @@ const (
 // are counted as Other, so that no sum changes. Excess rankings and details are
 // dropped, and the Floor of a ranking contains the possible error.
 func (f *Frame) Trim() {
-	fold(f.Rules, MaxLines, func(c *Counts) int64 { return c.Total() }, func(_ Line, c *Counts) {
-		f.Rule(Line{Rule: Other}).Add(*c)
-	})
-	fold(f.Routes, MaxRoutes, func(r *Route) int64 { return r.Requests }, func(_ string, r *Route) {
-		f.Route(Other).merge(r)
-	})
-	fold(f.Details, MaxDetails, func(d *Detail) int64 { return d.Decision.Count }, func(string, *Detail) {})
+	fold(f.Rules, MaxLines, func(c *Counts) int64 { return c.Total() }, func(c *Counts) { f.Rule(Line{Rule: Other}).Add(*c) })
+	fold(f.Routes, MaxRoutes, func(r *Route) int64 { return r.Requests }, func(r *Route) { f.Route(Other).merge(r) })
+	fold(f.Holds, MaxHolds, (*Holds).weight, func(h *Holds) { f.Hold(Other).Merge(h) })
+	fold(f.InFlight, MaxInFlight, (*InFlight).weight, func(in *InFlight) { f.Flight(Other).Merge(in) })
+	fold(f.Details, MaxDetails, func(d *Detail) int64 { return d.Decision.Count }, nil)
 	for _, d := range f.Details {
-		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, func(Quota, *Usage) {})
+		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, nil)
 	}
-	fold(f.Holds, MaxHolds, (*Holds).weight, func(_ string, h *Holds) { f.Hold(Other).Merge(h) })
-	fold(f.InFlight, MaxInFlight, (*InFlight).weight, func(_ string, in *InFlight) { f.Flight(Other).Merge(in) })
 	f.Denials = trimDenials(f.Denials)
 	f.Warned.Trim()
 	if all := f.Top[""]; all != nil {
@@ -277,7 +275,7 @@ func (f *Frame) Trim() {
 		return apart
 	})
 	for _, top := range []map[string]*Ranking{f.Top, others} {
-		fold(top, MaxRankings, func(r *Ranking) int64 { return r.Allowed.Total + r.Denied.Total }, func(string, *Ranking) {})
+		fold(top, MaxRankings, func(r *Ranking) int64 { return r.Allowed.Total + r.Denied.Total }, nil)
 	}
 	maps.Copy(f.Top, others)
 	for _, r := range f.Top {
@@ -290,17 +288,20 @@ func (r *Ranking) trim(n int) {
 	r.Denied.Trim(n)
 }
 
-// fold removes the smallest entries until there is room for one more, into which out
-// can merge them.
-func fold[K comparable, V any](m map[K]*V, most int, size func(*V) int64, out func(K, *V)) {
+// fold reduces a map to its bound, the smallest entries first: into one more entry, or, if
+// there is no such function, into nothing.
+func fold[K comparable, V any](m map[K]*V, most int, size func(*V) int64, into func(*V)) {
 	if len(m) <= most {
 		return
 	}
-	keys := slices.Collect(maps.Keys(m))
-	slices.SortFunc(keys, func(a, b K) int { return cmp.Compare(size(m[a]), size(m[b])) })
-	for _, k := range keys[:len(m)-most+1] {
+	if into != nil {
+		most--
+	}
+	keys := slices.SortedFunc(maps.Keys(m), func(a, b K) int { return cmp.Compare(size(m[a]), size(m[b])) })
+	for _, k := range keys[:len(m)-most] {
 		v := m[k]
-		delete(m, k)
-		out(k, v)
+		if delete(m, k); into != nil {
+			into(v)
+		}
 	}
 }

@@ -239,12 +239,12 @@ func TestTrimOthers(t *testing.T) {
 			t.Errorf("the ranking of rule %d is gone", i)
 		}
 	}
-	if len(f.Top) > 2*MaxRankings || f.Top[Others+"loud"] == nil {
+	if len(f.Top) != 2*MaxRankings || f.Top[Others+"loud"] == nil {
 		t.Errorf("%d rankings: %v", len(f.Top), f.Top[Others+"loud"])
 	}
 }
 
-// Trim keeps every sum that counts, and every bound.
+// Trim keeps every sum that counts, and every bound: as many as there may be, not one fewer.
 func TestTrim(t *testing.T) {
 	var f Frame
 	want := Counts{}
@@ -258,8 +258,9 @@ func TestTrim(t *testing.T) {
 	}
 	f.Ranking("").Denied = Sketch{Entries: make([]Entry, MaxRankedAll+9)}
 	for i := range MaxQuotas + 5 {
-		f.Detail("rule1").Quota(Quota{Period: int64(i)}).Denied = 1
+		f.Detail("quotas").Quota(Quota{Period: int64(i)}).Denied = 1
 	}
+	f.Detail("quotas").Decision.Put(0, 9)
 	f.Trim()
 	got, routes := Counts{}, int64(0)
 	for _, c := range f.Rules {
@@ -271,13 +272,13 @@ func TestTrim(t *testing.T) {
 	if got != want || routes != 6*MaxLines {
 		t.Errorf("%+v and %d, want %+v and %d", got, routes, want, 6*MaxLines)
 	}
-	if len(f.Rules) > MaxLines || len(f.Routes) > MaxRoutes || len(f.Details) > MaxDetails || len(f.Top) > MaxRankings+1 {
+	if len(f.Rules) != MaxLines || len(f.Routes) != MaxRoutes || len(f.Details) != MaxDetails || len(f.Top) != MaxRankings+1 {
 		t.Errorf("%d lines, %d routes, %d details, %d rankings", len(f.Rules), len(f.Routes), len(f.Details), len(f.Top))
 	}
 	if len(f.Top[""].Denied.Entries) != MaxRankedAll || f.Rules[Line{Rule: "rule5999"}] == nil || f.Rules[Line{Rule: "rule1"}] != nil {
 		t.Error("the wrong ones were kept")
 	}
-	if d := f.Details["rule1"]; d != nil && len(d.Usage) > MaxQuotas {
+	if d := f.Details["quotas"]; d == nil || len(d.Usage) != MaxQuotas {
 		t.Errorf("%d quotas", len(d.Usage))
 	}
 }

@@ -73,17 +73,3 @@ func (h *Holds) Merge(other *Holds) {
 
 // weight grows with every event.
 func (h *Holds) weight() int64 { return h.Opened + h.Settled + h.Cancelled + h.Charges }
-
-func (e *encoder) holds(h *Holds) {
-	for _, n := range h.fields() {
-		e.number(*n)
-	}
-	e.histogram(&h.ratio)
-}
-
-func (d *decoder) holds(h *Holds) {
-	for _, n := range h.fields() {
-		*n = d.number()
-	}
-	d.histogram(&h.ratio)
-}

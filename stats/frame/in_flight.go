@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"encoding/binary"
 	"math"
 	"time"
 )
@@ -76,23 +75,3 @@ func (f *InFlight) IsZero() bool { return f.Busy == 0 && f.Highest == 0 && f.hel
 
 // weight grows with everything that is added.
 func (f *InFlight) weight() int64 { return max(f.Busy, -f.Busy) + f.Highest + f.held.Count }
-
-func (e *encoder) inFlight(f *InFlight, version byte) {
-	if version > 6 {
-		e.out = binary.AppendVarint(e.out, f.Busy)
-	} else {
-		e.number(f.Busy)
-	}
-	e.number(f.Highest)
-	e.histogram(&f.held)
-}
-
-func (d *decoder) inFlight(f *InFlight, version byte) {
-	if version > 6 {
-		f.Busy = d.signed()
-	} else {
-		f.Busy = d.number()
-	}
-	f.Highest = d.number()
-	d.histogram(&f.held)
-}

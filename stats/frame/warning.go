@@ -54,38 +54,3 @@ func (w *Warned) Trim() {
 		w.List = slices.Clone(w.List[:MaxWarnings])
 	}
 }
-
-func (e *encoder) warned(w *Warned) {
-	e.number(w.N)
-	e.size(len(w.List))
-	for i := range w.List {
-		one := &w.List[i]
-		e.text(one.Rule)
-		e.text(one.Key)
-		e.text(one.Policy)
-		e.text(one.Instance)
-		for _, n := range one.numbers() {
-			e.number(*n)
-		}
-	}
-}
-
-func (d *decoder) warned(w *Warned) {
-	w.N = d.number()
-	n := d.size()
-	w.List = slices.Grow(w.List[:0], min(n, MaxWarnings))
-	for range n {
-		one := Warning{Rule: d.text(), Key: d.text(), Policy: d.text(), Instance: d.text()}
-		for _, to := range one.numbers() {
-			*to = d.number()
-		}
-		if d.err != nil {
-			return
-		}
-		w.List = append(w.List, one)
-	}
-}
-
-func (w *Warning) numbers() [5]*int64 {
-	return [...]*int64{&w.At, &w.Threshold, &w.Used, &w.Limit, &w.ResetAt}
-}
