@@ -35,12 +35,10 @@ type ClientsQuery struct {
 
 // Clients is a ranking of clients, with the requests of each over time.
 type Clients struct {
-	From, To time.Time // in whole steps; From is later than in the query if nothing older is kept
-	Step     time.Duration
-	Total    int64 // as in Top, for all clients
-	Floor    int64 // the maximum of a client that is not listed, among those of the prefix
-	Clients  []Client
-	Local    bool // the archive is unavailable, and the data is of this instance alone
+	Range
+	Total   int64 // as in Top, for all clients
+	Floor   int64 // the maximum of a client that is not listed, among those of the prefix
+	Clients []Client
 }
 
 // Client is one client of a ranking. Only steps in which the client was ranked have a
@@ -56,14 +54,14 @@ type Client struct {
 // RuleCount is how often a rule made the selected decision for a client, or would have made
 // it, if it is a shadow rule now.
 type RuleCount struct {
-	Rule   string
-	Count  int64
-	Shadow bool
+	Rule   string `json:"rule"`
+	Count  int64  `json:"count"`
+	Shadow bool   `json:"shadow,omitempty"`
 }
 
 // Clients returns the clients with the most requests in a time range, from the finest
 // rankings that reach back to its start. They are at most two seconds old.
-func (r *Recorder) Clients(ctx context.Context, q ClientsQuery) (c *Clients, err error) {
+func (r *Recorder) Clients(ctx context.Context, q ClientsQuery) (*Clients, error) {
 	if _, err := lengthOf(q.From, q.To); err != nil {
 		return nil, err
 	}
@@ -74,19 +72,14 @@ func (r *Recorder) Clients(ctx context.Context, q ClientsQuery) (c *Clients, err
 	case q.N < 1 || q.N > MaxClients:
 		return nil, wrongQuery("%d clients cannot be listed; ask for 1 to %d", q.N, MaxClients)
 	}
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { c, err = r.clients(ctx, a, q); return err })
-	if err != nil {
-		return nil, err
-	}
-	c.Local = own
-	return c, nil
+	return ask(ctx, r, func(a archive.Store) (*Clients, error) { return r.clients(ctx, a, q) })
 }
 
 func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery) (*Clients, error) {
 	g := r.planKept(a, archive.Top, q.From.Unix(), q.To.Unix())
 	var slots []archive.Slot
 	var ranked []*frame.Sketch
-	err := each(ctx, a, archive.Top, g.level, g.from, g.to(), func(s archive.Slot) {
+	err := g.each(ctx, a, archive.Top, func(s archive.Slot) {
 		slots = append(slots, s)
 		ranked = append(ranked, q.By.halves(s.Frame.Top[q.Rule])...)
 	})
@@ -98,7 +91,7 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 		sum.Entries = slices.DeleteFunc(sum.Entries, func(e frame.Entry) bool { return !begins(e.Key, q.Prefix) })
 	}
 	sum.Trim(q.N)
-	c := &Clients{From: g.time(0), To: g.time(g.points), Step: g.length(), Total: sum.Total, Floor: sum.Floor}
+	c := &Clients{Range: g.span(), Total: sum.Total, Floor: sum.Floor}
 	at := map[string]int{}
 	rules := make([]map[string]int64, len(sum.Entries))
 	for i, e := range sum.Entries {
@@ -181,11 +174,9 @@ func largest(counts map[string]int64) []RuleCount {
 // ClientSeries holds the requests of one client over time, as far as rankings contain
 // the client.
 type ClientSeries struct {
-	From, To time.Time // as in Clients
-	Step     time.Duration
-	Points   []ClientPoint // one for every step
-	Floor    int64         // the maximum number of requests in a step without a count
-	Local    bool          // the archive is unavailable, and the data is of this instance alone
+	Range
+	Points []ClientPoint // one for every step
+	Floor  int64         // the maximum number of requests in a step without a count
 }
 
 // ClientPoint holds the requests of a client in one step, by outcome.
@@ -195,34 +186,23 @@ type ClientPoint struct {
 }
 
 // ClientSeries returns the requests of one client in a time range.
-func (r *Recorder) ClientSeries(ctx context.Context, key string, from, to time.Time) (s *ClientSeries, err error) {
+func (r *Recorder) ClientSeries(ctx context.Context, key string, from, to time.Time) (*ClientSeries, error) {
 	if _, err := lengthOf(from, to); err != nil {
 		return nil, err
 	}
-	own, err := r.ask(ctx, func(a archive.Store) (err error) {
-		s, err = r.clientSeries(ctx, a, key, from.Unix(), to.Unix())
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.Local = own
-	return s, nil
-}
-
-func (r *Recorder) clientSeries(ctx context.Context, a archive.Store, key string, from, to int64) (*ClientSeries, error) {
-	g := r.planKept(a, archive.Top, from, to)
-	s := &ClientSeries{From: g.time(0), To: g.time(g.points), Step: g.length()}
-	for i := range g.points {
-		s.Points = append(s.Points, ClientPoint{Time: g.time(i)})
-	}
-	err := each(ctx, a, archive.Top, g.level, g.from, g.to(), func(slot archive.Slot) {
-		if all := slot.Frame.Top[""]; all != nil {
-			p := &s.Points[g.at(slot.Start)]
-			p.Allowed += all.Allowed.Of(key)
-			p.Denied += all.Denied.Of(key)
-			s.Floor = max(s.Floor, all.Allowed.Floor, all.Denied.Floor)
+	return ask(ctx, r, func(a archive.Store) (*ClientSeries, error) {
+		g := r.planKept(a, archive.Top, from.Unix(), to.Unix())
+		s := &ClientSeries{Range: g.span()}
+		for i := range g.points {
+			s.Points = append(s.Points, ClientPoint{Time: g.time(i)})
 		}
+		return s, g.each(ctx, a, archive.Top, func(slot archive.Slot) {
+			if all := slot.Frame.Top[""]; all != nil {
+				p := &s.Points[g.at(slot.Start)]
+				p.Allowed += all.Allowed.Of(key)
+				p.Denied += all.Denied.Of(key)
+				s.Floor = max(s.Floor, all.Allowed.Floor, all.Denied.Floor)
+			}
+		})
 	})
-	return s, err
 }

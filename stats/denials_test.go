@@ -67,11 +67,11 @@ func TestDenials(t *testing.T) {
 		d.check(t, c.req, c.n)
 		d.pass(1)
 		got, err := d.Denials(t.Context(), LatestQuery{N: 1})
-		if err != nil || !strings.HasPrefix(told(got.Denials), c.want) || strings.Contains(told(got.Denials), "secret") {
-			t.Fatalf("%+v: %q, %v; want %q", c.req, told(got.Denials), err, c.want)
+		if err != nil || !strings.HasPrefix(told(got.Events), c.want) || strings.Contains(told(got.Events), "secret") {
+			t.Fatalf("%+v: %q, %v; want %q", c.req, told(got.Events), err, c.want)
 		}
-		if at := time.UnixMicro(got.Denials[0].At); !at.Equal(before) || got.Denials[0].Instance != "here" {
-			t.Errorf("it was at %v, on %q", at, got.Denials[0].Instance)
+		if at := time.UnixMicro(got.Events[0].At); !at.Equal(before) || got.Events[0].Instance != "here" {
+			t.Errorf("it was at %v, on %q", at, got.Events[0].Instance)
 		}
 	}
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestDenials(t *testing.T) {
 		{LatestQuery{}, 9}, {LatestQuery{Rule: "items"}, 2}, {LatestQuery{Key: "user:bob"}, 2}, {LatestQuery{Rule: "login", Key: "user:bob"}, 0}, {LatestQuery{N: 4}, 4},
 	} {
 		got, err := d.Denials(t.Context(), c.query)
-		if err != nil || len(got.Denials) != c.want {
+		if err != nil || len(got.Events) != c.want {
 			t.Errorf("%+v: %+v, %v; want %d", c.query, got, err, c.want)
 		}
 	}
@@ -90,15 +90,15 @@ func TestDenials(t *testing.T) {
 	d.pass(1)
 	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
 	d.pass(1)
-	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Denials) != 10 || !slices.IsSortedFunc(got.Denials, func(a, b frame.Denial) int { return int(b.At - a.At) }) {
-		t.Errorf("%s, %v", told(got.Denials), err)
+	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Events) != 10 || !slices.IsSortedFunc(got.Events, func(a, b frame.Denial) int { return int(b.At - a.At) }) {
+		t.Errorf("%s, %v", told(got.Events), err)
 	}
 	d.clock.advance(26 * time.Hour)
 	d.pass(1)
 	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
 	d.pass(1)
-	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Denials) != 1 {
-		t.Errorf("%s, %v", told(got.Denials), err)
+	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Events) != 1 {
+		t.Errorf("%s, %v", told(got.Events), err)
 	}
 	for _, n := range []int{-1, MaxLatest + 1} {
 		if _, err := d.Denials(t.Context(), LatestQuery{N: n}); err == nil {
@@ -124,7 +124,7 @@ func TestDenialsOfALoudClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	var loud, others int
-	for _, one := range got.Denials {
+	for _, one := range got.Events {
 		if one.Key == "user:loud" {
 			loud++
 		} else {
@@ -134,7 +134,7 @@ func TestDenialsOfALoudClient(t *testing.T) {
 	if loud == 0 || loud > 7*4 || others < 45 { // some share a place with the loud one
 		t.Errorf("%d of the loud client, %d of 60 others", loud, others)
 	}
-	if got, err = d.Denials(t.Context(), LatestQuery{Key: "user:loud", N: 1}); err != nil || len(got.Denials) != 1 || got.Denials[0].At < d.clock.now().Add(-2*time.Second).UnixMicro() {
+	if got, err = d.Denials(t.Context(), LatestQuery{Key: "user:loud", N: 1}); err != nil || len(got.Events) != 1 || got.Events[0].At < d.clock.now().Add(-2*time.Second).UnixMicro() {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -158,7 +158,7 @@ func TestDenialsOfManyClients(t *testing.T) {
 	}
 	d.pass(1)
 	got, err := d.Denials(t.Context(), LatestQuery{N: MaxLatest})
-	if err != nil || len(got.Denials) != MaxLatest {
-		t.Errorf("%d denials, %v", len(got.Denials), err)
+	if err != nil || len(got.Events) != MaxLatest {
+		t.Errorf("%d denials, %v", len(got.Events), err)
 	}
 }

@@ -158,7 +158,7 @@ func ExampleRecorder_Denials() {
 	if err != nil {
 		panic(err)
 	}
-	for _, d := range latest.Denials {
+	for _, d := range latest.Events {
 		fmt.Println(time.UnixMicro(d.At).UTC().Format(time.TimeOnly), d.Rule, d.Key)
 	}
 	// Output:

@@ -1,10 +1,22 @@
 package stats
 
 import (
+	"context"
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
 )
+
+// Range is the time that an answer is about. From and To are whole steps, or, in answers
+// without steps, whole slots of the archive; From is later than in the query if nothing
+// older is kept.
+type Range struct {
+	From, To time.Time
+	Step     time.Duration
+	Local    bool // the archive is unavailable, and the data is of this instance alone
+}
+
+func (r *Range) setLocal() { r.Local = true }
 
 // grid is a range of time divided into steps, each of which is some slots of a level.
 type grid struct {
@@ -18,6 +30,13 @@ func (g grid) to() int64                  { return g.from + g.points*g.step }
 func (g grid) at(start int64) int         { return int((start - g.from) / g.step) }
 func (g grid) length() time.Duration      { return time.Duration(g.step) * time.Second }
 func (g grid) time(point int64) time.Time { return time.Unix(g.from+point*g.step, 0).UTC() }
+
+func (g grid) span() Range { return Range{From: g.time(0), To: g.time(g.points), Step: g.length()} }
+
+// each reads the slots of the grid.
+func (g grid) each(ctx context.Context, a archive.Store, kind archive.Kind, do func(archive.Slot)) error {
+	return each(ctx, a, kind, g.level, g.from, g.to(), do)
+}
 
 // gridOf covers a range, from a multiple of the step on.
 func gridOf(level int, from, to, step int64) grid {

@@ -63,11 +63,9 @@ type HoldsQuery struct {
 
 // HoldSeries is what became of the holds of a rule over time.
 type HoldSeries struct {
-	From, To time.Time // From is aligned to Step
-	Step     time.Duration
-	Total    frame.Holds
-	Points   []HoldPoint // one for every step, even if there were no holds
-	Local    bool        // the archive is unavailable, and the data is of this instance alone
+	Range
+	Total  frame.Holds
+	Points []HoldPoint // one for every step, even if there were no holds
 }
 
 // HoldPoint is what became of holds in one interval.
@@ -78,29 +76,21 @@ type HoldPoint struct {
 
 // Holds returns what became of the holds of a rule, in at most MaxRulePoints steps. A hold
 // counts as opened when it was reserved, and as settled or cancelled when that happened.
-func (r *Recorder) Holds(ctx context.Context, q HoldsQuery) (s *HoldSeries, err error) {
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.holdSeries(ctx, a, q); return err })
-	if err != nil {
-		return nil, err
-	}
-	s.Local = own
-	return s, nil
-}
-
-func (r *Recorder) holdSeries(ctx context.Context, a archive.Store, q HoldsQuery) (*HoldSeries, error) {
-	g, err := r.plan(a, q.From, q.To, q.Step, MaxRulePoints)
-	if err != nil {
-		return nil, err
-	}
-	s := &HoldSeries{From: g.time(0), To: g.time(g.points), Step: g.length(), Points: make([]HoldPoint, g.points)}
-	for i := range s.Points {
-		s.Points[i].Time = g.time(int64(i))
-	}
-	err = each(ctx, a, archive.Series, g.level, g.from, g.to(), func(slot archive.Slot) {
-		if h := slot.Frame.Holds[q.Rule]; h != nil {
-			s.Points[g.at(slot.Start)].Merge(h)
-			s.Total.Merge(h)
+func (r *Recorder) Holds(ctx context.Context, q HoldsQuery) (*HoldSeries, error) {
+	return ask(ctx, r, func(a archive.Store) (*HoldSeries, error) {
+		g, err := r.plan(a, q.From, q.To, q.Step, MaxRulePoints)
+		if err != nil {
+			return nil, err
 		}
+		s := &HoldSeries{Range: g.span(), Points: make([]HoldPoint, g.points)}
+		for i := range s.Points {
+			s.Points[i].Time = g.time(int64(i))
+		}
+		return s, g.each(ctx, a, archive.Series, func(slot archive.Slot) {
+			if h := slot.Frame.Holds[q.Rule]; h != nil {
+				s.Points[g.at(slot.Start)].Merge(h)
+				s.Total.Merge(h)
+			}
+		})
 	})
-	return s, err
 }

@@ -23,49 +23,65 @@ type LatestQuery struct {
 // lastMinute, in seconds, is read first, because it usually has enough.
 const lastMinute = 60
 
-// events are one list of a frame, newest first.
-type events[T comparable] struct {
-	name string
-	list func(*frame.Frame) []T
-	of   func(T) (rule, key string)
-	sort func([]T)
+// Latest are the latest denials or warnings that are known, newest first.
+type Latest[E any] struct {
+	Events []E
+	Local  bool // the archive is unavailable, and the data is of this instance alone
 }
 
-// latest returns the newest events. If the archive is unavailable, local is true, and they are
-// those of this instance alone.
-func latest[T comparable](ctx context.Context, r *Recorder, e events[T], q LatestQuery) (all []T, local bool, err error) {
+func (l *Latest[E]) setLocal() { l.Local = true }
+
+// Denials returns the latest denials, which are a sample: see [frame.MaxDenials]. The answer is
+// at most two seconds old. For each client and rule, up to four denials are kept: in every ten
+// seconds of the last ten minutes, in every five minutes of the last two hours, and in every
+// hour of the last day.
+func (r *Recorder) Denials(ctx context.Context, q LatestQuery) (*Latest[frame.Denial], error) {
+	return latest(ctx, r, q, "denials", frame.SortDenials, func(f *frame.Frame) []frame.Denial { return f.Denials },
+		func(d frame.Denial) bool { return q.selects(d.Rule, d.Key) })
+}
+
+// Warnings returns the latest clients that have reached a threshold of a rule, of the last day.
+// The answer is at most two seconds old. Each second of each instance has up to
+// frame.MaxWarnings, and so has each slot of the archive.
+func (r *Recorder) Warnings(ctx context.Context, q LatestQuery) (*Latest[frame.Warning], error) {
+	return latest(ctx, r, q, "warnings", frame.SortWarnings, func(f *frame.Frame) []frame.Warning { return f.Warned.List },
+		func(w frame.Warning) bool { return q.selects(w.Rule, w.Key) })
+}
+
+func (q *LatestQuery) selects(rule, key string) bool {
+	return (q.Rule == "" || rule == q.Rule) && (q.Key == "" || key == q.Key)
+}
+
+// latest goes back in time in one list of frames, until it has enough.
+func latest[E comparable](ctx context.Context, r *Recorder, q LatestQuery, name string, sort func([]E), list func(*frame.Frame) []E, selected func(E) bool) (*Latest[E], error) {
 	q.N = cmp.Or(q.N, 20)
 	if q.N < 1 || q.N > MaxLatest {
-		return nil, false, wrongQuery("%d %s cannot be listed; ask for 1 to %d", q.N, e.name, MaxLatest)
+		return nil, wrongQuery("%d %s cannot be listed; ask for 1 to %d", q.N, name, MaxLatest)
 	}
 	now := r.options.Clock().Unix()
-	local, err = r.ask(ctx, func(a archive.Store) (err error) { all, err = e.read(ctx, a, q, now); return err })
-	return all, local, err
-}
-
-// read goes back in time until it has enough.
-func (e *events[T]) read(ctx context.Context, a archive.Store, q LatestQuery, now int64) ([]T, error) {
-	found := map[T]bool{} // levels overlap; what is in both counts once
-	levels := a.Levels(archive.Top)
-	to := now + levels[0].Step
-	for level := -1; level < len(levels) && len(found) < q.N; level++ {
-		l, from := levels[max(level, 0)], now-lastMinute
-		if level >= 0 {
-			from = now - l.Keep
-		}
-		err := each(ctx, a, archive.Top, max(level, 0), l.Start(from), to, func(s archive.Slot) {
-			for _, one := range e.list(s.Frame) {
-				if rule, key := e.of(one); (q.Rule == "" || rule == q.Rule) && (q.Key == "" || key == q.Key) {
-					found[one] = true
-				}
+	return ask(ctx, r, func(a archive.Store) (*Latest[E], error) {
+		found := map[E]bool{} // levels overlap; what is in both counts once
+		levels := a.Levels(archive.Top)
+		to := now + levels[0].Step
+		for level := -1; level < len(levels) && len(found) < q.N; level++ {
+			l, from := levels[max(level, 0)], now-lastMinute
+			if level >= 0 {
+				from = now - l.Keep
 			}
-		})
-		if err != nil {
-			return nil, err
+			err := each(ctx, a, archive.Top, max(level, 0), l.Start(from), to, func(s archive.Slot) {
+				for _, one := range list(s.Frame) {
+					if selected(one) {
+						found[one] = true
+					}
+				}
+			})
+			if err != nil {
+				return nil, err
+			}
+			to = l.Start(from)
 		}
-		to = l.Start(from)
-	}
-	all := slices.Collect(maps.Keys(found))
-	e.sort(all)
-	return all[:min(len(all), q.N)], nil
+		all := slices.Collect(maps.Keys(found))
+		sort(all)
+		return &Latest[E]{Events: all[:min(len(all), q.N)]}, nil
+	})
 }

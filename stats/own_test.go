@@ -83,7 +83,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 			t.Errorf("the usage is %+v, %v; want %d", usage, err, requests)
 		}
 		denials, err := mine.Denials(t.Context(), LatestQuery{})
-		if err != nil || denials.Local != local || len(denials.Denials) == 0 || denials.Denials[0].Key != "user:mallory" {
+		if err != nil || denials.Local != local || len(denials.Events) == 0 || denials.Events[0].Key != "user:mallory" {
 			t.Errorf("the denials are %+v, %v", denials, err)
 		}
 	}

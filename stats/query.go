@@ -45,54 +45,40 @@ const NoTier = "(none)"
 
 // Series is the traffic over time.
 type Series struct {
-	From, To time.Time // From is aligned to Step
-	Step     time.Duration
+	Range
 	Points   []Point   // one for every step, even if there was no traffic
 	InFlight *InFlight // of a rule, in the whole range, as in RuleSummary
-	Local    bool      // the archive is unavailable, and the data is of this instance alone
 }
 
 // Series returns the traffic over time. The points of a rule contain only counts and requests in
 // flight.
-func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.series(ctx, a, q); return err })
-	if err != nil {
-		return nil, err
-	}
-	s.Local = own
-	return s, nil
-}
-
-func (r *Recorder) series(ctx context.Context, a archive.Store, q Query) (*Series, error) {
-	g, err := r.plan(a, q.From, q.To, q.Step, MaxPoints)
-	if err != nil {
-		return nil, err
-	}
-	frames := make([]frame.Frame, g.points)
-	err = each(ctx, a, archive.Series, g.level, g.from, g.to(), func(s archive.Slot) {
-		// Points have only a part of it, and there may be thousands.
-		frames[g.at(s.Start)].Merge(partOf(s.Frame, q))
-	})
-	if err != nil {
-		return nil, err
-	}
-	length := g.length()
-	series := &Series{From: g.time(0), To: g.time(g.points), Step: length}
-	var total frame.Frame
-	for i := range frames {
-		at := g.time(int64(i))
-		if q.Rule == "" {
-			series.Points = append(series.Points, pointOf(at, length, &frames[i]))
-			continue
+func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
+	return ask(ctx, r, func(a archive.Store) (*Series, error) {
+		g, err := r.plan(a, q.From, q.To, q.Step, MaxPoints)
+		if err != nil {
+			return nil, err
 		}
-		total.Merge(&frame.Frame{InFlight: frames[i].InFlight})
-		counts := frames[i].Requests
-		series.Points = append(series.Points, Point{
-			Time: at, Requests: counts, QPS: float64(counts.Total()) / length.Seconds(), InFlight: inFlightOf(frames[i].InFlight[q.Rule], length),
+		frames := make([]frame.Frame, g.points)
+		err = g.each(ctx, a, archive.Series, func(s archive.Slot) {
+			// Points have only a part of it, and there may be thousands.
+			frames[g.at(s.Start)].Merge(partOf(s.Frame, q))
 		})
-	}
-	series.InFlight = inFlightOf(total.InFlight[q.Rule], series.To.Sub(series.From))
-	return series, nil
+		if err != nil {
+			return nil, err
+		}
+		series := &Series{Range: g.span()}
+		var total frame.Frame
+		for i := range frames {
+			p := pointOf(g.time(int64(i)), series.Step, &frames[i])
+			if q.Rule != "" {
+				p.InFlight = inFlightOf(frames[i].InFlight[q.Rule], series.Step)
+				total.Merge(&frame.Frame{InFlight: frames[i].InFlight})
+			}
+			series.Points = append(series.Points, p)
+		}
+		series.InFlight = inFlightOf(total.InFlight[q.Rule], series.To.Sub(series.From))
+		return series, nil
+	})
 }
 
 // partOf is what a point of a series is made of.
@@ -135,7 +121,7 @@ func each(ctx context.Context, a archive.Store, kind archive.Kind, level int, fr
 
 // Summary is the traffic of a time range.
 type Summary struct {
-	From, To time.Time // rounded to the resolution that is kept
+	Range    // without steps
 	Requests frame.Counts
 	QPS      float64
 	Decision Percentiles
@@ -146,45 +132,35 @@ type Summary struct {
 	// Priorities are those of all requests, the most important first; nil if all requests had
 	// normal priority.
 	Priorities []PrioritySummary
-
-	Local bool // the archive is unavailable, and the data is of this instance alone
 }
 
 // Summary adds up the traffic of a time range. Percentiles of rules cover whole slots
 // of ten seconds, five minutes or an hour that overlap the range.
-func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (s *Summary, err error) {
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.summary(ctx, a, from, to); return err })
-	if err != nil {
-		return nil, err
-	}
-	s.Local = own
-	return s, nil
-}
-
-func (r *Recorder) summary(ctx context.Context, a archive.Store, from, to time.Time) (*Summary, error) {
+func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, error) {
 	length, err := lengthOf(from, to)
 	if err != nil {
 		return nil, err
 	}
-	levels := a.Levels(archive.Series)
-	level := r.finest(levels, from.Unix(), length)
-	for level+1 < len(levels) && length/levels[level].Step > 4*idealPoints {
-		level++
-	}
-	step := levels[level].Step
-	begin, end := levels[level].Start(from.Unix()), levels[level].Start(to.Unix()+step-1)
-	sum := &frame.Frame{}
-	if err := each(ctx, a, archive.Series, level, begin, end, func(s archive.Slot) { sum.Merge(s.Frame) }); err != nil {
-		return nil, err
-	}
-	if err := r.details(ctx, a, begin, end, func(s archive.Slot) { sum.Merge(&frame.Frame{Details: s.Frame.Details}) }); err != nil {
-		return nil, err
-	}
-	return summaryOf(time.Unix(begin, 0).UTC(), time.Duration(end-begin)*time.Second, sum), nil
+	return ask(ctx, r, func(a archive.Store) (*Summary, error) {
+		levels := a.Levels(archive.Series)
+		level := r.finest(levels, from.Unix(), length)
+		for level+1 < len(levels) && length/levels[level].Step > 4*idealPoints {
+			level++
+		}
+		begin, end := levels[level].Start(from.Unix()), levels[level].Start(to.Unix()+levels[level].Step-1)
+		sum := &frame.Frame{}
+		if err := each(ctx, a, archive.Series, level, begin, end, func(s archive.Slot) { sum.Merge(s.Frame) }); err != nil {
+			return nil, err
+		}
+		err := r.planKept(a, archive.Rules, begin, end).each(ctx, a, archive.Rules, func(s archive.Slot) {
+			sum.Merge(&frame.Frame{Details: s.Frame.Details})
+		})
+		return summaryOf(time.Unix(begin, 0).UTC(), time.Duration(end-begin)*time.Second, sum), err
+	})
 }
 
 func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
-	s := &Summary{From: from, To: from.Add(took), Requests: f.Requests, Decision: percentilesOf(&f.Decision)}
+	s := &Summary{Range: Range{From: from, To: from.Add(took)}, Requests: f.Requests, Decision: percentilesOf(&f.Decision)}
 	s.QPS = float64(f.Requests.Total()) / took.Seconds()
 	s.Upstream, s.Routes = upstreams(f)
 	s.Rules = rulesOf(f, took)
@@ -192,16 +168,10 @@ func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
 	return s
 }
 
-// details reads what is known of rules from the finest level that has it.
-func (r *Recorder) details(ctx context.Context, a archive.Store, from, to int64, do func(archive.Slot)) error {
-	g := r.planKept(a, archive.Rules, from, to)
-	return each(ctx, a, archive.Rules, g.level, g.from, g.to(), do)
-}
-
-// detail adds up what is known of one rule.
-func (r *Recorder) detail(ctx context.Context, a archive.Store, id string, from, to int64) (*frame.Detail, error) {
+// detail adds up what is known of one rule, from the finest level that has it.
+func (g grid) detail(ctx context.Context, a archive.Store, id string) (*frame.Detail, error) {
 	var sum frame.Frame
-	err := r.details(ctx, a, from, to, func(s archive.Slot) {
+	err := g.each(ctx, a, archive.Rules, func(s archive.Slot) {
 		if d := s.Frame.Details[id]; d != nil {
 			sum.Merge(&frame.Frame{Details: map[string]*frame.Detail{id: d}})
 		}
@@ -227,16 +197,20 @@ func (r *Recorder) keepOwn(p *archive.Part) {
 // ask puts a question to the archive. While that is unavailable, the question is put to
 // what this instance has counted itself. A question may be put twice, so it has to begin
 // from nothing each time.
-func (r *Recorder) ask(ctx context.Context, question func(archive.Store) error) (own bool, err error) {
-	if r.own == nil {
-		return false, question(r.archive)
+func ask[A interface{ setLocal() }](ctx context.Context, r *Recorder, question func(archive.Store) (A, error)) (none A, _ error) {
+	if r.own == nil || r.queue.health().Err == nil { // otherwise local data needs no waiting
+		answer, err := question(r.archive)
+		if err == nil {
+			return answer, nil
+		}
+		if _, wrong := errors.AsType[*QueryError](err); wrong || r.own == nil || ctx.Err() != nil {
+			return none, err
+		}
 	}
-	if r.queue.health().Err != nil {
-		return true, question(r.own) // local data needs no waiting
+	answer, err := question(r.own)
+	if err != nil {
+		return none, err
 	}
-	err = question(r.archive)
-	if _, wrong := errors.AsType[*QueryError](err); err == nil || wrong || ctx.Err() != nil {
-		return false, err
-	}
-	return true, question(r.own)
+	answer.setLocal()
+	return answer, nil
 }

@@ -28,19 +28,17 @@ type RuleQuery struct {
 // RuleSeries holds the decisions of rules over time, those with the most decisions
 // first.
 type RuleSeries struct {
-	From, To time.Time // From is aligned to Step
-	Step     time.Duration
-	Times    []time.Time // start of each step
-	Rules    []RuleValues
-	Other    RuleValues // all other rules together
-	Local    bool       // the archive is unavailable, and the data is of this instance alone
+	Range
+	Times []time.Time // start of each step
+	Rules []RuleValues
+	Other RuleValues // all other rules together
 }
 
 // RuleValues is how often a rule did something: in all, and in each step.
 type RuleValues struct {
-	Rule   string
-	Total  int64
-	Values []int64
+	Rule   string  `json:"rule"`
+	Total  int64   `json:"total"`
+	Values []int64 `json:"values"`
 }
 
 // of is the number of decisions of a rule that count.
@@ -50,7 +48,7 @@ func (b By) of(c *frame.Counts) int64 {
 
 // RuleSeries returns the rules with the most decisions of a kind, over time. Rules
 // without any are left out.
-func (r *Recorder) RuleSeries(ctx context.Context, q RuleQuery) (s *RuleSeries, err error) {
+func (r *Recorder) RuleSeries(ctx context.Context, q RuleQuery) (*RuleSeries, error) {
 	q.N = cmp.Or(q.N, 5)
 	switch {
 	case int(q.By) >= len(byNames):
@@ -58,12 +56,7 @@ func (r *Recorder) RuleSeries(ctx context.Context, q RuleQuery) (s *RuleSeries, 
 	case q.N < 1 || q.N > MaxSeriesRules:
 		return nil, wrongQuery("%d rules cannot be compared; ask for 1 to %d", q.N, MaxSeriesRules)
 	}
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.ruleSeries(ctx, a, q); return err })
-	if err != nil {
-		return nil, err
-	}
-	s.Local = own
-	return s, nil
+	return ask(ctx, r, func(a archive.Store) (*RuleSeries, error) { return r.ruleSeries(ctx, a, q) })
 }
 
 func (r *Recorder) ruleSeries(ctx context.Context, a archive.Store, q RuleQuery) (*RuleSeries, error) {
@@ -72,7 +65,7 @@ func (r *Recorder) ruleSeries(ctx context.Context, a archive.Store, q RuleQuery)
 		return nil, err
 	}
 	byID := map[string]*RuleValues{}
-	err = each(ctx, a, archive.Series, g.level, g.from, g.to(), func(s archive.Slot) {
+	err = g.each(ctx, a, archive.Series, func(s archive.Slot) {
 		for line, counts := range s.Frame.Rules {
 			n := q.By.of(counts)
 			if n == 0 {
@@ -89,7 +82,7 @@ func (r *Recorder) ruleSeries(ctx context.Context, a archive.Store, q RuleQuery)
 	if err != nil {
 		return nil, err
 	}
-	s := &RuleSeries{From: g.time(0), To: g.time(g.points), Step: g.length(), Other: RuleValues{Rule: frame.Other, Values: make([]int64, g.points)}}
+	s := &RuleSeries{Range: g.span(), Other: RuleValues{Rule: frame.Other, Values: make([]int64, g.points)}}
 	for i := range g.points {
 		s.Times = append(s.Times, g.time(i))
 	}

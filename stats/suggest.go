@@ -30,20 +30,20 @@ type Suggestion struct {
 
 // Target is the limit that would have denied a share of the requests.
 type Target struct {
-	Share float64
+	Share float64 `json:"share"`
 
 	// Units is the lowest limit that would have denied no more than the share, or for a
 	// bucket the lowest burst at its present rate; at most an eighth above the true value.
-	Units int64
+	Units int64 `json:"units"`
 
 	// Limit is the limit in force with these units, as a rule has it: "19/1m", or
 	// "100/1s burst 7" for a bucket. It is "" if Above is true.
-	Limit string
+	Limit string `json:"limit,omitempty"`
 
 	// Above reports that the present limit denies more than the share. The limit must
 	// then be higher than Units, which is the highest usage that was seen, to within an
 	// eighth. How much higher is unknown, because no client was allowed more.
-	Above bool
+	Above bool `json:"above"`
 }
 
 // DefaultShares are the shares that Suggest uses by default.
@@ -66,7 +66,7 @@ func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, s
 	if !to.After(from) {
 		return nil, wrongQuery("the time ends before it begins; name an end that is later")
 	}
-	detail, err := r.detail(ctx, r.archive, id, from.Unix(), to.Unix())
+	detail, err := r.planKept(r.archive, archive.Rules, from.Unix(), to.Unix()).detail(ctx, r.archive, id)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
@@ -82,8 +81,8 @@ type TopQuery struct {
 
 // Top is a ranking of the most frequent keys.
 type Top struct {
-	From, To time.Time // the window, in whole slots
-	Total    int64     // requests that had a key
+	Range
+	Total int64 // requests that had a key
 
 	// Keys are the first keys of the ranking. Each had at least Count-Error and at most
 	// Count requests. If there were too many keys to look at all of them, the counts
@@ -92,10 +91,6 @@ type Top struct {
 
 	// Floor is the maximum number of requests of a key that is not listed.
 	Floor int64
-
-	// Local reports that the archive is unavailable, and the ranking is of this
-	// instance alone.
-	Local bool
 }
 
 // Top returns the most frequent keys. A ranking is at most two seconds old. The window
@@ -108,32 +103,18 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 		return nil, wrongQuery("%d keys cannot be shown; leave it 0 for 10", q.N)
 	}
 	q.N = cmp.Or(q.N, 10)
-	var top *Top
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { top, err = r.top(ctx, a, q); return err })
-	if err != nil {
-		return nil, err
-	}
-	top.Local = own
-	return top, nil
-}
-
-func (r *Recorder) top(ctx context.Context, a archive.Store, q TopQuery) (*Top, error) {
-	level := a.Levels(archive.Top)[q.Window]
-	now := r.options.Clock().Unix()
-	from, to := level.Start(now-windows[q.Window].long), level.Start(now)+level.Step
-	var all []*frame.Sketch
-	err := each(ctx, a, archive.Top, int(q.Window), from, to, func(s archive.Slot) {
-		all = append(all, q.By.halves(s.Frame.Top[q.Rule])...)
+	return ask(ctx, r, func(a archive.Store) (*Top, error) {
+		level := a.Levels(archive.Top)[q.Window]
+		now := r.options.Clock().Unix()
+		g := gridOf(int(q.Window), now-windows[q.Window].long, now+1, level.Step)
+		var all []*frame.Sketch
+		err := g.each(ctx, a, archive.Top, func(s archive.Slot) {
+			all = append(all, q.By.halves(s.Frame.Top[q.Rule])...)
+		})
+		ranked := frame.SumSketches(all)
+		ranked.Trim(min(q.N, frame.MaxRankedAll))
+		return &Top{Range: g.span(), Total: ranked.Total, Keys: ranked.Entries, Floor: ranked.Floor}, err
 	})
-	if err != nil {
-		return nil, err
-	}
-	ranked := frame.SumSketches(all)
-	ranked.Trim(min(q.N, frame.MaxRankedAll))
-	return &Top{
-		From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(),
-		Total: ranked.Total, Keys: ranked.Entries, Floor: ranked.Floor,
-	}, nil
 }
 
 // ranks are the keys of the last ten seconds, counted.

@@ -13,65 +13,69 @@ import (
 
 // Usage is how full the limits of a rule got.
 type Usage struct {
-	From, To time.Time // in whole slots of ten seconds, five minutes or an hour
-	Limits   []LimitUsage
-	Local    bool // the archive is unavailable, and the data is of this instance alone
+	Range
+	Limits []LimitUsage
 }
 
 // LimitUsage is how many units of a limit were in use after each allowed request, for all
 // clients together. Numbers of units are never less than the true ones, and at most an
 // eighth more.
 type LimitUsage struct {
-	Tier     string // "" for requests without a tier, or of a tier that the rule does not name
-	Period   time.Duration
-	Limit    int64 // units of the limit in force; 0 if there is none for this tier and period
-	Requests int64 // as in Suggestion
-	Denied   int64 // requests that found no room; they are not in Slots
+	Tier   string // "" for requests without a tier, or of a tier that the rule does not name
+	Period time.Duration
+	Limit  int64 // units of the limit in force; 0 if there is none for this tier and period
+	UnitUsage
+}
 
-	P50, P90, P99, Max int64
-	Slots              []UsageSlot // slots with a count, in order
+// UnitUsage is how many units were in use after requests.
+type UnitUsage struct {
+	Requests int64 `json:"requests"` // as in Suggestion
+	Denied   int64 `json:"denied"`   // requests that found no room; they are not in Slots
+
+	P50   int64       `json:"p50"`
+	P90   int64       `json:"p90"`
+	P99   int64       `json:"p99"`
+	Max   int64       `json:"max"`
+	Slots []UsageSlot `json:"slots"` // slots with a count, in order
 }
 
 // UsageSlot counts the requests after which From to UpTo units were in use.
-type UsageSlot struct{ From, UpTo, Count int64 }
+type UsageSlot struct {
+	From  int64 `json:"from"`
+	UpTo  int64 `json:"up_to"`
+	Count int64 `json:"count"`
+}
 
 // Usage returns the distribution of how full each limit of a rule got between two times.
-func (r *Recorder) Usage(ctx context.Context, id string, from, to time.Time) (u *Usage, err error) {
+func (r *Recorder) Usage(ctx context.Context, id string, from, to time.Time) (*Usage, error) {
 	if _, err := lengthOf(from, to); err != nil {
 		return nil, err
 	}
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { u, err = r.usage(ctx, a, id, from.Unix(), to.Unix()); return err })
-	if err != nil {
-		return nil, err
-	}
-	u.Local = own
-	return u, nil
-}
-
-func (r *Recorder) usage(ctx context.Context, a archive.Store, id string, from, to int64) (*Usage, error) {
-	detail, err := r.detail(ctx, a, id, from, to)
-	if err != nil {
-		return nil, err
-	}
-	g := r.planKept(a, archive.Rules, from, to)
-	usage := &Usage{From: g.time(0), To: g.time(g.points)}
-	for q, u := range detail.Usage {
-		capacity := int64(0)
-		if l := r.index.Load().limit(id, q); l != nil {
-			capacity = l.Capacity()
+	return ask(ctx, r, func(a archive.Store) (*Usage, error) {
+		g := r.planKept(a, archive.Rules, from.Unix(), to.Unix())
+		detail, err := g.detail(ctx, a, id)
+		if err != nil {
+			return nil, err
 		}
-		usage.Limits = append(usage.Limits, limitUsage(q, u, capacity))
-	}
-	slices.SortFunc(usage.Limits, func(a, b LimitUsage) int {
-		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
+		usage := &Usage{Range: g.span()}
+		for q, u := range detail.Usage {
+			capacity := int64(0)
+			if l := r.index.Load().limit(id, q); l != nil {
+				capacity = l.Capacity()
+			}
+			usage.Limits = append(usage.Limits, limitUsage(q, u, capacity))
+		}
+		slices.SortFunc(usage.Limits, func(a, b LimitUsage) int {
+			return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
+		})
+		return usage, nil
 	})
-	return usage, nil
 }
 
 func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
 	one := LimitUsage{
 		Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, Limit: limit,
-		Requests: u.Used.Count + u.Denied, Denied: u.Denied,
+		UnitUsage: UnitUsage{Requests: u.Used.Count + u.Denied, Denied: u.Denied},
 	}
 	// A slot can reach beyond the limit, but no client can have used more than the limit.
 	within := func(units int64) int64 {

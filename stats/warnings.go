@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"context"
 	"strings"
 	"sync"
 
@@ -50,24 +49,4 @@ func (r *Recorder) takeWarningsLocked() {
 		c.ranks.warned.Merge(&c.warned)
 		c.ranks.warned.Trim()
 	}
-}
-
-// Warnings are the latest warnings that are known, newest first.
-type Warnings struct {
-	Warnings []frame.Warning
-	Local    bool // the archive is unavailable, and the data is of this instance alone
-}
-
-// Warnings returns the latest clients that have reached a threshold of a rule, of the last day.
-// The answer is at most two seconds old. Each second of each instance has up to
-// frame.MaxWarnings, and so has each slot of the archive.
-func (r *Recorder) Warnings(ctx context.Context, q LatestQuery) (*Warnings, error) {
-	all, local, err := latest(ctx, r, events[frame.Warning]{
-		"warnings", func(f *frame.Frame) []frame.Warning { return f.Warned.List },
-		func(w frame.Warning) (rule, key string) { return w.Rule, w.Key }, frame.SortWarnings,
-	}, q)
-	if err != nil {
-		return nil, err
-	}
-	return &Warnings{all, local}, nil
 }

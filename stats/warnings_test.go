@@ -38,7 +38,7 @@ func TestWarnings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, x := range w.Warnings {
+		for _, x := range w.Events {
 			text += fmt.Sprintf("%d %s %s %s %d%% %d/%d %s\n", x.At/1e6-noon.Unix(), x.Rule, x.Key, x.Policy, x.Threshold, x.Used, x.Limit, x.Instance)
 		}
 		return text
@@ -88,8 +88,8 @@ func TestManyWarnings(t *testing.T) {
 		t.Errorf("%d of %d are sent", len(live.Warned.List), live.Warned.N)
 	}
 	w, err := d.Warnings(t.Context(), LatestQuery{N: MaxLatest})
-	if err != nil || len(w.Warnings) != MaxLatest {
-		t.Errorf("%d are listed, %v", len(w.Warnings), err)
+	if err != nil || len(w.Events) != MaxLatest {
+		t.Errorf("%d are listed, %v", len(w.Events), err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestWarningsOfAll(t *testing.T) {
 	}
 	for _, r := range all {
 		w, err := r.Warnings(t.Context(), LatestQuery{})
-		if err != nil || len(w.Warnings) != 2 || w.Warnings[0].Instance != "i0" || w.Warnings[1].Instance != "i1" || w.Local {
+		if err != nil || len(w.Events) != 2 || w.Events[0].Instance != "i0" || w.Events[1].Instance != "i1" || w.Local {
 			t.Errorf("%+v, %v", w, err)
 		}
 	}

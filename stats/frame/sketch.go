@@ -10,9 +10,9 @@ import (
 
 // Entry is a frequent key. It was counted at least Count-Error and at most Count times.
 type Entry struct {
-	Key   string
-	Count int64
-	Error int64
+	Key   string `json:"key"`
+	Count int64  `json:"count"`
+	Error int64  `json:"error"`
 }
 
 // Sketch holds the most frequent keys of a time range. Sketches can be merged; the

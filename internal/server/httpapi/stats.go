@@ -12,17 +12,17 @@ import (
 )
 
 var statsRoutes = []route{
-	{"GET", "/v1/stats/summary", reading, counted((*Handler).statsSummary)},
-	{"GET", "/v1/stats/series", reading, counted((*Handler).statsSeries)},
-	{"GET", "/v1/stats/top", reading, counted((*Handler).statsTop)},
-	{"GET", "/v1/stats/rules", reading, counted((*Handler).statsRules)},
-	{"GET", "/v1/stats/clients", reading, counted((*Handler).statsClients)},
-	{"GET", "/v1/stats/client", reading, counted((*Handler).statsClient)},
-	{"GET", "/v1/stats/denials", reading, counted((*Handler).statsDenials)},
-	{"GET", "/v1/stats/warnings", reading, counted((*Handler).statsWarnings)},
-	{"GET", "/v1/stats/usage", reading, counted((*Handler).statsUsage)},
-	{"GET", "/v1/stats/holds", reading, counted((*Handler).statsHolds)},
-	{"GET", "/v1/stats/suggest", reading, counted((*Handler).statsSuggest)},
+	{"GET", "/v1/stats/summary", reading, consulting("from", (*Handler).readSummary, askSummary, (*Handler).statsSummary)},
+	{"GET", "/v1/stats/series", reading, consulting("step", (*Handler).readSeries, (*stats.Recorder).Series, (*Handler).statsSeries)},
+	{"GET", "/v1/stats/top", reading, consulting("n", (*Handler).readTop, (*stats.Recorder).Top, (*Handler).statsTop)},
+	{"GET", "/v1/stats/rules", reading, consulting("step", (*Handler).readRules, (*stats.Recorder).RuleSeries, (*Handler).statsRules)},
+	{"GET", "/v1/stats/clients", reading, consulting("from", (*Handler).readClients, (*stats.Recorder).Clients, (*Handler).statsClients)},
+	{"GET", "/v1/stats/client", reading, consulting("from", (*Handler).readClient, askClient, (*Handler).statsClient)},
+	{"GET", "/v1/stats/denials", reading, consulting("n", (*Handler).readLatest, (*stats.Recorder).Denials, (*Handler).statsDenials)},
+	{"GET", "/v1/stats/warnings", reading, consulting("n", (*Handler).readLatest, (*stats.Recorder).Warnings, (*Handler).statsWarnings)},
+	{"GET", "/v1/stats/usage", reading, consulting("from", (*Handler).readUsage, askUsage, (*Handler).statsUsage)},
+	{"GET", "/v1/stats/holds", reading, consulting("step", (*Handler).readHolds, (*stats.Recorder).Holds, (*Handler).statsHolds)},
+	{"GET", "/v1/stats/suggest", reading, consulting("share", (*Handler).readSuggest, askSuggest, (*Handler).statsSuggest)},
 	{"GET", "/v1/stats/stream", reading, counted(withoutQuery((*Handler).statsStream))},
 }
 
@@ -34,6 +34,35 @@ func counted(serve handler) handler {
 		}
 		return serve(h, c)
 	}
+}
+
+// consulting makes a handler of a question to the recorder: how its query is read, how it is
+// put, and how the answer is written. A question that makes no sense does so because of
+// the field.
+func consulting[Q, A any](field string, read func(*Handler, *call) (Q, error), ask func(*stats.Recorder, context.Context, Q) (A, error), write func(*Handler, Q, A) (any, error)) handler {
+	return counted(func(h *Handler, c *call) (any, error) {
+		q, err := read(h, c)
+		if err != nil {
+			return nil, err
+		}
+		var answer A
+		err = h.inTurn(c.r.Context(), maxConsult, func(ctx context.Context) (err error) {
+			answer, err = ask(h.options.Stats, ctx, q)
+			return err
+		})
+		var wrong *stats.QueryError
+		switch own := c.r.Context().Err(); {
+		case err == nil:
+			return write(h, q, answer)
+		case errors.As(err, &wrong):
+			return nil, wrongQuery(field, wrong)
+		case own != nil:
+			return nil, own
+		case errors.Is(err, errNoTurn):
+			return nil, busy.of("Too many calls read the statistics at the same time; try again.").after("1").coded("statistics-busy")
+		}
+		return nil, h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, storeGone.of("The statistics are unavailable; try again soon.").coded("statistics-unavailable"))
+	})
 }
 
 const (
@@ -49,28 +78,6 @@ const (
 // errNoTurn is that others read the archive all the time.
 var errNoTurn = errors.New("httpapi: there was no turn")
 
-// consult reads the archive. A question that makes no sense does so because of the field.
-func consult[A any](h *Handler, c *call, field string, read func(context.Context) (A, error)) (answer A, err error) {
-	err = h.inTurn(c.r.Context(), maxConsult, func(ctx context.Context) (err error) {
-		answer, err = read(ctx)
-		return err
-	})
-	var wrong *stats.QueryError
-	switch own := c.r.Context().Err(); {
-	case err == nil:
-		return answer, nil
-	case errors.As(err, &wrong):
-		err = wrongQuery(field, wrong)
-	case own != nil:
-		err = own
-	case errors.Is(err, errNoTurn):
-		err = busy.of("Too many calls read the statistics at the same time; try again.").after("1").coded("statistics-busy")
-	default:
-		err = h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, storeGone.of("The statistics are unavailable; try again soon.").coded("statistics-unavailable"))
-	}
-	return answer, err
-}
-
 // inTurn reads the archive when there is a turn, all within a time.
 func (h *Handler) inTurn(ctx context.Context, most time.Duration, read func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, most)
@@ -85,67 +92,6 @@ func (h *Handler) inTurn(ctx context.Context, most time.Duration, read func(cont
 		return err
 	}
 	return read(ctx)
-}
-
-// statsSummary answers GET /v1/stats/summary.
-func (h *Handler) statsSummary(c *call) (any, error) {
-	q := c.query("from", "to")
-	from, to := q.stretch(h.options.Clock(), time.Minute)
-	if q.err != nil {
-		return nil, q.err
-	}
-	s, err := consult(h, c, "from", func(ctx context.Context) (*stats.Summary, error) { return h.options.Stats.Summary(ctx, from, to) })
-	if err != nil {
-		return nil, err
-	}
-	answer := h.summary(s)
-	for i := range s.Rules {
-		latency := latencyOf(s.Rules[i].Decision)
-		answer.Rules[i].Latency = &latency
-	}
-	return answer, nil
-}
-
-// statsSeries answers GET /v1/stats/series.
-func (h *Handler) statsSeries(c *call) (any, error) {
-	q, err := seriesQuery(c, h.options.Clock())
-	if err != nil {
-		return nil, err
-	}
-	s, err := consult(h, c, "step", func(ctx context.Context) (*stats.Series, error) { return h.options.Stats.Series(ctx, q) })
-	if err != nil {
-		return nil, err
-	}
-	some := slices.ContainsFunc(s.Points, func(p stats.Point) bool { return p.Requests.Total() > 0 })
-	return seriesAnswer(s, q.Rule), h.knownRule(q.Rule, some)
-}
-
-// statsTop answers GET /v1/stats/top.
-func (h *Handler) statsTop(c *call) (any, error) {
-	q, err := topQuery(c)
-	if err != nil {
-		return nil, err
-	}
-	top, err := consult(h, c, "n", func(ctx context.Context) (*stats.Top, error) { return h.options.Stats.Top(ctx, q) })
-	if err != nil {
-		return nil, err
-	}
-	return topAnswer(top, q, h.options.Stats.Health().Sampling), h.knownRule(q.Rule, len(top.Keys) > 0)
-}
-
-// statsSuggest answers GET /v1/stats/suggest.
-func (h *Handler) statsSuggest(c *call) (any, error) {
-	q, err := suggestQuery(c, h.options.Clock())
-	if err != nil {
-		return nil, err
-	}
-	all, err := consult(h, c, "share", func(ctx context.Context) ([]stats.Suggestion, error) {
-		return h.options.Stats.Suggest(ctx, q.rule, q.from, q.to, q.shares...)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return suggestAnswer(all, q), h.knownRule(q.rule, len(all) > 0)
 }
 
 // knownRule returns an error if there is no rule with this id; "" stands for all rules.

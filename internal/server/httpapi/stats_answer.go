@@ -94,14 +94,25 @@ func recorderOf(health stats.Health) StatsRecorder {
 	return r
 }
 
-func seriesAnswer(s *stats.Series, rule string) *SeriesAnswer {
+func (h *Handler) statsSummary(_ about, s *stats.Summary) (any, error) {
+	answer := h.summary(s)
+	for i := range s.Rules {
+		latency := latencyOf(s.Rules[i].Decision)
+		answer.Rules[i].Latency = &latency
+	}
+	return answer, nil
+}
+
+func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
 	answer := &SeriesAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Step: int64(s.Step / time.Second), Local: s.Local, Points: make([]StatsPoint, len(s.Points)),
 		InFlight: inFlightOf(s.InFlight),
 	}
+	some := false
 	for i, p := range s.Points {
+		some = some || p.Requests.Total() > 0
 		point := StatsPoint{T: p.Time.Unix(), StatsCounts: countsOf(p.Requests, p.QPS), InFlight: inFlightOf(p.InFlight)}
-		if rule == "" {
+		if q.Rule == "" {
 			point.StatsPointTimes = &StatsPointTimes{
 				P50: micros(p.Decision.P50), P90: micros(p.Decision.P90), P99: micros(p.Decision.P99),
 				UpstreamRequests: p.Upstream.Requests, UpstreamErrors: p.Upstream.Errors, UpstreamP99: micros(p.Upstream.Latency.P99),
@@ -109,28 +120,115 @@ func seriesAnswer(s *stats.Series, rule string) *SeriesAnswer {
 		}
 		answer.Points[i] = point
 	}
-	return answer
+	return answer, h.knownRule(q.Rule, some)
 }
 
-func topAnswer(top *stats.Top, q stats.TopQuery, sampling int64) *TopAnswer {
-	answer := &TopAnswer{
+func (h *Handler) statsTop(q stats.TopQuery, top *stats.Top) (any, error) {
+	for i := range top.Keys {
+		top.Keys[i].Key = readable(top.Keys[i].Key)
+	}
+	return &TopAnswer{
 		By: q.By.String(), Window: q.Window.String(), Rule: q.Rule, From: top.From.Unix(), To: top.To.Unix(),
-		Total: top.Total, Floor: top.Floor, Sampling: max(sampling, 1), Local: top.Local, Entries: make([]TopEntry, len(top.Keys)),
-	}
-	for i, k := range top.Keys {
-		answer.Entries[i] = TopEntry{Key: readable(k.Key), Count: k.Count, Error: k.Error}
-	}
-	return answer
+		Total: top.Total, Floor: top.Floor, Sampling: h.sampling(), Local: top.Local, Entries: listed(top.Keys),
+	}, h.knownRule(q.Rule, len(top.Keys) > 0)
 }
 
-func suggestAnswer(all []stats.Suggestion, q suggestion) *SuggestAnswer {
-	answer := &SuggestAnswer{Rule: q.rule, From: q.from.Unix(), To: q.to.Unix(), Suggestions: make([]Suggestion, len(all))}
-	for i, s := range all {
-		one := Suggestion{Tier: readable(s.Tier), Period: s.Period.Seconds(), Requests: s.Requests, Denied: s.Denied, Data: max(0, int64(s.To.Sub(s.From)/time.Second)), Targets: []SuggestTarget{}}
-		for _, t := range s.Targets {
-			one.Targets = append(one.Targets, SuggestTarget(t))
-		}
-		answer.Suggestions[i] = one
+// sampling is that rankings take one key in so many.
+func (h *Handler) sampling() int64 { return max(h.options.Stats.Health().Sampling, 1) }
+
+// listed is a list that is there even if it is empty.
+func listed[T any](all []T) []T {
+	if all == nil {
+		return []T{}
 	}
-	return answer
+	return all
+}
+
+func (h *Handler) statsSuggest(q about, all []stats.Suggestion) (any, error) {
+	answer := &SuggestAnswer{Rule: q.name, From: q.from.Unix(), To: q.to.Unix(), Suggestions: make([]Suggestion, len(all))}
+	for i, s := range all {
+		answer.Suggestions[i] = Suggestion{Tier: readable(s.Tier), Period: s.Period.Seconds(), Requests: s.Requests, Denied: s.Denied, Data: max(0, int64(s.To.Sub(s.From)/time.Second)), Targets: listed(s.Targets)}
+	}
+	return answer, h.knownRule(q.name, len(all) > 0)
+}
+
+func (h *Handler) statsRules(q stats.RuleQuery, s *stats.RuleSeries) (any, error) {
+	answer := &RulesSeriesAnswer{
+		StatsRange: rangeOf(s.Range), By: q.By.String(), Local: s.Local,
+		Times: make([]int64, len(s.Times)), Rules: listed(s.Rules), Other: OtherValues{s.Other.Total, s.Other.Values},
+	}
+	for i, t := range s.Times {
+		answer.Times[i] = t.Unix()
+	}
+	return answer, nil
+}
+
+func (h *Handler) statsClients(q stats.ClientsQuery, s *stats.Clients) (any, error) {
+	answer := &ClientsAnswer{
+		StatsRange: rangeOf(s.Range), By: q.By.String(), Rule: q.Rule, Total: s.Total, Floor: s.Floor,
+		Sampling: h.sampling(), Local: s.Local, Clients: make([]StatsClient, len(s.Clients)),
+	}
+	for i, k := range s.Clients {
+		k.Key = readable(k.Key)
+		answer.Clients[i] = StatsClient{k.Entry, k.Rules, k.First.Unix(), k.Last.Unix(), k.Values}
+	}
+	return answer, h.knownRule(q.Rule, len(s.Clients) > 0)
+}
+
+func (h *Handler) statsClient(q about, s *stats.ClientSeries) (any, error) {
+	answer := &ClientAnswer{
+		StatsRange: rangeOf(s.Range), Key: readable(q.name), Floor: s.Floor, Local: s.Local, Points: make([]ClientPoint, len(s.Points)),
+	}
+	for i, p := range s.Points {
+		answer.Points[i] = ClientPoint{p.Time.Unix(), p.Allowed, p.Denied}
+	}
+	return answer, nil
+}
+
+func (h *Handler) statsDenials(q stats.LatestQuery, s *stats.Latest[frame.Denial]) (any, error) {
+	answer := &DenialsAnswer{Local: s.Local, Denials: make([]StatsDenial, len(s.Events))}
+	for i, d := range s.Events {
+		answer.Denials[i] = StatsDenial{
+			At: float64(d.At) / 1e6, Key: readable(d.Key), Rule: d.Rule, Method: d.Method, Path: readable(d.Path), Tier: readable(d.Tier),
+			Cost: d.Cost, Shadow: d.Shadow, Blocked: d.Blocked, Degraded: d.Degraded, Instance: readable(d.Instance),
+		}
+	}
+	return answer, h.knownRule(q.Rule, len(s.Events) > 0)
+}
+
+func (h *Handler) statsWarnings(q stats.LatestQuery, s *stats.Latest[frame.Warning]) (any, error) {
+	answer := &WarningsAnswer{Local: s.Local, Warnings: make([]StatsWarning, len(s.Events))}
+	for i, w := range s.Events {
+		answer.Warnings[i] = StatsWarning{
+			At: float64(w.At) / 1e6, Key: readable(w.Key), Rule: w.Rule, Policy: w.Policy, Threshold: w.Threshold,
+			Used: w.Used, Limit: w.Limit, ResetAt: float64(w.ResetAt) / 1e6, Instance: readable(w.Instance),
+		}
+	}
+	return answer, h.knownRule(q.Rule, len(s.Events) > 0)
+}
+
+func (h *Handler) statsUsage(q about, u *stats.Usage) (any, error) {
+	answer := &UsageAnswer{Rule: q.name, From: u.From.Unix(), To: u.To.Unix(), Local: u.Local, Limits: make([]LimitUsage, len(u.Limits))}
+	for i, l := range u.Limits {
+		l.Slots = listed(l.Slots)
+		answer.Limits[i] = LimitUsage{readable(l.Tier), l.Period.Seconds(), l.Limit, l.UnitUsage}
+	}
+	return answer, h.knownRule(q.name, len(u.Limits) > 0)
+}
+
+func (h *Handler) statsHolds(q stats.HoldsQuery, s *stats.HoldSeries) (any, error) {
+	answer := &HoldsAnswer{
+		StatsRange: rangeOf(s.Range), Rule: q.Rule, Local: s.Local, HoldCounts: s.Total.HoldCounts, Points: make([]HoldPoint, len(s.Points)),
+	}
+	if s.Total.Reserved > 0 {
+		answer.Ratio = &HoldRatio{float64(s.Total.Used) / float64(s.Total.Reserved), s.Total.Ratio(0.5), s.Total.Ratio(0.9), s.Total.Ratio(0.99)}
+	}
+	for i, p := range s.Points {
+		answer.Points[i] = HoldPoint{p.Time.Unix(), p.HoldCounts}
+	}
+	return answer, h.knownRule(q.Rule, s.Total.HoldCounts != frame.HoldCounts{})
+}
+
+func rangeOf(r stats.Range) StatsRange {
+	return StatsRange{From: r.From.Unix(), To: r.To.Unix(), Step: int64(r.Step / time.Second)}
 }

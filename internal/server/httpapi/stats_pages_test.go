@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/stats"
 	"reflect"
 	"strings"
 	"testing"
@@ -16,13 +17,13 @@ func TestRulesSeries(t *testing.T) {
 	times := []int64{begin.Unix(), begin.Unix() + 5}
 	for _, c := range []struct {
 		query string
-		rules []RuleValues
+		rules []stats.RuleValues
 		other OtherValues
 	}{
-		{"", []RuleValues{{"login", 3, []int64{3, 0}}}, OtherValues{0, []int64{0, 0}}},
-		{"&by=allowed", []RuleValues{{"api", 11, []int64{11, 0}}, {"login", 2, []int64{2, 0}}}, OtherValues{0, []int64{0, 0}}},
-		{"&by=total&n=1", []RuleValues{{"api", 13, []int64{11, 2}}}, OtherValues{6, []int64{5, 1}}},
-		{"&by=shadow_denied", []RuleValues{}, OtherValues{0, []int64{0, 0}}},
+		{"", []stats.RuleValues{{Rule: "login", Total: 3, Values: []int64{3, 0}}}, OtherValues{0, []int64{0, 0}}},
+		{"&by=allowed", []stats.RuleValues{{Rule: "api", Total: 11, Values: []int64{11, 0}}, {Rule: "login", Total: 2, Values: []int64{2, 0}}}, OtherValues{0, []int64{0, 0}}},
+		{"&by=total&n=1", []stats.RuleValues{{Rule: "api", Total: 13, Values: []int64{11, 2}}}, OtherValues{6, []int64{5, 1}}},
+		{"&by=shadow_denied", []stats.RuleValues{}, OtherValues{0, []int64{0, 0}}},
 	} {
 		var a RulesSeriesAnswer
 		r := s.call("GET /v1/stats/rules?"+stretch+c.query, "").want(t, 200, &a)
@@ -45,7 +46,7 @@ func TestClients(t *testing.T) {
 		t.Fatalf("%s", r.body)
 	}
 	bob := a.Clients[0]
-	if bob.Key != "ip:192.0.2.9" || bob.Count != 3 || bob.Error != 0 || !reflect.DeepEqual(bob.Rules, []RuleCount{{Rule: "login", Count: 3}}) || bob.FirstAt != begin.Unix() || bob.LastAt != begin.Unix() {
+	if bob.Key != "ip:192.0.2.9" || bob.Count != 3 || bob.Error != 0 || !reflect.DeepEqual(bob.Rules, []stats.RuleCount{{Rule: "login", Count: 3}}) || bob.FirstAt != begin.Unix() || bob.LastAt != begin.Unix() {
 		t.Errorf("%+v", bob)
 	}
 	sum := int64(0)
@@ -173,7 +174,7 @@ func TestUsage(t *testing.T) {
 	s.traffic()
 	var a UsageAnswer
 	r := s.call("GET /v1/stats/usage?rule=login", "").want(t, 200, &a)
-	want := LimitUsage{Period: 60, Limit: 2, Requests: 5, Denied: 3, P50: 1, P90: 2, P99: 2, Max: 2, Slots: []UsageSlot{{1, 1, 1}, {2, 2, 1}}}
+	want := LimitUsage{Period: 60, Limit: 2, UnitUsage: stats.UnitUsage{Requests: 5, Denied: 3, P50: 1, P90: 2, P99: 2, Max: 2, Slots: []stats.UsageSlot{{From: 1, UpTo: 1, Count: 1}, {From: 2, UpTo: 2, Count: 1}}}}
 	if a.Rule != "login" || a.Local || len(a.Limits) != 1 || !reflect.DeepEqual(a.Limits[0], want) || a.From >= a.To {
 		t.Errorf("%s, want %+v", r.body, want)
 	}

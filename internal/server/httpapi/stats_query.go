@@ -1,11 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
@@ -72,14 +74,86 @@ func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""
 }
 
-// seriesQuery reads the query of GET /v1/stats/series.
-func seriesQuery(c *call, now time.Time) (s stats.Query, err error) {
+// about is a question about a time, and a rule or a client.
+type about struct {
+	name     string
+	from, to time.Time
+	shares   []float64 // of GET /v1/stats/suggest
+}
+
+func askSummary(r *stats.Recorder, ctx context.Context, q about) (*stats.Summary, error) {
+	return r.Summary(ctx, q.from, q.to)
+}
+
+func askClient(r *stats.Recorder, ctx context.Context, q about) (*stats.ClientSeries, error) {
+	return r.ClientSeries(ctx, q.name, q.from, q.to)
+}
+
+func askUsage(r *stats.Recorder, ctx context.Context, q about) (*stats.Usage, error) {
+	return r.Usage(ctx, q.name, q.from, q.to)
+}
+
+func askSuggest(r *stats.Recorder, ctx context.Context, q about) ([]stats.Suggestion, error) {
+	return r.Suggest(ctx, q.name, q.from, q.to, q.shares...)
+}
+
+func (h *Handler) readSummary(c *call) (s about, err error) {
+	q := c.query("from", "to")
+	s.from, s.to = q.stretch(h.options.Clock(), time.Minute)
+	return s, q.err
+}
+
+func (h *Handler) readSeries(c *call) (s stats.Query, err error) {
 	q := c.query("from", "to", "step", "rule", "tier")
-	s.From, s.To = q.stretch(now, time.Hour)
+	s.From, s.To = q.stretch(h.options.Clock(), time.Hour)
 	s.Step, s.Rule, s.Tier = q.step(), q.name("rule"), q.name("tier")
 	if s.Tier != "" && s.Rule == "" {
 		q.wrong(badField.of("tier: a tier belongs to a rule; also send rule.").in("tier"))
 	}
+	return s, q.err
+}
+
+func (h *Handler) readRules(c *call) (s stats.RuleQuery, err error) {
+	q := c.query("from", "to", "step", "by", "n")
+	s = stats.RuleQuery{Step: q.step(), By: q.by(stats.ParseRuleBy), N: int(q.whole("n", 5, 1, stats.MaxSeriesRules))}
+	s.From, s.To = q.stretch(h.options.Clock(), time.Hour)
+	return s, q.err
+}
+
+func (h *Handler) readClients(c *call) (s stats.ClientsQuery, err error) {
+	q := c.query("from", "to", "rule", "by", "n", "prefix")
+	s = stats.ClientsQuery{Rule: q.name("rule"), By: q.by(stats.ParseBy), N: int(q.whole("n", 10, 1, stats.MaxClients)), Prefix: q.key("prefix")}
+	s.From, s.To = q.stretch(h.options.Clock(), time.Hour)
+	return s, q.err
+}
+
+func (h *Handler) readClient(c *call) (s about, err error) {
+	q := c.query("key", "from", "to")
+	if s.name = q.key("key"); s.name == "" {
+		q.wrong(badField.of("key: required; send the key of a client, as in ?key=user:alice.").in("key").coded("required"))
+	}
+	s.from, s.to = q.stretch(h.options.Clock(), 24*time.Hour)
+	return s, q.err
+}
+
+// readLatest reads which denials or warnings are asked for.
+func (h *Handler) readLatest(c *call) (stats.LatestQuery, error) {
+	q := c.query("rule", "key", "n")
+	s := stats.LatestQuery{Rule: q.name("rule"), Key: q.key("key"), N: int(q.whole("n", 20, 1, stats.MaxLatest))}
+	return s, q.err
+}
+
+func (h *Handler) readUsage(c *call) (s about, err error) {
+	q := c.query("rule", "from", "to")
+	s.name = q.rule()
+	s.from, s.to = q.stretch(h.options.Clock(), time.Hour)
+	return s, q.err
+}
+
+func (h *Handler) readHolds(c *call) (s stats.HoldsQuery, err error) {
+	q := c.query("rule", "from", "to", "step")
+	s = stats.HoldsQuery{Rule: q.rule(), Step: q.step()}
+	s.From, s.To = q.stretch(h.options.Clock(), time.Hour)
 	return s, q.err
 }
 
@@ -108,8 +182,7 @@ func (q *query) name(field string) string {
 	return text
 }
 
-// topQuery reads the query of GET /v1/stats/top.
-func topQuery(c *call) (t stats.TopQuery, err error) {
+func (h *Handler) readTop(c *call) (t stats.TopQuery, err error) {
 	q := c.query("by", "window", "rule", "n")
 	t = stats.TopQuery{By: q.by(stats.ParseBy), Window: stats.LastHour, N: 10}
 	if text := q.text("window"); text != "" {
@@ -135,20 +208,10 @@ func wrongQuery(field string, err error) error {
 	return badField.of("%s: %s", field, manage.Ended(text)).in(field)
 }
 
-// suggestion is what GET /v1/stats/suggest asks.
-type suggestion struct {
-	rule     string
-	from, to time.Time
-	shares   []float64
-}
-
-// suggestQuery reads the query of GET /v1/stats/suggest.
-func suggestQuery(c *call, now time.Time) (s suggestion, err error) {
+func (h *Handler) readSuggest(c *call) (s about, err error) {
 	q := c.query("rule", "from", "to", "share")
-	if s.rule = q.name("rule"); s.rule == "" {
-		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
-	}
-	s.from, s.to = q.stretch(now, 7*24*time.Hour)
+	s.name = q.rule()
+	s.from, s.to = q.stretch(h.options.Clock(), 7*24*time.Hour)
 	text := q.text("share")
 	if text == "" {
 		s.shares = stats.DefaultShares
@@ -166,4 +229,35 @@ func suggestQuery(c *call, now time.Time) (s suggestion, err error) {
 		s.shares = append(s.shares, share)
 	}
 	return s, q.err
+}
+
+// by is what counts in a ranking; denials if the query does not say.
+func (q *query) by(parse func(string) (stats.By, error)) stats.By {
+	text := q.text("by")
+	if text == "" {
+		return stats.ByDenied
+	}
+	by, err := parse(text)
+	if err != nil {
+		q.wrong(wrongQuery("by", err))
+	}
+	return by
+}
+
+// rule is the id of a rule, which is required.
+func (q *query) rule() string {
+	id := q.name("rule")
+	if id == "" {
+		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
+	}
+	return id
+}
+
+// key is the key of a client, or the start of one; "" if it is not there.
+func (q *query) key(field string) string {
+	text := q.text(field)
+	if len(text) > weir.MaxKeyLen {
+		q.wrong(badField.of("%s: %d bytes exceed the maximum of %d; send a key as /v1/stats/clients returns it.", field, len(text), weir.MaxKeyLen).in(field))
+	}
+	return text
 }

@@ -156,9 +156,9 @@ func TestTop(t *testing.T) {
 		total                   int64
 		first                   []TopEntry
 	}{
-		{"", "denied", "hour", "", 3, []TopEntry{{"ip:192.0.2.9", 3, 0}}},
-		{"?by=allowed&window=minute&n=1", "allowed", "minute", "", 0, []TopEntry{{"user:alice", 8, 0}}},
-		{"?by=total&window=day&rule=login", "total", "day", "login", 5, []TopEntry{{"ip:192.0.2.9", 5, 0}}},
+		{"", "denied", "hour", "", 3, []TopEntry{{Key: "ip:192.0.2.9", Count: 3}}},
+		{"?by=allowed&window=minute&n=1", "allowed", "minute", "", 0, []TopEntry{{Key: "user:alice", Count: 8}}},
+		{"?by=total&window=day&rule=login", "total", "day", "login", 5, []TopEntry{{Key: "ip:192.0.2.9", Count: 5}}},
 		{"?rule=queue", "denied", "hour", "queue", 0, nil},
 	} {
 		var a TopAnswer
@@ -211,7 +211,7 @@ func TestSuggest(t *testing.T) {
 	if one.Tier != "" || one.Period != 60 || one.Requests != 5 || one.Denied != 3 || len(one.Targets) != 2 {
 		t.Errorf("%+v", one)
 	}
-	if one.Targets[0] != (SuggestTarget{0.7, 2, "2/1m", false}) || one.Targets[1].Share != 0.01 || !one.Targets[1].Above {
+	if one.Targets[0] != (SuggestTarget{Share: 0.7, Units: 2, Limit: "2/1m"}) || one.Targets[1].Share != 0.01 || !one.Targets[1].Above {
 		t.Errorf("%+v", one.Targets)
 	}
 	s.call("GET /v1/stats/suggest?rule=api", "").want(t, 200, &a)

@@ -1,6 +1,9 @@
 package httpapi
 
-import "github.com/weirhq/weir/stats/frame"
+import (
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/frame"
+)
 
 // Times in answers about statistics are Unix seconds. Lengths are microseconds where the
 // name says _us, with nanoseconds behind the point, and seconds where it says _s.
@@ -161,11 +164,7 @@ type TopAnswer struct {
 }
 
 // TopEntry is a key that came at least Count-Error times, and at most Count times.
-type TopEntry struct {
-	Key   string `json:"key"`
-	Count int64  `json:"count"`
-	Error int64  `json:"error"`
-}
+type TopEntry = frame.Entry
 
 // SuggestAnswer is what GET /v1/stats/suggest answers.
 type SuggestAnswer struct {
@@ -186,12 +185,7 @@ type Suggestion struct {
 }
 
 // SuggestTarget is the limit that would have denied a share of the requests.
-type SuggestTarget struct {
-	Share float64 `json:"share"`
-	Units int64   `json:"units"`
-	Limit string  `json:"limit,omitempty"` // as a rule has it; "" if Above
-	Above bool    `json:"above"`           // more than Units is needed; how much more is unknown
-}
+type SuggestTarget = stats.Target
 
 // StatsRange is the time that an answer is about, divided into steps.
 type StatsRange struct {
@@ -203,21 +197,14 @@ type StatsRange struct {
 // RulesSeriesAnswer is what GET /v1/stats/rules answers.
 type RulesSeriesAnswer struct {
 	StatsRange
-	By    string       `json:"by"`
-	Local bool         `json:"local,omitempty"` // as in SeriesAnswer
-	Times []int64      `json:"times"`           // when each step began
-	Rules []RuleValues `json:"rules"`           // those with the most first
-	Other OtherValues  `json:"other"`           // all other rules together
+	By    string             `json:"by"`
+	Local bool               `json:"local,omitempty"` // as in SeriesAnswer
+	Times []int64            `json:"times"`           // when each step began
+	Rules []stats.RuleValues `json:"rules"`           // those with the most first
+	Other OtherValues        `json:"other"`           // all other rules together
 }
 
-// RuleValues is how often a rule decided so, in all and in each step.
-type RuleValues struct {
-	Rule   string  `json:"rule"`
-	Total  int64   `json:"total"`
-	Values []int64 `json:"values"`
-}
-
-// OtherValues is RuleValues of rules that are not named.
+// OtherValues are the values of rules that are not named.
 type OtherValues struct {
 	Total  int64   `json:"total"`
 	Values []int64 `json:"values"`
@@ -237,20 +224,11 @@ type ClientsAnswer struct {
 
 // StatsClient is a client that came at least Count-Error times, and at most Count times.
 type StatsClient struct {
-	Key     string      `json:"key"`
-	Count   int64       `json:"count"`
-	Error   int64       `json:"error"`
-	Rules   []RuleCount `json:"rules"` // those with the most first
-	FirstAt int64       `json:"first_at"`
-	LastAt  int64       `json:"last_at"`
-	Values  []int64     `json:"values"` // of each step
-}
-
-// RuleCount is how often a rule decided so for a client, or would have, if it is in shadow now.
-type RuleCount struct {
-	Rule   string `json:"rule"`
-	Count  int64  `json:"count"`
-	Shadow bool   `json:"shadow,omitempty"`
+	frame.Entry
+	Rules   []stats.RuleCount `json:"rules"` // those with the most first
+	FirstAt int64             `json:"first_at"`
+	LastAt  int64             `json:"last_at"`
+	Values  []int64           `json:"values"` // of each step
 }
 
 // ClientAnswer is what GET /v1/stats/client answers.
@@ -320,21 +298,33 @@ type UsageAnswer struct {
 
 // LimitUsage is how many units of a limit were in use after its requests.
 type LimitUsage struct {
-	Tier     string      `json:"tier"` // "" is for requests without one
-	Period   float64     `json:"period_s"`
-	Limit    int64       `json:"limit"` // in force now; 0 if there is none
-	Requests int64       `json:"requests"`
-	Denied   int64       `json:"denied"`
-	P50      int64       `json:"p50"`
-	P90      int64       `json:"p90"`
-	P99      int64       `json:"p99"`
-	Max      int64       `json:"max"`
-	Slots    []UsageSlot `json:"slots"`
+	Tier   string  `json:"tier"` // "" is for requests without one
+	Period float64 `json:"period_s"`
+	Limit  int64   `json:"limit"` // in force now; 0 if there is none
+	stats.UnitUsage
 }
 
-// UsageSlot is how many requests left so many units in use.
-type UsageSlot struct {
-	From  int64 `json:"from"`
-	UpTo  int64 `json:"up_to"`
-	Count int64 `json:"count"`
+// HoldsAnswer is what GET /v1/stats/holds answers.
+type HoldsAnswer struct {
+	StatsRange
+	Rule  string `json:"rule"`
+	Local bool   `json:"local,omitempty"`
+	frame.HoldCounts
+	Ratio  *HoldRatio  `json:"ratio,omitempty"` // nil if nothing was settled
+	Points []HoldPoint `json:"points"`
+}
+
+// HoldRatio is what settled holds used of what they had reserved. Above 1 the estimates are
+// too low.
+type HoldRatio struct {
+	Total float64 `json:"total"` // of all units
+	P50   float64 `json:"p50"`   // of single holds
+	P90   float64 `json:"p90"`
+	P99   float64 `json:"p99"`
+}
+
+// HoldPoint is one step.
+type HoldPoint struct {
+	T int64 `json:"t"` // when it began
+	frame.HoldCounts
 }
