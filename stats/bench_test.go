@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -21,7 +21,7 @@ func verdictOf(tb testing.TB, rules int) (*Recorder, *engine.Verdict) {
 		text += fmt.Sprintf("\n  - {id: r%02d, key: user, limit: %d/1h, tiers: {pro: %d/1h}}", i, 1000+i, 2000+i)
 	}
 	table := tableOf(tb, text)
-	a, err := archivememory.New(archivememory.Options{})
+	a, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -101,7 +101,7 @@ func BenchmarkObserveParallel(b *testing.B) {
 // recorder costs in addition. All numbers are medians.
 func BenchmarkCheck(b *testing.B) {
 	table := tableOf(b, "rules: [{id: api, key: user, limit: 1000/1s}]")
-	a, err := archivememory.New(archivememory.Options{})
+	a, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // MaxClients is the maximum number of clients in an answer.
@@ -45,7 +44,7 @@ type Clients struct {
 // value. In any other step it had at most as many requests as the floor of that step,
 // which Count and Error include.
 type Client struct {
-	frame.Entry
+	archive.Entry
 	First, Last time.Time   // start of the first and of the last step with a count
 	Values      []int64     // of each step
 	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client; with ByDenied also of rules with other keys
@@ -78,7 +77,7 @@ func (r *Recorder) Clients(ctx context.Context, q ClientsQuery) (*Clients, error
 func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery) (*Clients, error) {
 	g := r.planKept(a, archive.Top, q.From.Unix(), q.To.Unix())
 	var slots []archive.Slot
-	var ranked []*frame.Sketch
+	var ranked []*archive.Sketch
 	err := g.each(ctx, a, archive.Top, func(s archive.Slot) {
 		slots = append(slots, s)
 		ranked = append(ranked, q.By.halves(s.Frame.Top[q.Rule])...)
@@ -86,9 +85,9 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 	if err != nil {
 		return nil, err
 	}
-	sum := frame.SumSketches(ranked)
+	sum := archive.SumSketches(ranked)
 	if q.Prefix != "" {
-		sum.Entries = slices.DeleteFunc(sum.Entries, func(e frame.Entry) bool { return !begins(e.Key, q.Prefix) })
+		sum.Entries = slices.DeleteFunc(sum.Entries, func(e archive.Entry) bool { return !begins(e.Key, q.Prefix) })
 	}
 	sum.Trim(q.N)
 	c := &Clients{Range: g.span(), Total: sum.Total, Floor: sum.Floor}
@@ -100,7 +99,7 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 	}
 	for _, s := range slots {
 		for name, ranking := range s.Frame.Top {
-			id, isOthers := strings.CutPrefix(name, frame.Others)
+			id, isOthers := strings.CutPrefix(name, archive.Others)
 			if isOthers && q.By != ByDenied {
 				continue
 			}
@@ -131,16 +130,16 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 }
 
 // halves are the sketches of a ranking that count.
-func (b By) halves(r *frame.Ranking) []*frame.Sketch {
+func (b By) halves(r *archive.Ranking) []*archive.Sketch {
 	switch {
 	case r == nil:
 		return nil
 	case b == ByAllowed:
-		return []*frame.Sketch{&r.Allowed}
+		return []*archive.Sketch{&r.Allowed}
 	case b == ByDenied:
-		return []*frame.Sketch{&r.Denied}
+		return []*archive.Sketch{&r.Denied}
 	}
-	return []*frame.Sketch{&r.Allowed, &r.Denied}
+	return []*archive.Sketch{&r.Allowed, &r.Denied}
 }
 
 // begins reports whether a key begins so, or the value behind its kind.

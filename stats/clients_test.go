@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 const threeRules = `
@@ -288,7 +288,7 @@ func TestUsageOfLimits(t *testing.T) {
 	}
 	// A limit that is not in force any more is not known.
 	d.install(t, "rules: [{id: api, key: user, limit: 7/1m}]")
-	if got, err = d.Usage(t.Context(), "api", noon, noon.Add(time.Hour)); err != nil || got.Limits[0].Limit != 0 || got.Limits[0].Max != frame.Top(frame.Slot(100)) {
+	if got, err = d.Usage(t.Context(), "api", noon, noon.Add(time.Hour)); err != nil || got.Limits[0].Limit != 0 || got.Limits[0].Max != archive.SlotTop(archive.HistogramSlot(100)) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if got, err = d.Usage(t.Context(), "none", noon, noon.Add(time.Hour)); err != nil || len(got.Limits) != 0 {

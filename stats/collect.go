@@ -9,18 +9,17 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // collector adds up what the stripes have counted.
 type collector struct {
 	mu       sync.Mutex
-	lines    map[frame.Line]*line // of rules; those that went out of force for a while
-	second   int64                // that is being counted
-	frame    *frame.Frame
-	warned   frame.Warned // of this second
-	ten      int64        // the ten seconds that are being counted
-	detail   *frame.Frame
+	lines    map[archive.Line]*line // of rules; those that went out of force for a while
+	second   int64                  // that is being counted
+	frame    *archive.Frame
+	warned   archive.Warned // of this second
+	ten      int64          // the ten seconds that are being counted
+	detail   *archive.Frame
 	ranks    *ranks
 	number   int64 // of parts that were made
 	dropped  int64 // samples
@@ -29,9 +28,9 @@ type collector struct {
 }
 
 func (c *collector) reset(now time.Time) {
-	c.lines = map[frame.Line]*line{}
+	c.lines = map[archive.Line]*line{}
 	c.second, c.ten = now.Unix(), now.Unix()/10
-	c.frame, c.detail, c.ranks = &frame.Frame{}, &frame.Frame{}, newRanks()
+	c.frame, c.detail, c.ranks = &archive.Frame{}, &archive.Frame{}, newRanks()
 	c.spare = make([]byte, 0, samplesSize)
 }
 
@@ -82,7 +81,7 @@ func (r *Recorder) closeSecondLocked() {
 		r.putLocked(&archive.Part{Kind: archive.Series, Start: c.second, ID: r.nextIDLocked(), Frame: c.frame.Append(nil)}, c.frame.Requests.Total())
 	}
 	r.queue.closed(closed{c.second, c.frame, c.warned})
-	c.frame = &frame.Frame{}
+	c.frame = &archive.Frame{}
 }
 
 // closeTenLocked sends the rankings as they are, every second, and begins new ones if the
@@ -95,7 +94,7 @@ func (r *Recorder) closeTenLocked(next int64) {
 			c.ranks.id = r.nextIDLocked()
 		}
 		c.ranks.revision++
-		top := &frame.Frame{Denials: c.ranks.denials.list(r.options.Instance), Warned: c.ranks.warned}
+		top := &archive.Frame{Denials: c.ranks.denials.list(r.options.Instance), Warned: c.ranks.warned}
 		c.ranks.put(top)
 		r.putLocked(&archive.Part{Kind: archive.Top, Start: c.ten * 10, ID: c.ranks.id, Revision: c.ranks.revision, Frame: top.Append(nil)}, 0)
 	}
@@ -109,7 +108,7 @@ func (r *Recorder) closeDetailLocked() {
 	c := &r.collector
 	if !c.detail.Empty() {
 		r.putLocked(&archive.Part{Kind: archive.Rules, Start: c.ten * 10, ID: r.nextIDLocked(), Frame: c.detail.Append(nil)}, 0)
-		c.detail = &frame.Frame{}
+		c.detail = &archive.Frame{}
 	}
 }
 
@@ -166,7 +165,7 @@ func (c *collector) count(x *index, buf []byte) {
 			c.ranks.count(p.id, f, buf[:key], n)
 		}
 		if denier != noDenier {
-			c.ranks.of(frame.Others + x.rules[denier].id)[1].Add(buf[:key], n)
+			c.ranks.of(archive.Others + x.rules[denier].id)[1].Add(buf[:key], n)
 		}
 		if key > 0 && f&otherKey == 0 {
 			c.frame.Clients.Add(hashOf(buf[:key]), f&requestDenied != 0)
@@ -192,10 +191,10 @@ func (c *collector) use(p *place, tier, limit, used int, n int64) {
 		return
 	}
 	name := p.lines[tier].Tier
-	if name == frame.Other { // whose limits are those of ""
+	if name == archive.Other { // whose limits are those of ""
 		name = ""
 	}
-	u := c.detail.Detail(p.id).Quota(frame.Quota{Tier: name, Period: p.limits[tier][limit].period})
+	u := c.detail.Detail(p.id).Quota(archive.Quota{Tier: name, Period: p.limits[tier][limit].period})
 	if used == limitDenied {
 		u.Denied += n
 	} else {
@@ -214,14 +213,14 @@ const (
 // takeCountsLocked takes what was counted.
 func (r *Recorder) takeCountsLocked() {
 	c := &r.collector
-	requests := func(said engine.Outcome, h *frame.Histogram) {
+	requests := func(said engine.Outcome, h *archive.Histogram) {
 		c.frame.Requests.Add(outcomeCounts(said, h.Count))
 		c.frame.Decision.Merge(h)
 	}
 	r.takePriorities(&c.frame.Priorities)
-	r.requests.take(func(_ int, said engine.Outcome, h *frame.Histogram) { requests(said, h) })
+	r.requests.take(func(_ int, said engine.Outcome, h *archive.Histogram) { requests(said, h) })
 	for key, l := range c.lines {
-		l.take(func(with int, said engine.Outcome, h *frame.Histogram) {
+		l.take(func(with int, said engine.Outcome, h *archive.Histogram) {
 			if with == alone {
 				requests(said, h)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // A sampled denial has its own record among the samples, after the record of the rule:
@@ -39,7 +39,7 @@ const (
 
 // methods are the methods with their own number; the first two mean no method and any
 // other method.
-var methods = [...]string{"", frame.Other, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
+var methods = [...]string{"", archive.Other, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
 func methodOf(name string) byte {
 	if name == "" {
@@ -160,13 +160,13 @@ type denials struct {
 
 // recent holds the latest denials of one client and rule.
 type recent struct {
-	all  [frame.MaxDenialsKey]frame.Denial
+	all  [archive.MaxDenialsKey]archive.Denial
 	next int
 	full bool
 }
 
 // maxRecent is the number of clients and rules at which forget drops most of them.
-const maxRecent = 4 * frame.MaxDenials
+const maxRecent = 4 * archive.MaxDenials
 
 // recent returns the denials of a client and rule, which the caller can add to.
 func (d *denials) recent(rule string, key []byte) *recent {
@@ -183,7 +183,7 @@ func (d *denials) recent(rule string, key []byte) *recent {
 }
 
 // oldest returns the place for the next denial.
-func (r *recent) oldest() *frame.Denial {
+func (r *recent) oldest() *archive.Denial {
 	place := &r.all[r.next]
 	if r.next++; r.next == len(r.all) {
 		r.next, r.full = 0, true
@@ -194,7 +194,7 @@ func (r *recent) oldest() *frame.Denial {
 // read adds the denial at the start of a buffer, and returns the rest of the buffer.
 func (d *denials) read(x *index, buf []byte) []byte {
 	number, flags := binary.LittleEndian.Uint16(buf[2:]), denialFlags(buf[5])
-	one := frame.Denial{
+	one := archive.Denial{
 		At: int64(binary.LittleEndian.Uint64(buf[7:])), Cost: int64(binary.LittleEndian.Uint64(buf[15:])), Method: methods[buf[6]],
 		Shadow: flags&denialShadow != 0, Blocked: flags&denialBlocked != 0, Degraded: flags&denialDegraded != 0,
 	}
@@ -226,7 +226,7 @@ func reuse(before string, text []byte) string {
 
 // forget keeps as many denials as a frame does, and drops the others.
 func (d *denials) forget() {
-	f := frame.Frame{Denials: d.list("")}
+	f := archive.Frame{Denials: d.list("")}
 	f.Trim()
 	d.of = nil
 	for _, one := range slices.Backward(f.Denials) { // the oldest first
@@ -235,8 +235,8 @@ func (d *denials) forget() {
 }
 
 // list returns all denials in the order of a frame.
-func (d *denials) list(instance string) []frame.Denial {
-	var all []frame.Denial
+func (d *denials) list(instance string) []archive.Denial {
+	var all []archive.Denial
 	for _, r := range d.of {
 		n := r.next
 		if r.full {
@@ -247,6 +247,6 @@ func (d *denials) list(instance string) []frame.Denial {
 	for i := range all {
 		all[i].Instance = instance[:min(len(instance), maxInstance)]
 	}
-	frame.SortDenials(all)
+	archive.SortDenials(all)
 	return all
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 const deniedRules = `
@@ -25,7 +25,7 @@ rules:
 `
 
 // told is what a denial says, without its time.
-func told(all []frame.Denial) string {
+func told(all []archive.Denial) string {
 	var text strings.Builder
 	for _, d := range all {
 		var marks []string
@@ -90,7 +90,7 @@ func TestDenials(t *testing.T) {
 	d.pass(1)
 	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
 	d.pass(1)
-	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Events) != 10 || !slices.IsSortedFunc(got.Events, func(a, b frame.Denial) int { return int(b.At - a.At) }) {
+	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Events) != 10 || !slices.IsSortedFunc(got.Events, func(a, b archive.Denial) int { return int(b.At - a.At) }) {
 		t.Errorf("%s, %v", told(got.Events), err)
 	}
 	d.clock.advance(26 * time.Hour)

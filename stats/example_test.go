@@ -12,8 +12,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -33,7 +32,7 @@ func must[T any](v T, err error) T {
 
 // recorded returns a recorder with 1 request of alice, 4 of bob and 5 of eve.
 func recorded() *stats.Recorder {
-	kept := must(archivememory.New(archivememory.Options{}))
+	kept := must(archive.NewMemory(archive.Keep{}))
 	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
 	judge(recorder)
 	return recorder
@@ -41,7 +40,7 @@ func recorded() *stats.Recorder {
 
 func recordedEarlier() *stats.Recorder {
 	now := noon
-	recorder := must(stats.New(stats.Options{Archive: must(archivememory.New(archivememory.Options{})), Clock: func() time.Time { return now }}))
+	recorder := must(stats.New(stats.Options{Archive: must(archive.NewMemory(archive.Keep{})), Clock: func() time.Time { return now }}))
 	judge(recorder)
 	now = noon.Add(2 * time.Hour)
 	return recorder
@@ -71,7 +70,7 @@ func judge(recorder *stats.Recorder) {
 }
 
 func Example() {
-	kept, err := archivememory.New(archivememory.Options{})
+	kept, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		panic(err)
 	}
@@ -197,7 +196,7 @@ func ExampleRecorder_Suggest() {
 }
 
 func Example_restart() {
-	kept := must(archivememory.New(archivememory.Options{}))
+	kept := must(archive.NewMemory(archive.Keep{}))
 	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
 	judge(recorder)
 	dir := must(os.MkdirTemp("", "weir"))
@@ -213,7 +212,7 @@ func Example_restart() {
 	if _, err := file.Seek(0, 0); err != nil {
 		panic(err)
 	}
-	next := must(archivememory.New(archivememory.Options{}))
+	next := must(archive.NewMemory(archive.Keep{}))
 	if err := next.Restore(file); err != nil {
 		panic(err)
 	}
@@ -227,7 +226,7 @@ func Example_alerts() {
 		panic(err)
 	}
 	for second := range 120 {
-		f := &frame.Frame{Requests: frame.Counts{Allowed: 8, Denied: 2}}
+		f := &archive.Frame{Requests: archive.Counts{Allowed: 8, Denied: 2}}
 		for _, a := range e.Add(alert.Sample{Time: noon.Add(time.Duration(second) * time.Second), Frame: f}) {
 			fmt.Println(a.UpdatedAt.Format(time.TimeOnly), a.State, a.Kind, a.Summary)
 		}

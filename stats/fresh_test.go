@@ -9,7 +9,6 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
@@ -17,7 +16,7 @@ import (
 // counted once.
 func TestRankingsFollow(t *testing.T) {
 	memory := func(t *testing.T) func() archive.Store {
-		a, err := archivememory.New(archivememory.Options{})
+		a, err := archive.NewMemory(archive.Keep{})
 		if err != nil {
 			t.Fatal(err)
 		}

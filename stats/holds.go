@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 var _ engine.HoldObserver = (*Recorder)(nil)
@@ -15,24 +14,24 @@ var _ engine.HoldObserver = (*Recorder)(nil)
 // holds count what becomes of holds. To reserve and to settle takes longer than a lock.
 type holds struct {
 	mu    sync.Mutex
-	frame frame.Frame
+	frame archive.Frame
 }
 
-func (s *holds) count(id string, do func(*frame.Holds)) {
+func (s *holds) count(id string, do func(*archive.Holds)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	do(s.frame.Hold(id))
 }
 
 // take moves what was counted into a frame.
-func (s *holds) take(f *frame.Frame) {
+func (s *holds) take(f *archive.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.Merge(&s.frame)
-	s.frame = frame.Frame{}
+	s.frame = archive.Frame{}
 }
 
-func opened(h *frame.Holds) { h.Opened++ }
+func opened(h *archive.Holds) { h.Opened++ }
 
 // ObserveHold implements [engine.HoldObserver].
 func (r *Recorder) ObserveHold(e engine.HoldEvent) {
@@ -41,15 +40,15 @@ func (r *Recorder) ObserveHold(e engine.HoldEvent) {
 		p := &e.Parts[i]
 		id := p.Rule
 		if x.byID[id] == nil {
-			id = frame.Other
+			id = archive.Other
 		}
 		switch e.Kind {
 		case engine.SettledHold:
-			r.holds.count(id, func(h *frame.Holds) { h.Settle(p.Reserved, p.Used, p.Excess) })
+			r.holds.count(id, func(h *archive.Holds) { h.Settle(p.Reserved, p.Used, p.Excess) })
 		case engine.CancelledHold:
-			r.holds.count(id, func(h *frame.Holds) { h.Cancelled++ })
+			r.holds.count(id, func(h *archive.Holds) { h.Cancelled++ })
 		case engine.ChargedUnits:
-			r.holds.count(id, func(h *frame.Holds) { h.Add(frame.HoldCounts{Charges: 1, Charged: p.Used, Excess: p.Excess}) })
+			r.holds.count(id, func(h *archive.Holds) { h.Add(archive.HoldCounts{Charges: 1, Charged: p.Used, Excess: p.Excess}) })
 		}
 	}
 }
@@ -64,14 +63,14 @@ type HoldsQuery struct {
 // HoldSeries is what became of the holds of a rule over time.
 type HoldSeries struct {
 	Range
-	Total  frame.Holds
+	Total  archive.Holds
 	Points []HoldPoint // one for every step, even if there were no holds
 }
 
 // HoldPoint is what became of holds in one interval.
 type HoldPoint struct {
 	Time time.Time // start of the interval
-	frame.Holds
+	archive.Holds
 }
 
 // Holds returns what became of the holds of a rule, in at most MaxRulePoints steps. A hold

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -49,7 +49,7 @@ func TestHolds(t *testing.T) {
 	flush(t, d.Recorder)
 
 	s := testcall.Must(d.Holds(t.Context(), HoldsQuery{Rule: "a", From: noon, To: noon.Add(2 * time.Minute), Step: time.Minute}))(t)
-	want := frame.HoldCounts{Opened: 4, Settled: 2, Cancelled: 1, Overruns: 1, Charges: 1, Reserved: 200, Used: 225, Charged: 20_000, Excess: v.Results[0].Excess}
+	want := archive.HoldCounts{Opened: 4, Settled: 2, Cancelled: 1, Overruns: 1, Charges: 1, Reserved: 200, Used: 225, Charged: 20_000, Excess: v.Results[0].Excess}
 	if s.Total.HoldCounts != want || v.Results[0].Excess == 0 {
 		t.Errorf("%+v, want %+v", s.Total, want)
 	}
@@ -72,7 +72,7 @@ func TestHolds(t *testing.T) {
 	// A hold of a rule that is gone counts with the others.
 	d.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "gone", Reserved: 3, Used: 1}}})
 	flush(t, d.Recorder)
-	if s := testcall.Must(d.Holds(t.Context(), HoldsQuery{Rule: frame.Other, From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Reserved != 3 {
+	if s := testcall.Must(d.Holds(t.Context(), HoldsQuery{Rule: archive.Other, From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Reserved != 3 {
 		t.Errorf("%+v", s.Total)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/expiring"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 var _ engine.PlaceObserver = (*Recorder)(nil)
@@ -31,14 +31,14 @@ type flightStripe struct {
 	n       int64         // in flight now
 	looked  time.Duration // when take was called last
 	busy    time.Duration // since then, less what n times the time since then is
-	counted frame.InFlight
+	counted archive.InFlight
 	_       [64]byte
 }
 
 // Places implements [engine.PlaceObserver].
 func (r *Recorder) Places(rule string) engine.PlaceCounter {
 	if r.index.Load().byID[rule] == nil {
-		rule = frame.Other
+		rule = archive.Other
 	}
 	f, found := r.flights.Load(rule)
 	if !found {
@@ -94,22 +94,22 @@ func (s *flightStripe) End(held time.Duration) {
 
 // take moves what was counted until now into a frame, and reports whether a request is still
 // in flight.
-func (s *flightStripe) take(to *frame.InFlight, now time.Duration) bool {
+func (s *flightStripe) take(to *archive.InFlight, now time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.counted.Use(s.busy + time.Duration(s.n)*(now-s.looked))
 	s.busy, s.looked = 0, now
 	to.Merge(&s.counted)
-	s.counted = frame.InFlight{}
+	s.counted = archive.InFlight{}
 	return s.n > 0
 }
 
 // takeFlights moves what was counted of all rules into a frame. Rules that are not in force any
 // more are forgotten when their last request has ended.
-func (r *Recorder) takeFlights(to *frame.Frame) {
+func (r *Recorder) takeFlights(to *archive.Frame) {
 	x, now := r.index.Load(), r.options.Clock()
 	r.flights.Range(func(id, all any) bool {
-		var sum frame.InFlight
+		var sum archive.InFlight
 		f := all.(*flights)
 		held, area := f.held.Take(now)
 		sum.Use(area)

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 const inFlightRules = "rules: [{id: api, key: user, concurrency: 100}, {id: rate, key: user, limit: 1000/1h}]"
@@ -110,7 +110,7 @@ func TestInFlightOfQuietRule(t *testing.T) {
 	c.Take()
 	d.pass(3)
 	s := testcall.Must(d.Summary(t.Context(), noon.Add(time.Second), noon.Add(2*time.Second)))(t)
-	if len(s.Rules) != 1 || s.Rules[0].Rule != "api" || s.Rules[0].InFlight.Mean != 1 || s.Rules[0].Counts != (frame.Counts{}) {
+	if len(s.Rules) != 1 || s.Rules[0].Rule != "api" || s.Rules[0].InFlight.Mean != 1 || s.Rules[0].Counts != (archive.Counts{}) {
 		t.Errorf("%+v", s.Rules)
 	}
 	c.Leave(time.Second)
@@ -130,8 +130,8 @@ func TestInFlightOfRemovedRule(t *testing.T) {
 	for _, r := range s.Rules {
 		byID[r.Rule] = r.InFlight
 	}
-	if byID["api"].Mean != 1 || byID[frame.Other].Mean != 0.5 {
-		t.Errorf("%+v, %+v", byID["api"], byID[frame.Other])
+	if byID["api"].Mean != 1 || byID[archive.Other].Mean != 0.5 {
+		t.Errorf("%+v, %+v", byID["api"], byID[archive.Other])
 	}
 	kept.Leave(2 * time.Second)
 	d.pass(2)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // index finds the place of a rule's counters by its pointer. It never changes.
@@ -31,7 +31,7 @@ type placed struct {
 type place struct {
 	id     string
 	number int       // of the rule
-	lines  []*line   // of its tiers: that of "" is the first, of frame.Other the last if there are any
+	lines  []*line   // of its tiers: that of "" is the first, of archive.Other the last if there are any
 	limits [][]limit // of its tiers
 	keyed  bool      // its keys tell clients apart
 	shadow bool      // it denies nothing
@@ -49,7 +49,7 @@ const maxTiers = 16
 // newIndex makes places for the first rules of a table and the first that come with
 // demands, with lines from a function. The rules of the index before are still found, as
 // long as the rule has its id: their verdicts may still be coming.
-func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(frame.Line) *line) *index {
+func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(archive.Line) *line) *index {
 	byID := map[string]*place{}
 	x := &index{lists: table, byID: byID}
 	var all []placed
@@ -74,7 +74,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 			all = append(all, placed{rule: c, place: p})
 		}
 	}
-	x.addPlain(frame.Other, lineOf)
+	x.addPlain(archive.Other, lineOf)
 	if before != nil {
 		known := map[*rule.Entry]bool{}
 		for _, p := range all {
@@ -94,7 +94,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 }
 
 // add makes a place for a rule.
-func (x *index) add(c *rule.Entry, lineOf func(frame.Line) *line) *place {
+func (x *index) add(c *rule.Entry, lineOf func(archive.Line) *line) *place {
 	p := &place{id: c.ID, number: len(x.rules), shadow: !c.Mode.Denies()}
 	for _, source := range c.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
@@ -102,7 +102,7 @@ func (x *index) add(c *rule.Entry, lineOf func(frame.Line) *line) *place {
 	tiers := slices.Sorted(maps.Keys(c.Tiers))
 	tiers = append([]string{""}, tiers[:min(len(tiers), maxTiers)]...)
 	for _, tier := range tiers {
-		p.lines = append(p.lines, lineOf(frame.Line{Rule: p.id, Tier: tier}))
+		p.lines = append(p.lines, lineOf(archive.Line{Rule: p.id, Tier: tier}))
 		var limits []limit
 		for _, l := range c.Limits("", tier) {
 			limits = append(limits, limit{l, int64(l.Limit().Period / time.Microsecond)})
@@ -110,15 +110,15 @@ func (x *index) add(c *rule.Entry, lineOf func(frame.Line) *line) *place {
 		p.limits = append(p.limits, limits)
 	}
 	// The limits of any other tier are those of "".
-	p.lines = append(p.lines, lineOf(frame.Line{Rule: p.id, Tier: frame.Other}))
+	p.lines = append(p.lines, lineOf(archive.Line{Rule: p.id, Tier: archive.Other}))
 	p.limits = append(p.limits, p.limits[0])
 	x.rules = append(x.rules, p)
 	return p
 }
 
 // addPlain makes a place for what has no tiers, and whose limits are not known.
-func (x *index) addPlain(id string, lineOf func(frame.Line) *line) *place {
-	p := &place{id: id, number: len(x.rules), keyed: true, lines: []*line{lineOf(frame.Line{Rule: id})}, limits: make([][]limit, 1)}
+func (x *index) addPlain(id string, lineOf func(archive.Line) *line) *place {
+	p := &place{id: id, number: len(x.rules), keyed: true, lines: []*line{lineOf(archive.Line{Rule: id})}, limits: make([][]limit, 1)}
 	x.rules = append(x.rules, p)
 	return p
 }

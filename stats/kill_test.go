@@ -16,9 +16,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // recorderURL tells a process of this test binary to record at an address of Redis
@@ -182,7 +180,7 @@ func redisClient(t testing.TB, addr string) rueidis.Client {
 // the quietest, comes to the same sums at all four levels.
 func TestMonth(t *testing.T) {
 	keep := archive.Keep{Second: 2 * time.Hour, Minute: 36 * time.Hour, Hour: 32 * 24 * time.Hour, Day: 400 * 24 * time.Hour}
-	a, err := archivememory.New(archivememory.Options{Keep: keep})
+	a, err := archive.NewMemory(keep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -222,14 +220,14 @@ func TestMonth(t *testing.T) {
 			if finer == level {
 				from = l.Start(end.Add(-spans[level]).Unix()) // aligned, it may begin before the month
 			}
-			want := frame.Counts{}
+			want := archive.Counts{}
 			for _, s := range history {
 				if s.at >= from {
 					want.Allowed += s.n - s.denied
 					want.Denied += s.denied
 				}
 			}
-			got := frame.Counts{}
+			got := archive.Counts{}
 			for at := from; at < end.Unix(); at += 5000 * a.Levels(archive.Series)[finer].Step {
 				slots, err := a.Read(t.Context(), archive.Series, finer, at, min(end.Unix(), at+5000*a.Levels(archive.Series)[finer].Step))
 				if err != nil {

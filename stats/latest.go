@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // MaxLatest is the maximum number of denials or warnings in an answer.
@@ -31,21 +30,21 @@ type Latest[E any] struct {
 
 func (l *Latest[E]) setLocal() { l.Local = true }
 
-// Denials returns the latest denials, which are a sample: see [frame.MaxDenials]. The answer is
+// Denials returns the latest denials, which are a sample: see [archive.MaxDenials]. The answer is
 // at most two seconds old. For each client and rule, up to four denials are kept: in every ten
 // seconds of the last ten minutes, in every five minutes of the last two hours, and in every
 // hour of the last day.
-func (r *Recorder) Denials(ctx context.Context, q LatestQuery) (*Latest[frame.Denial], error) {
-	return latest(ctx, r, q, "denials", frame.SortDenials, func(f *frame.Frame) []frame.Denial { return f.Denials },
-		func(d frame.Denial) bool { return q.selects(d.Rule, d.Key) })
+func (r *Recorder) Denials(ctx context.Context, q LatestQuery) (*Latest[archive.Denial], error) {
+	return latest(ctx, r, q, "denials", archive.SortDenials, func(f *archive.Frame) []archive.Denial { return f.Denials },
+		func(d archive.Denial) bool { return q.selects(d.Rule, d.Key) })
 }
 
 // Warnings returns the latest clients that have reached a threshold of a rule, of the last day.
 // The answer is at most two seconds old. Each second of each instance has up to
-// frame.MaxWarnings, and so has each slot of the archive.
-func (r *Recorder) Warnings(ctx context.Context, q LatestQuery) (*Latest[frame.Warning], error) {
-	return latest(ctx, r, q, "warnings", frame.SortWarnings, func(f *frame.Frame) []frame.Warning { return f.Warned.List },
-		func(w frame.Warning) bool { return q.selects(w.Rule, w.Key) })
+// archive.MaxWarnings, and so has each slot of the archive.
+func (r *Recorder) Warnings(ctx context.Context, q LatestQuery) (*Latest[archive.Warning], error) {
+	return latest(ctx, r, q, "warnings", archive.SortWarnings, func(f *archive.Frame) []archive.Warning { return f.Warned.List },
+		func(w archive.Warning) bool { return q.selects(w.Rule, w.Key) })
 }
 
 func (q *LatestQuery) selects(rule, key string) bool {
@@ -53,7 +52,7 @@ func (q *LatestQuery) selects(rule, key string) bool {
 }
 
 // latest goes back in time in one list of frames, until it has enough.
-func latest[E comparable](ctx context.Context, r *Recorder, q LatestQuery, name string, sort func([]E), list func(*frame.Frame) []E, selected func(E) bool) (*Latest[E], error) {
+func latest[E comparable](ctx context.Context, r *Recorder, q LatestQuery, name string, sort func([]E), list func(*archive.Frame) []E, selected func(E) bool) (*Latest[E], error) {
 	q.N = cmp.Or(q.N, 20)
 	if q.N < 1 || q.N > MaxLatest {
 		return nil, wrongQuery("%d %s cannot be listed; ask for 1 to %d", q.N, name, MaxLatest)

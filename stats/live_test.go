@@ -15,8 +15,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // run runs a recorder, and returns what ends it and waits.
@@ -39,7 +37,7 @@ func run(t *testing.T, r *Recorder) (stop func()) {
 // blocks no other.
 func TestSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := archivememory.New(archivememory.Options{})
+		a, _ := archive.NewMemory(archive.Keep{})
 		r := newRecorder(t, Options{Archive: a, MaxSubscribers: 2})
 		quick, err := r.Subscribe()
 		if err != nil {
@@ -91,7 +89,7 @@ func TestSubscribe(t *testing.T) {
 
 // brittle is an archive that can be unavailable, or hang until the caller gives up.
 type brittle struct {
-	*archivememory.Store
+	*archive.Memory
 	away, hang atomic.Bool
 }
 
@@ -102,7 +100,7 @@ func (b *brittle) Add(ctx context.Context, parts []archive.Part) error {
 	if b.away.Load() || ctx.Err() != nil {
 		return errLost
 	}
-	return b.Store.Add(ctx, parts)
+	return b.Memory.Add(ctx, parts)
 }
 
 func (b *brittle) RollUp(context.Context, time.Time) error {
@@ -118,8 +116,8 @@ func (b *brittle) Lag() time.Duration { return 2 * time.Second }
 // rest is dropped and counted. Live figures go on.
 func TestArchiveIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := archivememory.New(archivememory.Options{})
-		a := &brittle{Store: m}
+		m, _ := archive.NewMemory(archive.Keep{})
+		a := &brittle{Memory: m}
 		var log bytes.Buffer
 		r := newRecorder(t, Options{Archive: a, MaxPending: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		follow, _ := r.Subscribe()
@@ -180,8 +178,8 @@ func TestArchiveIsAway(t *testing.T) {
 // The hot path does not know whether the archive hangs.
 func TestArchiveHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := archivememory.New(archivememory.Options{})
-		a := &brittle{Store: m}
+		m, _ := archive.NewMemory(archive.Keep{})
+		a := &brittle{Memory: m}
 		a.hang.Store(true)
 		r := newRecorder(t, Options{Archive: a})
 		stop := run(t, r)
@@ -204,7 +202,7 @@ func TestArchiveHangs(t *testing.T) {
 
 // With concurrent requests, changes of rules and sends, everything is counted once.
 func TestAllAtOnce(t *testing.T) {
-	a, _ := archivememory.New(archivememory.Options{})
+	a, _ := archive.NewMemory(archive.Keep{})
 	r := newRecorder(t, Options{Archive: a})
 	table, without := tableOf(t, someRules), tableOf(t, "rules: [{id: soon, key: user, limit: 2/1h}]")
 	r.Install(table, 1)
@@ -242,7 +240,7 @@ func TestAllAtOnce(t *testing.T) {
 	for _, s := range slots {
 		requests += s.Frame.Requests.Total()
 		for line, counts := range s.Frame.Rules {
-			if line.Rule == "api" || line.Rule == frame.Other {
+			if line.Rule == "api" || line.Rule == archive.Other {
 				decisions += counts.Allowed
 			}
 		}

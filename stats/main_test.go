@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/rule"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -44,7 +44,7 @@ type desk struct {
 	engine *engine.Engine
 	store  *losable
 	clock  *handClock
-	memory *archivememory.Store
+	memory *archive.Memory
 }
 
 // losable is a store that fails when it is told to.
@@ -66,7 +66,7 @@ func newDesk(t testing.TB, rules string) *desk {
 	t.Helper()
 	d := &desk{clock: newClock(noon)}
 	var err error
-	if d.memory, err = archivememory.New(archivememory.Options{}); err != nil {
+	if d.memory, err = archive.NewMemory(archive.Keep{}); err != nil {
 		t.Fatal(err)
 	}
 	d.Recorder = newRecorder(t, Options{Archive: d.memory, Clock: d.clock.now, Instance: "here"})

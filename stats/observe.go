@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 var _ engine.RuleObserver = (*Recorder)(nil)
@@ -16,10 +16,10 @@ var _ engine.RuleObserver = (*Recorder)(nil)
 const outcomes = engine.OutcomeBlocked + 1
 
 // outcomeCounts returns the counts of n requests with the outcome.
-func outcomeCounts(o engine.Outcome, n int64) frame.Counts {
+func outcomeCounts(o engine.Outcome, n int64) archive.Counts {
 	var c [outcomes]int64
 	c[o] = n
-	return frame.Counts{
+	return archive.Counts{
 		Allowed: c[engine.OutcomeAllowed], Denied: c[engine.OutcomeDenied], ShadowDenied: c[engine.OutcomeShadowDenied], SoftDenied: c[engine.OutcomeSoftDenied],
 		DegradedAllowed: c[engine.OutcomeDegradedAllowed], DegradedDenied: c[engine.OutcomeDegradedDenied], Blocked: c[engine.OutcomeBlocked],
 	}
@@ -32,7 +32,7 @@ const golden = 0x9E3779B979E3779B
 // Observe implements [engine.Observer].
 func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
 	took = max(took, 0)
-	slot := frame.SlotOf(took)
+	slot := archive.DurationSlot(took)
 	// Callers use a verdict again and again: one each, or one a core.
 	stripe := int(uint64(uintptr(unsafe.Pointer(v))) * golden >> 32 & r.stripeMask)
 	power, chance := r.stripes[stripe].power.Load(), r.stripes[stripe].chance.Load()

@@ -53,7 +53,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Archive == nil {
-		return o, errors.New("stats: Options.Archive is required; use one of archive/memory")
+		return o, errors.New("stats: Options.Archive is required; use archive.NewMemory")
 	}
 	for _, bound := range []struct {
 		name  string

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	"github.com/weirhq/weir/stats/archive"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
@@ -114,8 +114,8 @@ func TestAnswersOfItsOwn(t *testing.T) {
 // An outage is noticed while there is nothing to count, and so is its end.
 func TestIdleInstanceNoticesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := archivememory.New(archivememory.Options{})
-		a := &brittle{Store: m}
+		m, _ := archive.NewMemory(archive.Keep{})
+		a := &brittle{Memory: m}
 		r := newRecorder(t, Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
 		stop := run(t, r)
 		defer stop()

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Percentiles are percentiles of durations. Each is never less than the true value, and
@@ -17,7 +17,7 @@ type Percentiles struct {
 	P50, P90, P99 time.Duration
 }
 
-func percentilesOf(h *frame.Histogram) Percentiles {
+func percentilesOf(h *archive.Histogram) Percentiles {
 	return Percentiles{Count: h.Count, Mean: h.Mean(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99)}
 }
 
@@ -37,17 +37,17 @@ func (u Upstream) ErrorRate() float64 {
 	return float64(u.Errors) / float64(u.Requests)
 }
 
-func upstreamOf(name string, r *frame.Route) Upstream {
+func upstreamOf(name string, r *archive.Route) Upstream {
 	return Upstream{Route: name, Requests: r.Requests, Errors: r.Errors, Latency: percentilesOf(&r.Latency)}
 }
 
 // upstreams are all routes together, and each.
-func upstreams(f *frame.Frame) (all Upstream, each []Upstream) {
-	var sum frame.Frame
+func upstreams(f *archive.Frame) (all Upstream, each []Upstream) {
+	var sum archive.Frame
 	for _, name := range slices.Sorted(maps.Keys(f.Routes)) {
 		r := f.Routes[name]
 		each = append(each, upstreamOf(name, r))
-		sum.Merge(&frame.Frame{Routes: map[string]*frame.Route{"": r}})
+		sum.Merge(&archive.Frame{Routes: map[string]*archive.Route{"": r}})
 	}
 	if len(each) > 0 {
 		all = upstreamOf("", sum.Routes[""])
@@ -58,14 +58,14 @@ func upstreams(f *frame.Frame) (all Upstream, each []Upstream) {
 // Point is the traffic in one interval.
 type Point struct {
 	Time     time.Time // start of the interval
-	Requests frame.Counts
+	Requests archive.Counts
 	QPS      float64
 	Decision Percentiles
 	Upstream Upstream
 	InFlight *InFlight // in the series of a rule, as in RuleSummary
 }
 
-func pointOf(at time.Time, step time.Duration, f *frame.Frame) Point {
+func pointOf(at time.Time, step time.Duration, f *archive.Frame) Point {
 	p := Point{Time: at, Requests: f.Requests, Decision: percentilesOf(&f.Decision)}
 	p.QPS = float64(f.Requests.Total()) / step.Seconds()
 	p.Upstream, _ = upstreams(f)
@@ -75,7 +75,7 @@ func pointOf(at time.Time, step time.Duration, f *frame.Frame) Point {
 // RuleSummary is the traffic of one rule.
 type RuleSummary struct {
 	Rule     string
-	Counts   frame.Counts // of all tiers together
+	Counts   archive.Counts // of all tiers together
 	QPS      float64
 	Tiers    []TierSummary
 	Decision Percentiles // of the requests to which the rule applied
@@ -90,7 +90,7 @@ type InFlight struct {
 	Held    Percentiles
 }
 
-func inFlightOf(f *frame.InFlight, length time.Duration) *InFlight {
+func inFlightOf(f *archive.InFlight, length time.Duration) *InFlight {
 	if f == nil {
 		return nil
 	}
@@ -98,14 +98,14 @@ func inFlightOf(f *frame.InFlight, length time.Duration) *InFlight {
 }
 
 // TierSummary is the traffic of one rule and tier: "" for requests without a tier,
-// frame.Other for tiers that the rule does not name.
+// archive.Other for tiers that the rule does not name.
 type TierSummary struct {
 	Tier   string
-	Counts frame.Counts
+	Counts archive.Counts
 }
 
 // rulesOf lists the rules of a frame, the busiest first.
-func rulesOf(f *frame.Frame, took time.Duration) []RuleSummary {
+func rulesOf(f *archive.Frame, took time.Duration) []RuleSummary {
 	byID := map[string]*RuleSummary{}
 	of := func(id string) *RuleSummary {
 		if byID[id] == nil {

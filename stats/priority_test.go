@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Each request counts under its priority, whoever gave it one: the request, a rule, or nobody.
@@ -35,23 +35,23 @@ rules:
 	d.pass(1)
 
 	want := []PrioritySummary{
-		{rule.Critical, frame.Counts{Allowed: 2, Denied: 2}},
-		{rule.High, frame.Counts{Blocked: 1}},
-		{rule.Normal, frame.Counts{Allowed: 5, Denied: 1}},
-		{rule.Low, frame.Counts{Allowed: 3, Denied: 1}},
+		{rule.Critical, archive.Counts{Allowed: 2, Denied: 2}},
+		{rule.High, archive.Counts{Blocked: 1}},
+		{rule.Normal, archive.Counts{Allowed: 5, Denied: 1}},
+		{rule.Low, archive.Counts{Allowed: 3, Denied: 1}},
 	}
 	s = testcall.Must(d.Summary(t.Context(), noon, noon.Add(3*time.Second)))(t)
 	if !reflect.DeepEqual(s.Priorities, want) {
 		t.Errorf("%+v, want %+v", s.Priorities, want)
 	}
-	if got := s.Requests; got != (frame.Counts{Allowed: 10, Denied: 4, Blocked: 1}) {
+	if got := s.Requests; got != (archive.Counts{Allowed: 10, Denied: 4, Blocked: 1}) {
 		t.Errorf("%+v", got)
 	}
 	var last []PrioritySummary
 	if err := d.Replay(t.Context(), noon.Add(2*time.Second), noon.Add(3*time.Second), func(l Live) { last = l.Summary().Priorities }); err != nil {
 		t.Fatal(err)
 	}
-	if len(last) != 4 || last[0].Counts != (frame.Counts{Denied: 1}) || last[2].Counts != (frame.Counts{}) {
+	if len(last) != 4 || last[0].Counts != (archive.Counts{Denied: 1}) || last[2].Counts != (archive.Counts{}) {
 		t.Errorf("the last second: %+v", last)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // MaxPoints is the maximum number of points in a series.
@@ -58,7 +57,7 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 		if err != nil {
 			return nil, err
 		}
-		frames := make([]frame.Frame, g.points)
+		frames := make([]archive.Frame, g.points)
 		err = g.each(ctx, a, archive.Series, func(s archive.Slot) {
 			// Points have only a part of it, and there may be thousands.
 			frames[g.at(s.Start)].Merge(partOf(s.Frame, q))
@@ -67,12 +66,12 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 			return nil, err
 		}
 		series := &Series{Range: g.span()}
-		var total frame.Frame
+		var total archive.Frame
 		for i := range frames {
 			p := pointOf(g.time(int64(i)), series.Step, &frames[i])
 			if q.Rule != "" {
 				p.InFlight = inFlightOf(frames[i].InFlight[q.Rule], series.Step)
-				total.Merge(&frame.Frame{InFlight: frames[i].InFlight})
+				total.Merge(&archive.Frame{InFlight: frames[i].InFlight})
 			}
 			series.Points = append(series.Points, p)
 		}
@@ -82,20 +81,20 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 }
 
 // partOf is what a point of a series is made of.
-func partOf(f *frame.Frame, q Query) *frame.Frame {
+func partOf(f *archive.Frame, q Query) *archive.Frame {
 	if q.Rule != "" {
-		part := &frame.Frame{Requests: countsOf(f, q)}
+		part := &archive.Frame{Requests: countsOf(f, q)}
 		if in := f.InFlight[q.Rule]; in != nil && q.Tier == "" {
-			part.InFlight = map[string]*frame.InFlight{q.Rule: in}
+			part.InFlight = map[string]*archive.InFlight{q.Rule: in}
 		}
 		return part
 	}
-	return &frame.Frame{Requests: f.Requests, Decision: f.Decision, Routes: f.Routes}
+	return &archive.Frame{Requests: f.Requests, Decision: f.Decision, Routes: f.Routes}
 }
 
 // countsOf is what a rule said, to all tiers or to one.
-func countsOf(f *frame.Frame, q Query) frame.Counts {
-	var sum frame.Counts
+func countsOf(f *archive.Frame, q Query) archive.Counts {
+	var sum archive.Counts
 	for line, counts := range f.Rules {
 		if line.Rule == q.Rule && (q.Tier == "" || q.Tier == cmp.Or(line.Tier, NoTier)) {
 			sum.Add(*counts)
@@ -122,7 +121,7 @@ func each(ctx context.Context, a archive.Store, kind archive.Kind, level int, fr
 // Summary is the traffic of a time range.
 type Summary struct {
 	Range    // without steps
-	Requests frame.Counts
+	Requests archive.Counts
 	QPS      float64
 	Decision Percentiles
 	Upstream Upstream
@@ -148,18 +147,18 @@ func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, e
 			level++
 		}
 		begin, end := levels[level].Start(from.Unix()), levels[level].Start(to.Unix()+levels[level].Step-1)
-		sum := &frame.Frame{}
+		sum := &archive.Frame{}
 		if err := each(ctx, a, archive.Series, level, begin, end, func(s archive.Slot) { sum.Merge(s.Frame) }); err != nil {
 			return nil, err
 		}
 		err := r.planKept(a, archive.Rules, begin, end).each(ctx, a, archive.Rules, func(s archive.Slot) {
-			sum.Merge(&frame.Frame{Details: s.Frame.Details})
+			sum.Merge(&archive.Frame{Details: s.Frame.Details})
 		})
 		return summaryOf(time.Unix(begin, 0).UTC(), time.Duration(end-begin)*time.Second, sum), err
 	})
 }
 
-func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
+func summaryOf(from time.Time, took time.Duration, f *archive.Frame) *Summary {
 	s := &Summary{Range: Range{From: from, To: from.Add(took)}, Requests: f.Requests, Decision: percentilesOf(&f.Decision)}
 	s.QPS = float64(f.Requests.Total()) / took.Seconds()
 	s.Upstream, s.Routes = upstreams(f)
@@ -169,11 +168,11 @@ func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
 }
 
 // detail adds up what is known of one rule, from the finest level that has it.
-func (g grid) detail(ctx context.Context, a archive.Store, id string) (*frame.Detail, error) {
-	var sum frame.Frame
+func (g grid) detail(ctx context.Context, a archive.Store, id string) (*archive.Detail, error) {
+	var sum archive.Frame
 	err := g.each(ctx, a, archive.Rules, func(s archive.Slot) {
 		if d := s.Frame.Details[id]; d != nil {
-			sum.Merge(&frame.Frame{Details: map[string]*frame.Detail{id: d}})
+			sum.Merge(&archive.Frame{Details: map[string]*archive.Detail{id: d}})
 		}
 	})
 	return sum.Detail(id), err

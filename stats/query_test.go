@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Without a step, a series has a few hundred points of the data that is still kept.
@@ -72,7 +71,7 @@ func TestSeries(t *testing.T) {
 	}
 	for q, want := range map[Query]int64{
 		{Rule: "api"}: 900, {Rule: "api", Tier: "pro"}: 900, {Rule: "api", Tier: NoTier}: 0,
-		{Rule: "soon", Tier: frame.Other}: 900, {Rule: "none"}: 0,
+		{Rule: "soon", Tier: archive.Other}: 900, {Rule: "none"}: 0,
 	} {
 		q.From, q.To, q.Step = noon, d.clock.now(), time.Minute
 		s, err := d.Series(t.Context(), q)

@@ -1,7 +1,7 @@
 // Package stats records traffic: the number of requests, their outcomes, how long
 // decisions took, the most frequent clients, and which limits would have been enough.
 //
-//	a, err := memory.New(memory.Options{}) // of stats/archive/memory
+//	a, err := archive.NewMemory(archive.Keep{})
 //	r, err := stats.New(stats.Options{Archive: a})
 //	e, err := engine.New(engine.Options{Store: store, Observers: []engine.Observer{r}})
 //	e.Install(table, 1)
@@ -40,15 +40,13 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Recorder records verdicts and answers queries. It is safe for concurrent use.
 type Recorder struct {
 	options Options
 	archive archive.Store
-	own     *archivememory.Store // what this instance has counted, if others share the archive
+	own     *archive.Memory // what this instance has counted, if others share the archive
 
 	index      atomic.Pointer[index]
 	table      *rule.Table   // that index is of; guarded by collector.mu
@@ -80,14 +78,14 @@ func New(o Options) (*Recorder, error) {
 	}
 	r := &Recorder{options: o, archive: o.Archive, name: rand.Text()[:13], born: o.Clock()}
 	if o.Archive.Lag() > 0 {
-		if r.own, err = archivememory.New(archivememory.Options{Keep: ownKept}); err != nil {
+		if r.own, err = archive.NewMemory(ownKept); err != nil {
 			return nil, err
 		}
 	}
 	r.many = make(chan struct{}, 1)
 	r.stripes = newStripes(r.many)
 	r.stripeMask = uint64(len(r.stripes) - 1)
-	r.requests = newLine(frame.Line{}, len(r.stripes))
+	r.requests = newLine(archive.Line{}, len(r.stripes))
 	r.collector.reset(o.Clock())
 	r.Install(nil, 0)
 	r.routes.most, r.routes.known = o.MaxRoutes, map[string]bool{}
@@ -124,14 +122,14 @@ func (r *Recorder) Counts(id string) bool {
 func (r *Recorder) installLocked() {
 	c := &r.collector
 	if len(c.lines) > maxLines { // not of the rules that are still in force
-		maps.DeleteFunc(c.lines, func(_ frame.Line, l *line) bool { return l.left != 0 && !l.used() })
+		maps.DeleteFunc(c.lines, func(_ archive.Line, l *line) bool { return l.left != 0 && !l.used() })
 	}
 	for _, l := range c.lines {
 		if l.left == 0 {
 			l.left = c.second
 		}
 	}
-	x := newIndex(r.table, r.demanded, r.index.Load(), r.options.MaxRules, func(l frame.Line) *line {
+	x := newIndex(r.table, r.demanded, r.index.Load(), r.options.MaxRules, func(l archive.Line) *line {
 		found := c.lines[l]
 		if found == nil {
 			found = newLine(l, len(r.stripes))

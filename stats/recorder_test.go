@@ -14,8 +14,6 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 const someRules = `
@@ -51,7 +49,7 @@ func TestOutcomes(t *testing.T) {
 	d.pass(1)
 
 	s := d.summary(t)
-	want := frame.Counts{Allowed: 2 + 2 + 1, Denied: 2, ShadowDenied: 1 + 3, DegradedAllowed: 3, DegradedDenied: 2, Blocked: 2}
+	want := archive.Counts{Allowed: 2 + 2 + 1, Denied: 2, ShadowDenied: 1 + 3, DegradedAllowed: 3, DegradedDenied: 2, Blocked: 2}
 	if s.Requests != want || s.Requests.Total() != 18 || s.Decision.Count != 18 {
 		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
 	}
@@ -77,7 +75,7 @@ func TestOutcomes(t *testing.T) {
 
 // What statistics count has the names that metrics use.
 func TestOutcomeNames(t *testing.T) {
-	text, err := json.Marshal(frame.Counts{})
+	text, err := json.Marshal(archive.Counts{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,10 +99,10 @@ func TestOutcomeOfLocalDecisions(t *testing.T) {
 	d.store.lost.Store(true)
 	d.check(t, alice, 3)
 	s := d.summary(t)
-	if want := (frame.Counts{Allowed: 1, DegradedAllowed: 1, DegradedDenied: 2}); s.Requests != want || s.Decision.Count != 4 {
+	if want := (archive.Counts{Allowed: 1, DegradedAllowed: 1, DegradedDenied: 2}); s.Requests != want || s.Decision.Count != 4 {
 		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
 	}
-	if want := (frame.Counts{Allowed: 2, Denied: 2}); len(s.Rules) != 1 || s.Rules[0].Counts != want || s.Rules[0].Decision.Count != 4 {
+	if want := (archive.Counts{Allowed: 2, Denied: 2}); len(s.Rules) != 1 || s.Rules[0].Counts != want || s.Rules[0].Decision.Count != 4 {
 		t.Errorf("rules %+v, want %+v", s.Rules, want)
 	}
 }
@@ -153,7 +151,7 @@ func TestUpstream(t *testing.T) {
 	if shop := s.Routes[i]; shop.Requests != 3 || shop.Errors != 2 || shop.ErrorRate() < 0.66 {
 		t.Errorf("shop: %+v", shop)
 	}
-	i = slices.IndexFunc(s.Routes, func(u Upstream) bool { return u.Route == frame.Other })
+	i = slices.IndexFunc(s.Routes, func(u Upstream) bool { return u.Route == archive.Other })
 	if s.Routes[i].Requests != 502-(DefaultMaxRoutes-2) {
 		t.Errorf("others: %+v", s.Routes[i])
 	}
@@ -183,7 +181,7 @@ func TestInstall(t *testing.T) {
 }
 
 func TestRulesAreBounded(t *testing.T) {
-	a, err := archivememory.New(archivememory.Options{})
+	a, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,7 +198,7 @@ func TestRulesAreBounded(t *testing.T) {
 	if err != nil || len(slots) != 1 {
 		t.Fatalf("%v, %v", slots, err)
 	}
-	if got := slots[0].Frame.Rules; len(got) != 3 || got[frame.Line{Rule: frame.Other}].Denied != 3 {
+	if got := slots[0].Frame.Rules; len(got) != 3 || got[archive.Line{Rule: archive.Other}].Denied != 3 {
 		t.Errorf("%v", got)
 	}
 }
@@ -208,7 +206,7 @@ func TestRulesAreBounded(t *testing.T) {
 // Rules that come with demands are counted by their ids, several with one id as one, in
 // the room that the rules of the document leave.
 func TestDemandsAreNamed(t *testing.T) {
-	a, err := archivememory.New(archivememory.Options{})
+	a, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +234,7 @@ func TestDemandsAreNamed(t *testing.T) {
 	if fmt.Sprint(got) != "map[(other):1 a:1 envoy:edge.x:2 envoy:edge.y:1]" {
 		t.Error(got)
 	}
-	for _, id := range []string{"a", "envoy:edge.x", frame.Other} {
+	for _, id := range []string{"a", "envoy:edge.x", archive.Other} {
 		if !r.Counts(id) || r.Counts("envoy:edge.z") {
 			t.Errorf("%s is not counted, or another is", id)
 		}
@@ -248,7 +246,7 @@ func TestDemandsAreNamed(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	a, _ := archivememory.New(archivememory.Options{})
+	a, _ := archive.NewMemory(archive.Keep{})
 	for _, o := range []Options{{}, {Archive: a, MaxRules: -1}, {Archive: a, MaxRoutes: 1e6}, {Archive: a, MaxPending: time.Millisecond}, {Archive: a, MaxSubscribers: -3}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v is accepted", o)
@@ -278,19 +276,19 @@ rules:
 	hashed := "api_key:" + rule.HashAPIKey("secret")
 	for _, c := range []struct {
 		query TopQuery
-		want  []frame.Entry // with the true counts
+		want  []archive.Entry // with the true counts
 	}{
-		{TopQuery{By: ByTotal, N: 2}, []frame.Entry{{Key: "user:heavy", Count: 600}, {Key: hashed, Count: 150}}},
-		{TopQuery{By: ByDenied}, []frame.Entry{{Key: "user:heavy", Count: 550}, {Key: "user:light", Count: 10}}},
-		{TopQuery{By: ByAllowed, Rule: "by-user", Window: LastHour, N: 2}, []frame.Entry{{Key: "user:heavy", Count: 50}, {Key: "user:light", Count: 50}}},
-		{TopQuery{By: ByTotal, Rule: "by-user", Window: LastDay, N: 1}, []frame.Entry{{Key: "user:heavy", Count: 600}}},
-		{TopQuery{Rule: "everything", N: 3}, []frame.Entry{{Key: "user:heavy", Count: 600}, {Key: hashed, Count: 150}, {Key: "user:light", Count: 60}}},
+		{TopQuery{By: ByTotal, N: 2}, []archive.Entry{{Key: "user:heavy", Count: 600}, {Key: hashed, Count: 150}}},
+		{TopQuery{By: ByDenied}, []archive.Entry{{Key: "user:heavy", Count: 550}, {Key: "user:light", Count: 10}}},
+		{TopQuery{By: ByAllowed, Rule: "by-user", Window: LastHour, N: 2}, []archive.Entry{{Key: "user:heavy", Count: 50}, {Key: "user:light", Count: 50}}},
+		{TopQuery{By: ByTotal, Rule: "by-user", Window: LastDay, N: 1}, []archive.Entry{{Key: "user:heavy", Count: 600}}},
+		{TopQuery{Rule: "everything", N: 3}, []archive.Entry{{Key: "user:heavy", Count: 600}, {Key: hashed, Count: 150}, {Key: "user:light", Count: 60}}},
 	} {
 		top, err := d.Top(t.Context(), c.query)
 		if err != nil {
 			t.Fatal(err)
 		}
-		agrees := slices.EqualFunc(top.Keys, c.want, func(got, want frame.Entry) bool {
+		agrees := slices.EqualFunc(top.Keys, c.want, func(got, want archive.Entry) bool {
 			return got.Key == want.Key && got.Count-got.Error <= want.Count && want.Count <= got.Count && got.Error < 20
 		})
 		if !agrees {

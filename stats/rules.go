@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Bounds of RuleSeries. The archive still contains removed rules, so there may be
@@ -42,7 +41,7 @@ type RuleValues struct {
 }
 
 // of is the number of decisions of a rule that count.
-func (b By) of(c *frame.Counts) int64 {
+func (b By) of(c *archive.Counts) int64 {
 	return [...]int64{ByTotal: c.Total(), ByAllowed: c.Allowed, ByDenied: c.Denied, ByShadowDenied: c.ShadowDenied, BySoftDenied: c.SoftDenied}[b]
 }
 
@@ -82,12 +81,12 @@ func (r *Recorder) ruleSeries(ctx context.Context, a archive.Store, q RuleQuery)
 	if err != nil {
 		return nil, err
 	}
-	s := &RuleSeries{Range: g.span(), Other: RuleValues{Rule: frame.Other, Values: make([]int64, g.points)}}
+	s := &RuleSeries{Range: g.span(), Other: RuleValues{Rule: archive.Other, Values: make([]int64, g.points)}}
 	for i := range g.points {
 		s.Times = append(s.Times, g.time(i))
 	}
 	for id, v := range byID {
-		if id != frame.Other {
+		if id != archive.Other {
 			s.Rules = append(s.Rules, *v)
 		}
 	}
@@ -95,7 +94,7 @@ func (r *Recorder) ruleSeries(ctx context.Context, a archive.Store, q RuleQuery)
 		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Rule, b.Rule))
 	})
 	rest := s.Rules[min(q.N, len(s.Rules)):]
-	if v := byID[frame.Other]; v != nil {
+	if v := byID[archive.Other]; v != nil {
 		rest = append(slices.Clip(rest), *v)
 	}
 	s.Rules = s.Rules[:min(q.N, len(s.Rules))]

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // samplesSize is the room for samples in a stripe, between two looks of the collector:
@@ -75,8 +75,8 @@ const (
 
 	noDenier = math.MaxUint16
 
-	limitDenied = frame.Slots
-	limitOther  = frame.Slots + 1
+	limitDenied = archive.HistogramSlots
+	limitOther  = archive.HistogramSlots + 1
 
 	maxLimits = 32 // of a rule, that are looked at
 )
@@ -208,7 +208,7 @@ func (l *limit) usage(res *engine.Result, allowed bool) int {
 	case !res.Allowed:
 		return limitDenied
 	case allowed:
-		return int(frame.Slot(uint64(res.Used())))
+		return int(archive.HistogramSlot(uint64(res.Used())))
 	}
 	return limitOther
 }

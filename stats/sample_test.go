@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Those who are looked at stand for all: whatever the order in which clients come, and
@@ -149,7 +149,7 @@ func TestRareSamplesAreFair(t *testing.T) {
 func TestLooksAsOftenAsThereAreSamples(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int64
-		kept, err := archivememory.New(archivememory.Options{})
+		kept, err := archive.NewMemory(archive.Keep{})
 		if err != nil {
 			t.Fatal(err)
 		}

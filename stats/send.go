@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // rollUpEvery is how often an instance rolls up, give or take a fifth: those that were
@@ -39,8 +38,8 @@ type waiting struct {
 // closed is a second that is over, as this process has seen it.
 type closed struct {
 	second int64
-	frame  *frame.Frame
-	warned frame.Warned
+	frame  *archive.Frame
+	warned archive.Warned
 }
 
 // closed adds a second that is over.

@@ -7,14 +7,14 @@ import (
 	"unsafe"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // sheet counts how often something was said, and how long that took. A slot has both
 // the number, from bit sumBits on, and the nanoseconds, so that one addition is all that
 // a request costs.
 type sheet struct {
-	slots [frame.Slots]atomic.Uint64
+	slots [archive.HistogramSlots]atomic.Uint64
 
 	long    atomic.Int64 // nanoseconds of those that would fill a slot soon
 	mu      sync.Mutex
@@ -57,7 +57,7 @@ func (s *sheet) spill(slot uint8) {
 }
 
 // take empties the sheet into a histogram.
-func (s *sheet) take(h *frame.Histogram) {
+func (s *sheet) take(h *archive.Histogram) {
 	for i := range s.slots {
 		if s.slots[i].Load() != 0 {
 			was := s.slots[i].Swap(0)
@@ -76,7 +76,7 @@ func (s *sheet) take(h *frame.Histogram) {
 
 // line is what one rule said to one tier, or what became of requests.
 type line struct {
-	frame.Line
+	archive.Line
 	cells []cell // one for each stripe
 	left  int64  // the second in which its rule went out of force; 0 if it is in force
 }
@@ -92,7 +92,7 @@ const (
 	alone
 )
 
-func newLine(l frame.Line, stripes int) *line { return &line{Line: l, cells: make([]cell, stripes)} }
+func newLine(l archive.Line, stripes int) *line { return &line{Line: l, cells: make([]cell, stripes)} }
 
 func (l *line) sheet(stripe, with int, said engine.Outcome) *sheet {
 	at := &l.cells[stripe][with][said]
@@ -118,10 +118,10 @@ func (l *line) used() bool {
 }
 
 // take empties the line and calls a function with what each outcome had.
-func (l *line) take(visit func(with int, said engine.Outcome, h *frame.Histogram)) {
+func (l *line) take(visit func(with int, said engine.Outcome, h *archive.Histogram)) {
 	for with := range 2 {
 		for said := range outcomes {
-			var h frame.Histogram
+			var h archive.Histogram
 			var last *sheet
 			for i := range l.cells {
 				if s := l.cells[i][with][said].Load(); s != nil {

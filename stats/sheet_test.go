@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // A sheet counts what a histogram does, however long things take and however often it
@@ -16,12 +16,12 @@ import (
 func TestSheetIsAHistogram(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var s sheet
-		var got, want frame.Histogram
+		var got, want archive.Histogram
 		for range rapid.IntRange(1, 200).Draw(t, "n") {
 			took := time.Duration(rapid.OneOf(
 				rapid.Int64Range(0, 3000), rapid.Int64Range(long-2, long+2), rapid.Int64Range(0, int64(time.Hour)),
 			).Draw(t, "took"))
-			s.add(frame.SlotOf(took), took)
+			s.add(archive.DurationSlot(took), took)
 			want.Record(took)
 			if rapid.IntRange(0, 20).Draw(t, "take") == 0 {
 				s.take(&got)
@@ -41,7 +41,7 @@ func TestSheetSpills(t *testing.T) {
 		"time":   5<<sumBits | 1<<(sumBits-1) - 100,
 	} {
 		var s sheet
-		var got frame.Histogram
+		var got archive.Histogram
 		s.slots[7].Store(full)
 		for range 10 {
 			s.add(7, 60)
@@ -119,7 +119,7 @@ func TestTimeWithoutACount(t *testing.T) {
 	s := d.index.Load().find(table.Rules()[0]).lines[0].sheet(0, alone, engine.OutcomeAllowed)
 	s.long.Add(int64(time.Millisecond)) // the first half of add
 	d.pass(1)
-	s.add(frame.SlotOf(time.Millisecond), 0) // and the second
+	s.add(archive.DurationSlot(time.Millisecond), 0) // and the second
 	d.pass(1)
 	if got := d.summary(t).Decision; got.Count != 1 || got.Mean != time.Millisecond {
 		t.Errorf("%+v", got)
@@ -132,7 +132,7 @@ func TestLinesInForceStay(t *testing.T) {
 	table, _ := d.engine.Rules()
 	l := d.index.Load().find(table.Rules()[0]).lines[0]
 	for i := range maxLines {
-		name := frame.Line{Rule: fmt.Sprint("gone", i)}
+		name := archive.Line{Rule: fmt.Sprint("gone", i)}
 		gone := newLine(name, len(d.stripes))
 		gone.left = d.collector.second
 		d.collector.lines[name] = gone

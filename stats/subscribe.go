@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Live is one second of traffic, sent as soon as it is complete.
@@ -16,10 +15,10 @@ type Live struct {
 	Time time.Time // start of the second
 
 	// Frame is the traffic of all instances. It is shared and must not be changed.
-	Frame *frame.Frame
+	Frame *archive.Frame
 
 	// Warned are the warnings of this instance alone since the last event. Each is sent once.
-	Warned frame.Warned
+	Warned archive.Warned
 
 	// Local reports that the archive is unavailable, and the frame is of this instance
 	// alone.
@@ -148,7 +147,7 @@ func (r *Recorder) publish(ctx context.Context, over closed, arrived bool) {
 		case !arrived || err != nil:
 			live.Local = true
 		default:
-			live.Time, live.Frame = time.Unix(second, 0).UTC(), &frame.Frame{}
+			live.Time, live.Frame = time.Unix(second, 0).UTC(), &archive.Frame{}
 			if len(slots) > 0 {
 				live.Frame = slots[0].Frame
 			}
@@ -165,7 +164,7 @@ func (r *Recorder) Replay(ctx context.Context, from, to time.Time, tell func(Liv
 	next := max(from.Unix(), r.options.Clock().Unix()-keep)
 	quiet := func(until int64) {
 		for ; next < until; next++ {
-			tell(Live{Time: time.Unix(next, 0).UTC(), Frame: &frame.Frame{}})
+			tell(Live{Time: time.Unix(next, 0).UTC(), Frame: &archive.Frame{}})
 		}
 	}
 	err := each(ctx, r.archive, archive.Series, 0, next, to.Unix(), func(s archive.Slot) {

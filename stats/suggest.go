@@ -9,7 +9,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Suggestion suggests limits for a tier and period of a rule.
@@ -103,8 +102,8 @@ func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, s
 
 // begun returns when the data of each limit of a rule begins, at the latest: a slot of some
 // minutes may have been empty until its end.
-func (r *Recorder) begun(ctx context.Context, id string, from, to int64) (map[frame.Quota]int64, error) {
-	begun := map[frame.Quota]int64{}
+func (r *Recorder) begun(ctx context.Context, id string, from, to int64) (map[archive.Quota]int64, error) {
+	begun := map[archive.Quota]int64{}
 	for level, l := range r.archive.Levels(archive.Rules) {
 		late := l.Step
 		if level == 0 {
@@ -144,7 +143,7 @@ func (t *Target) within(in *weir.Compiled) bool {
 }
 
 // targetOf finds the least limit beyond which no more than the share went.
-func targetOf(u *frame.Usage, share float64) Target {
+func targetOf(u *archive.Usage, share float64) Target {
 	total := u.Used.Count + u.Denied
 	allowance := int64(share * float64(total))
 	if u.Denied > allowance {

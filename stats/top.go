@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // By is the order of a ranking.
@@ -76,7 +75,7 @@ type TopQuery struct {
 
 	By     By
 	Window Window
-	N      int // number of keys; default 10, at most frame.MaxRankedAll
+	N      int // number of keys; default 10, at most archive.MaxRankedAll
 }
 
 // Top is a ranking of the most frequent keys.
@@ -87,7 +86,7 @@ type Top struct {
 	// Keys are the first keys of the ranking. Each had at least Count-Error and at most
 	// Count requests. If there were too many keys to look at all of them, the counts
 	// are estimates; Health.Sampling is the sampling rate.
-	Keys []frame.Entry
+	Keys []archive.Entry
 
 	// Floor is the maximum number of requests of a key that is not listed.
 	Floor int64
@@ -107,23 +106,23 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 		level := a.Levels(archive.Top)[q.Window]
 		now := r.options.Clock().Unix()
 		g := gridOf(int(q.Window), now-windows[q.Window].long, now+1, level.Step)
-		var all []*frame.Sketch
+		var all []*archive.Sketch
 		err := g.each(ctx, a, archive.Top, func(s archive.Slot) {
 			all = append(all, q.By.halves(s.Frame.Top[q.Rule])...)
 		})
-		ranked := frame.SumSketches(all)
-		ranked.Trim(min(q.N, frame.MaxRankedAll))
+		ranked := archive.SumSketches(all)
+		ranked.Trim(min(q.N, archive.MaxRankedAll))
 		return &Top{Range: g.span(), Total: ranked.Total, Keys: ranked.Entries, Floor: ranked.Floor}, err
 	})
 }
 
 // ranks are the keys of the last ten seconds, counted.
 type ranks struct {
-	all    [2]*frame.Counter             // allowed and denied, by the request
-	byRule map[string]*[2]*frame.Counter // by the rule
+	all    [2]*archive.Counter             // allowed and denied, by the request
+	byRule map[string]*[2]*archive.Counter // by the rule
 
 	denials denials
-	warned  frame.Warned
+	warned  archive.Warned
 
 	changed  bool   // since they were sent
 	id       string // of the part that they are sent as
@@ -133,14 +132,14 @@ type ranks struct {
 // Places for keys: four times as many as an archive keeps, so that the counts that are kept
 // have little error.
 const (
-	placesAll  = 4 * frame.MaxRankedAll
-	placesRule = 4 * frame.MaxRanked
+	placesAll  = 4 * archive.MaxRankedAll
+	placesRule = 4 * archive.MaxRanked
 )
 
 func newRanks() *ranks {
 	return &ranks{
-		all:    [2]*frame.Counter{frame.NewCounter(placesAll), frame.NewCounter(placesAll)},
-		byRule: map[string]*[2]*frame.Counter{},
+		all:    [2]*archive.Counter{archive.NewCounter(placesAll), archive.NewCounter(placesAll)},
+		byRule: map[string]*[2]*archive.Counter{},
 	}
 }
 
@@ -159,17 +158,17 @@ func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 }
 
 // of returns the ranking of a rule: allowed and denied.
-func (r *ranks) of(rule string) *[2]*frame.Counter {
+func (r *ranks) of(rule string) *[2]*archive.Counter {
 	of := r.byRule[rule]
 	if of == nil {
-		of = &[2]*frame.Counter{frame.NewCounter(placesRule), frame.NewCounter(placesRule)}
+		of = &[2]*archive.Counter{archive.NewCounter(placesRule), archive.NewCounter(placesRule)}
 		r.byRule[rule] = of
 	}
 	return of
 }
 
 // put writes what was counted into a frame.
-func (r *ranks) put(f *frame.Frame) {
+func (r *ranks) put(f *archive.Frame) {
 	if len(r.byRule) > 0 {
 		all := f.Ranking("")
 		all.Allowed, all.Denied = r.all[0].Sketch(), r.all[1].Sketch()

@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // routes count what became of requests that were passed on. That takes much longer
@@ -17,7 +17,7 @@ type routes struct {
 	most  int
 	mu    sync.Mutex
 	known map[string]bool
-	frame frame.Frame
+	frame archive.Frame
 }
 
 // maxRoute is the longest name of a route, in bytes.
@@ -34,7 +34,7 @@ func (r *Recorder) ObserveUpstream(route string, status int, took time.Duration,
 	defer s.mu.Unlock()
 	if !s.known[route] {
 		if len(s.known) >= s.most || len(route) > maxRoute || !utf8.ValidString(route) {
-			route = frame.Other
+			route = archive.Other
 		} else {
 			s.known[route] = true
 		}
@@ -48,9 +48,9 @@ func (r *Recorder) ObserveUpstream(route string, status int, took time.Duration,
 }
 
 // take moves what was counted into a frame.
-func (s *routes) take(f *frame.Frame) {
+func (s *routes) take(f *archive.Frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f.Merge(&s.frame)
-	s.frame = frame.Frame{}
+	s.frame = archive.Frame{}
 }

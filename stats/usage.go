@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Usage is how full the limits of a rule got.
@@ -72,20 +71,20 @@ func (r *Recorder) Usage(ctx context.Context, id string, from, to time.Time) (*U
 	})
 }
 
-func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
+func limitUsage(q archive.Quota, u *archive.Usage, limit int64) LimitUsage {
 	one := LimitUsage{
 		Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, Limit: limit,
 		UnitUsage: UnitUsage{Requests: u.Used.Count + u.Denied, Denied: u.Denied},
 	}
 	// A slot can reach beyond the limit, but no client can have used more than the limit.
 	within := func(units int64) int64 {
-		if limit > 0 && units > limit && frame.Slot(uint64(units)) == frame.Slot(uint64(limit)) {
+		if limit > 0 && units > limit && archive.HistogramSlot(uint64(units)) == archive.HistogramSlot(uint64(limit)) {
 			return limit
 		}
 		return units
 	}
 	for top, n := range u.Used.All() {
-		one.Slots = append(one.Slots, UsageSlot{frame.Bottom(frame.Slot(uint64(top))), within(top), n})
+		one.Slots = append(one.Slots, UsageSlot{archive.SlotBottom(archive.HistogramSlot(uint64(top))), within(top), n})
 	}
 	one.P50, one.P90, one.P99 = within(u.Used.Value(0.5)), within(u.Used.Value(0.9)), within(u.Used.Value(0.99))
 	one.Max = within(u.Used.Rank(u.Used.Count))
@@ -93,7 +92,7 @@ func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
 }
 
 // limit is a limit that is in force; nil if there is no such limit.
-func (x *index) limit(id string, q frame.Quota) *weir.Compiled {
+func (x *index) limit(id string, q archive.Quota) *weir.Compiled {
 	for _, p := range x.rules {
 		if p.id != id {
 			continue

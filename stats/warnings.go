@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 var _ engine.WarningObserver = (*Recorder)(nil)
@@ -13,7 +13,7 @@ var _ engine.WarningObserver = (*Recorder)(nil)
 // warned collects the warnings of a second: all are counted, and the first ones kept.
 type warned struct {
 	mu  sync.Mutex
-	all frame.Warned
+	all archive.Warned
 }
 
 // ObserveWarning implements [engine.WarningObserver].
@@ -21,10 +21,10 @@ func (r *Recorder) ObserveWarning(w engine.Warning) {
 	r.warned.mu.Lock()
 	defer r.warned.mu.Unlock()
 	all := &r.warned.all
-	if all.N++; len(all.List) == frame.MaxWarnings {
+	if all.N++; len(all.List) == archive.MaxWarnings {
 		return
 	}
-	all.List = append(all.List, frame.Warning{
+	all.List = append(all.List, archive.Warning{
 		At: r.options.Clock().UnixMicro(), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
 		Policy: w.Quota.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
 		ResetAt: int64(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
@@ -32,12 +32,12 @@ func (r *Recorder) ObserveWarning(w engine.Warning) {
 }
 
 // take returns the warnings since the last call.
-func (w *warned) take() frame.Warned {
+func (w *warned) take() archive.Warned {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	all := w.all
-	w.all = frame.Warned{}
-	frame.SortWarnings(all.List)
+	w.all = archive.Warned{}
+	archive.SortWarnings(all.List)
 	return all
 }
 

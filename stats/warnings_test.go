@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/archive"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 const warnRules = "rules: [{id: plan, key: user, algorithm: fixed_window, limit: 10/1h, warn: [50%, 100%]}, {id: other, match: {path: /o}, key: user, algorithm: fixed_window, limit: 2/1h, warn: 50%}]"
@@ -77,14 +77,14 @@ func TestManyWarnings(t *testing.T) {
 	for i := range clients {
 		d.ObserveWarning(engine.Warning{Rule: c, Key: fmt.Sprint("user:", i), Quota: c.Limits("", "")[0], Threshold: 50})
 	}
-	if n := len(d.Recorder.warned.all.List); n != frame.MaxWarnings {
+	if n := len(d.Recorder.warned.all.List); n != archive.MaxWarnings {
 		t.Errorf("%d are kept", n)
 	}
 	stop := run(t, d.Recorder)
 	d.clock.advance(time.Second)
 	live := <-follow.C
 	stop()
-	if live.Warned.N != clients || len(live.Warned.List) != frame.MaxWarnings {
+	if live.Warned.N != clients || len(live.Warned.List) != archive.MaxWarnings {
 		t.Errorf("%d of %d are sent", len(live.Warned.List), live.Warned.N)
 	}
 	w, err := d.Warnings(t.Context(), LatestQuery{N: MaxLatest})

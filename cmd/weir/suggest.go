@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 type suggestFlags struct {
@@ -115,7 +115,7 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 			return nil, err
 		}
 		for _, r := range summary.Rules {
-			if r.Rule != frame.Other {
+			if r.Rule != archive.Other {
 				rules = append(rules, r.Rule)
 			}
 		}

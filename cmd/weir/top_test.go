@@ -22,7 +22,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -48,7 +48,7 @@ func serveStats(t *testing.T, document string) *recorded {
 	clock := func() weir.Micros { return weir.Micros(r.now.Load()) }
 	wall := func() time.Time { return time.UnixMicro(r.now.Load()) }
 	quiet := slog.New(slog.DiscardHandler)
-	kept, err := archivememory.New(archivememory.Options{})
+	kept, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
@@ -76,7 +75,7 @@ func (a *App) openArchive() (archive.Store, error) {
 	if a.store.redis != nil {
 		return archiveredis.Open(a.link(), archiveredis.Options{Keep: a.options.Stats.Keep, Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(archiveredis.DefaultTimeout)})
 	}
-	m, err := archivememory.New(archivememory.Options{Keep: a.options.Stats.Keep})
+	m, err := archive.NewMemory(a.options.Stats.Keep)
 	if err != nil {
 		return nil, err
 	}

@@ -4,15 +4,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // crowd is a second with so many clients, of whom so many are denied.
-func crowd(requests, deniedRequests int64, clients, denied int) *frame.Frame {
-	return traffic(requests-deniedRequests, func(f *frame.Frame) {
+func crowd(requests, deniedRequests int64, clients, denied int) *archive.Frame {
+	return traffic(requests-deniedRequests, func(f *archive.Frame) {
 		f.Requests.Denied = deniedRequests
-		*f.Rule(frame.Line{Rule: "api"}) = f.Requests
-		*f.Rule(frame.Line{Rule: "login"}) = frame.Counts{Denied: 1}
+		*f.Rule(archive.Line{Rule: "api"}) = f.Requests
+		*f.Rule(archive.Line{Rule: "login"}) = archive.Counts{Denied: 1}
 		for i := range clients {
 			f.Clients.Add(uint64(i+1)*0x9E3779B97F4A7C15, i < denied)
 		}
@@ -24,7 +24,7 @@ func crowd(requests, deniedRequests int64, clients, denied int) *frame.Frame {
 func TestDeniedCountsClients(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		frame *frame.Frame
+		frame *archive.Frame
 		fires bool
 	}{
 		{"one abuser at 99 % of the traffic", crowd(1000, 990, 100, 1), false},

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/internal/testredis"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }
@@ -17,9 +17,9 @@ func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 // traffic makes a second of requests, of which a share is of a kind.
-func traffic(n int64, change func(f *frame.Frame)) *frame.Frame {
-	f := &frame.Frame{Requests: frame.Counts{Allowed: n}}
-	f.Decision.Put(frame.SlotOf(500*time.Microsecond), n)
+func traffic(n int64, change func(f *archive.Frame)) *archive.Frame {
+	f := &archive.Frame{Requests: archive.Counts{Allowed: n}}
+	f.Decision.Put(archive.DurationSlot(500*time.Microsecond), n)
 	if change != nil {
 		change(f)
 	}
@@ -42,7 +42,7 @@ func newPlayer(t testing.TB, checks []Check) *player {
 	return &player{Evaluator: e, at: noon}
 }
 
-func (p *player) play(seconds int, f *frame.Frame, hot *Hot) {
+func (p *player) play(seconds int, f *archive.Frame, hot *Hot) {
 	for range seconds {
 		for _, a := range p.Add(Sample{Time: p.at, Frame: f, Hot: hot}) {
 			p.log = append(p.log, fmt.Sprintf("%v %s %s", a.UpdatedAt.Sub(noon), a.State, a.ID))
@@ -53,28 +53,28 @@ func (p *player) play(seconds int, f *frame.Frame, hot *Hot) {
 
 // Each check fires on what it is for, after its hold, and ends after its cool-down.
 func TestChecks(t *testing.T) {
-	good := traffic(100, func(f *frame.Frame) {
-		*f.Rule(frame.Line{Rule: "soon"}) = frame.Counts{Allowed: 100}
-		*f.Route("shop") = frame.Route{Requests: 100}
+	good := traffic(100, func(f *archive.Frame) {
+		*f.Rule(archive.Line{Rule: "soon"}) = archive.Counts{Allowed: 100}
+		*f.Route("shop") = archive.Route{Requests: 100}
 	})
 	for _, c := range []struct {
 		name string
-		bad  *frame.Frame
+		bad  *archive.Frame
 		hot  *Hot
 		want string
 	}{
-		{"denied", traffic(90, func(f *frame.Frame) { f.Requests.Denied = 10 }), nil, "denied"},
-		{"nothing", traffic(97, func(f *frame.Frame) { f.Requests.Denied = 3 }), nil, ""},
+		{"denied", traffic(90, func(f *archive.Frame) { f.Requests.Denied = 10 }), nil, "denied"},
+		{"nothing", traffic(97, func(f *archive.Frame) { f.Requests.Denied = 3 }), nil, ""},
 		{"drop", traffic(30, nil), nil, "drop"},
 		{"silence", traffic(0, nil), nil, "drop"},
-		{"slow", traffic(100, func(f *frame.Frame) {
-			f.Decision = frame.Histogram{}
-			f.Decision.Put(frame.SlotOf(5*time.Millisecond), 100)
+		{"slow", traffic(100, func(f *archive.Frame) {
+			f.Decision = archive.Histogram{}
+			f.Decision.Put(archive.DurationSlot(5*time.Millisecond), 100)
 		}), nil, "slow"},
-		{"errors", traffic(100, func(f *frame.Frame) { *f.Route("shop") = frame.Route{Requests: 100, Errors: 20} }), nil, "errors"},
-		{"degraded", traffic(95, func(f *frame.Frame) { f.Requests.DegradedAllowed, f.Requests.DegradedDenied = 3, 2 }), nil, "degraded"},
-		{"shadow", traffic(100, func(f *frame.Frame) {
-			*f.Rule(frame.Line{Rule: "soon", Tier: "pro"}) = frame.Counts{Allowed: 97, ShadowDenied: 3}
+		{"errors", traffic(100, func(f *archive.Frame) { *f.Route("shop") = archive.Route{Requests: 100, Errors: 20} }), nil, "errors"},
+		{"degraded", traffic(95, func(f *archive.Frame) { f.Requests.DegradedAllowed, f.Requests.DegradedDenied = 3, 2 }), nil, "degraded"},
+		{"shadow", traffic(100, func(f *archive.Frame) {
+			*f.Rule(archive.Line{Rule: "soon", Tier: "pro"}) = archive.Counts{Allowed: 97, ShadowDenied: 3}
 		}), nil, "shadow:soon"},
 		{"hot key", traffic(99, nil), &Hot{Key: "user:eve", Denied: 300, All: 400}, "hot_key:user:eve"},
 	} {
@@ -108,8 +108,8 @@ func TestChecks(t *testing.T) {
 func TestMinimum(t *testing.T) {
 	p := newPlayer(t, nil)
 	p.play(15*60, traffic(1, nil), nil)
-	p.play(10*60, traffic(0, func(f *frame.Frame) { f.Requests.Denied = 1 }), &Hot{Key: "user:eve", Denied: 50, All: 60})
-	p.play(10*60, traffic(1, func(f *frame.Frame) { *f.Route("shop") = frame.Route{Requests: 1, Errors: 1} }), &Hot{})
+	p.play(10*60, traffic(0, func(f *archive.Frame) { f.Requests.Denied = 1 }), &Hot{Key: "user:eve", Denied: 50, All: 60})
+	p.play(10*60, traffic(1, func(f *archive.Frame) { *f.Route("shop") = archive.Route{Requests: 1, Errors: 1} }), &Hot{})
 	p.play(10*60, traffic(0, nil), nil)
 	if len(p.log) > 0 {
 		t.Errorf("%v", p.log)
@@ -130,7 +130,7 @@ func TestBeginning(t *testing.T) {
 // forgotten, and what fired ends.
 func TestGaps(t *testing.T) {
 	p := newPlayer(t, nil)
-	p.play(3*60, traffic(10, func(f *frame.Frame) { f.Requests.Denied = 90 }), nil)
+	p.play(3*60, traffic(10, func(f *archive.Frame) { f.Requests.Denied = 90 }), nil)
 	p.at = p.at.Add(3 * time.Hour)
 	p.play(4*60, traffic(100, nil), nil)
 	p.at = noon // a clock that was set back
@@ -156,7 +156,7 @@ func TestFlapping(t *testing.T) {
 		for i, b := range bad {
 			f := traffic(10, nil)
 			if b {
-				f = traffic(1, func(f *frame.Frame) { f.Requests.Denied = 9 })
+				f = traffic(1, func(f *archive.Frame) { f.Requests.Denied = 9 })
 			}
 			changes = append(changes, e.Add(Sample{Time: noon.Add(time.Duration(i) * resolution), Frame: f})...)
 		}

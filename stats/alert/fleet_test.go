@@ -11,14 +11,12 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
-	"github.com/weirhq/weir/stats/frame"
 )
 
-func newMemory(t testing.TB) *archivememory.Store {
+func newMemory(t testing.TB) *archive.Memory {
 	t.Helper()
-	m, err := archivememory.New(archivememory.Options{})
+	m, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +68,7 @@ func (f *fleet) add() *Watcher {
 
 // minute tells instances of a minute, in which many or no requests were denied.
 func (f *fleet) minute(bad bool, all ...*Watcher) {
-	frame := traffic(1000, func(f *frame.Frame) {
+	frame := traffic(1000, func(f *archive.Frame) {
 		if bad {
 			f.Requests.Denied = 500
 		}

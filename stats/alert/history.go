@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Hot is the key with the most denials in the last minute.
@@ -19,7 +19,7 @@ type Hot struct {
 // its keys, and a client may have a key of one kind in some requests and of another kind in
 // others, such as an address and a user. So it is the most that the first key of a kind has,
 // with that of another kind in the requests without a key of this kind.
-func single(ranked []frame.Entry, all int64) (most int64) {
+func single(ranked []archive.Entry, all int64) (most int64) {
 	type kind struct{ first, sum int64 }
 	kinds := map[string]*kind{}
 	for _, e := range ranked {
@@ -44,7 +44,7 @@ func single(ranked []frame.Entry, all int64) (most int64) {
 // Sample is the input of an evaluator, usually one second.
 type Sample struct {
 	Time  time.Time // start of the sample
-	Frame *frame.Frame
+	Frame *archive.Frame
 
 	// Hot, if not nil, is the current hot key. It stays the same until the next sample
 	// that sets it.
@@ -55,22 +55,22 @@ type Sample struct {
 // routes together, under no name.
 type bucket struct {
 	at int64 // when it began, in Unix seconds
-	frame.Frame
+	archive.Frame
 }
 
-func (b *bucket) add(f *frame.Frame) {
-	b.Merge(&frame.Frame{Requests: f.Requests, Decision: f.Decision, Clients: f.Clients})
+func (b *bucket) add(f *archive.Frame) {
+	b.Merge(&archive.Frame{Requests: f.Requests, Decision: f.Decision, Clients: f.Clients})
 	for _, r := range f.Routes {
 		b.passed().Requests += r.Requests
 		b.passed().Errors += r.Errors
 	}
 	for line, counts := range f.Rules {
-		b.Rule(frame.Line{Rule: line.Rule}).Add(*counts)
+		b.Rule(archive.Line{Rule: line.Rule}).Add(*counts)
 	}
 }
 
 // passed is what became of requests that were passed on.
-func (b *bucket) passed() *frame.Route { return b.Route("") }
+func (b *bucket) passed() *archive.Route { return b.Route("") }
 
 // history are the last buckets, the newest last. Buckets in which nothing happened are
 // there, too.

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -126,15 +126,15 @@ func TestDeniedRequests(t *testing.T) {
 // Keys of one kind are different clients; those of two kinds may be one.
 func TestSingle(t *testing.T) {
 	for _, c := range []struct {
-		keys      []frame.Entry
+		keys      []archive.Entry
 		all, want int64
 	}{
 		{nil, 0, 0},
-		{[]frame.Entry{{Key: "user:a", Count: 50}, {Key: "user:b", Count: 50}}, 100, 50},
-		{[]frame.Entry{{Key: "user:a", Count: 60}, {Key: "ip:x", Count: 40}}, 100, 100},
-		{[]frame.Entry{{Key: "ip:x", Count: 90}, {Key: "user:a", Count: 50}, {Key: "user:b", Count: 40}}, 90, 90},
-		{[]frame.Entry{{Key: "d|user=a", Count: 50}, {Key: "d|user=b", Count: 50}}, 100, 50},
-		{[]frame.Entry{{Key: "a", Count: 50}, {Key: "b", Count: 50}}, 100, 50},
+		{[]archive.Entry{{Key: "user:a", Count: 50}, {Key: "user:b", Count: 50}}, 100, 50},
+		{[]archive.Entry{{Key: "user:a", Count: 60}, {Key: "ip:x", Count: 40}}, 100, 100},
+		{[]archive.Entry{{Key: "ip:x", Count: 90}, {Key: "user:a", Count: 50}, {Key: "user:b", Count: 40}}, 90, 90},
+		{[]archive.Entry{{Key: "d|user=a", Count: 50}, {Key: "d|user=b", Count: 50}}, 100, 50},
+		{[]archive.Entry{{Key: "a", Count: 50}, {Key: "b", Count: 50}}, 100, 50},
 	} {
 		if got := single(c.keys, c.all); got != c.want {
 			t.Errorf("%v: %d, want %d", c.keys, got, c.want)

@@ -4,31 +4,31 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // An alert is one sentence, with what it is about.
 func TestSentences(t *testing.T) {
-	good := traffic(100, func(f *frame.Frame) {
-		*f.Rule(frame.Line{Rule: "soon"}) = frame.Counts{Allowed: 100}
-		*f.Route("shop") = frame.Route{Requests: 100}
+	good := traffic(100, func(f *archive.Frame) {
+		*f.Rule(archive.Line{Rule: "soon"}) = archive.Counts{Allowed: 100}
+		*f.Route("shop") = archive.Route{Requests: 100}
 	})
 	for _, c := range []struct {
 		kind Kind
-		bad  *frame.Frame
+		bad  *archive.Frame
 		hot  *Hot
 		want string
 	}{
-		{Denied, traffic(80, func(f *frame.Frame) { f.Requests.Denied = 20 }), nil, "20.0 % of requests are denied by limits."},
+		{Denied, traffic(80, func(f *archive.Frame) { f.Requests.Denied = 20 }), nil, "20.0 % of requests are denied by limits."},
 		{Denied, crowd(1000, 900, 5, 3), nil, "3 of 5 clients (60.0 %) are denied by limits; most denials are by the rule api."},
 		{Drop, traffic(0, nil), nil, "Traffic dropped to 0 % of its previous level."},
-		{Slow, traffic(100, func(f *frame.Frame) {
-			f.Decision = frame.Histogram{}
-			f.Decision.Put(frame.SlotOf(5*time.Millisecond), 100)
+		{Slow, traffic(100, func(f *archive.Frame) {
+			f.Decision = archive.Histogram{}
+			f.Decision.Put(archive.DurationSlot(5*time.Millisecond), 100)
 		}), nil, "One decision in a hundred takes 5.243ms or longer; before, it was 524µs."},
-		{Errors, traffic(100, func(f *frame.Frame) { *f.Route("shop") = frame.Route{Requests: 100, Errors: 100} }), nil, "66.7 % of requests to upstreams failed."},
-		{Degraded, traffic(95, func(f *frame.Frame) { f.Requests.DegradedAllowed = 5 }), nil, "4.2 % of requests are decided without the store."},
-		{Shadow, traffic(100, func(f *frame.Frame) { *f.Rule(frame.Line{Rule: "soon"}) = frame.Counts{ShadowDenied: 100} }), nil, "The shadow rule soon would deny 66.7 % of its requests."},
+		{Errors, traffic(100, func(f *archive.Frame) { *f.Route("shop") = archive.Route{Requests: 100, Errors: 100} }), nil, "66.7 % of requests to upstreams failed."},
+		{Degraded, traffic(95, func(f *archive.Frame) { f.Requests.DegradedAllowed = 5 }), nil, "4.2 % of requests are decided without the store."},
+		{Shadow, traffic(100, func(f *archive.Frame) { *f.Rule(archive.Line{Rule: "soon"}) = archive.Counts{ShadowDenied: 100} }), nil, "The shadow rule soon would deny 66.7 % of its requests."},
 		{HotKey, traffic(99, nil), &Hot{Key: "user:50%\x00", Denied: 300, All: 400}, `The client "user:50%\x00" has 75.0 % of all denials.`},
 	} {
 		t.Run(string(c.kind), func(t *testing.T) {

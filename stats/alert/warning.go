@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Warning is that a client has reached a threshold of a rule, in a notification. It is not an
@@ -29,7 +29,7 @@ type Warnings struct {
 }
 
 // WarningNotifier is a [Notifier] that also sends warnings. Each instance sends those that it
-// has seen, at most one notification a second, with at most frame.MaxWarnings of them.
+// has seen, at most one notification a second, with at most archive.MaxWarnings of them.
 type WarningNotifier interface {
 	Notifier
 	NotifyWarnings(ctx context.Context, w Warnings) error
@@ -49,7 +49,7 @@ func (w *Webhook) send(ctx context.Context, m Message) error {
 }
 
 // warn sends the warnings of this instance, whether or not it leads: no other has seen them.
-func (w *Watcher) warn(all frame.Warned) {
+func (w *Watcher) warn(all archive.Warned) {
 	if all.N == 0 || len(w.warnings) == 0 {
 		return
 	}

@@ -10,8 +10,6 @@ import (
 
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // A webhook gets warnings in the order in which they happened, signed like alerts.
@@ -29,7 +27,7 @@ func TestWarningWebhook(t *testing.T) {
 	}
 	w := watcherOf(t, hook)
 	at := noon.UnixMicro()
-	w.warn(frame.Warned{N: 5, List: []frame.Warning{
+	w.warn(archive.Warned{N: 5, List: []archive.Warning{
 		{At: at + 2, Rule: "plan", Key: "user:bob", Policy: "10/1h", Threshold: 95, Used: 10, Limit: 10, ResetAt: at + 3e6},
 		{At: at + 1, Rule: "plan", Key: "user:alice", Policy: "10/1h", Threshold: 80, Used: 8, Limit: 10, ResetAt: at + 3e6},
 	}})
@@ -69,7 +67,7 @@ func TestManyWarnings(t *testing.T) {
 	w := watcherOf(t, hook, manager)
 	w.tell(some)
 	for range 1000 {
-		w.warn(frame.Warned{N: 1 << 20, List: make([]frame.Warning, frame.MaxWarnings)})
+		w.warn(archive.Warned{N: 1 << 20, List: make([]archive.Warning, archive.MaxWarnings)})
 	}
 	if len(w.warnings) != 1 || len(w.warnings[0].waiting) != maxQueue || w.Dropped() != 1000-maxQueue {
 		t.Errorf("%d wait, %d were dropped", len(w.warnings[0].waiting), w.Dropped())
@@ -84,7 +82,7 @@ func TestManyWarnings(t *testing.T) {
 func watcherOf(t *testing.T, notifiers ...Notifier) *Watcher {
 	t.Helper()
 	var a archive.Store
-	a, err := archivememory.New(archivememory.Options{})
+	a, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}

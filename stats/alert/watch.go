@@ -14,7 +14,6 @@ import (
 
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Source is the source of the data: a *stats.Recorder.
@@ -182,7 +181,7 @@ func (w *Watcher) share(ctx context.Context) {
 
 // hot returns the key with the most denials in the last minute, and how many are of others.
 func (w *Watcher) hot(ctx context.Context) *Hot {
-	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: frame.MaxRankedAll})
+	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: archive.MaxRankedAll})
 	if err != nil || len(top.Keys) == 0 {
 		return &Hot{}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
 )
 
 // station is a recorder that is watched, in fake time.
@@ -93,7 +92,7 @@ func (r *receiver) take() string {
 // From requests to a message: bad times are told once, and so is their end.
 func TestWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, err := archivememory.New(archivememory.Options{})
+		a, err := archive.NewMemory(archive.Keep{})
 		if err != nil {
 			t.Fatal(err)
 		}

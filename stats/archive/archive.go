@@ -1,7 +1,16 @@
-// Package archive defines how frames are stored: fine ones for a short time, coarse ones
-// for a long time. Package memory keeps them in the process, and package redis in Redis,
-// where the instances of weir share one archive. Package archivetest is the test suite
-// that both pass.
+// Package archive stores the traffic of time ranges as frames: fine ones for a short time,
+// coarse ones for a long time. [Memory] keeps them in the process, and package redis in
+// Redis, where the instances of weir share one archive. Package archivetest is the test
+// suite that both pass.
+//
+// # Frames
+//
+// A [Frame] can be merged: those of two instances, or of sixty seconds, merge into one. The
+// result is the same as if one instance had counted everything in one frame. Counts add up
+// exactly. All histograms have the same slots, so a percentile of merged frames is the
+// percentile of all requests, not an average of percentiles. Rankings of keys include the
+// error of their counts. The number of names in a frame is bounded. An encoded frame has a
+// few bytes per rule.
 //
 // # Roll-up
 //
@@ -27,7 +36,6 @@ import (
 
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/setting"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Store is an archive. It is safe for concurrent use.
@@ -179,7 +187,7 @@ type Part struct {
 	Kind  Kind
 	Start int64  // start of the slot in Unix seconds
 	ID    string // unique, so that a part that is sent twice is added once
-	Frame []byte // encoded by frame.Frame.Append
+	Frame []byte // encoded by Frame.Append
 
 	// Revision, if not 0, is that of a part that is sent again and again while its slot
 	// is open, each time with everything it has so far: the highest revision of an ID
@@ -190,7 +198,7 @@ type Part struct {
 // Slot is one slot of a level.
 type Slot struct {
 	Start int64
-	Frame *frame.Frame
+	Frame *Frame
 }
 
 // MaxSlots is the maximum number of slots in one Read. It is enough for a day of

@@ -12,14 +12,13 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/archive/archivetest"
-	"github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/stats/archive/redis"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 var (
-	_ archive.Store = (*memory.Store)(nil)
+	_ archive.Store = (*archive.Memory)(nil)
 	_ archive.Store = (*redis.Store)(nil)
 )
 
@@ -42,9 +41,9 @@ func openRedis(t testing.TB, client rueidis.Client, o redis.Options) *redis.Stor
 	return a
 }
 
-func openMemory(t testing.TB) *memory.Store {
+func openMemory(t testing.TB, keep archive.Keep) *archive.Memory {
 	t.Helper()
-	m, err := memory.New(memory.Options{})
+	m, err := archive.NewMemory(keep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +60,7 @@ func TestLevelsAgree(t *testing.T) {
 		run++
 		o := redis.Options{Prefix: fmt.Sprintf("run%d:", run)}
 		shared := []archive.Store{openRedis(t, client, o), openRedis(t, client, o)}
-		alone := openMemory(t)
+		alone := openMemory(t, archive.Keep{})
 		now, want, sent := int64(archivetest.Epoch), int64(0), []archive.Part{}
 		for step := range rapid.IntRange(1, 25).Draw(rt, "steps") {
 			now += rapid.SampledFrom([]int64{0, 1, 1, 1, 30, 60, 600}).Draw(rt, "passed")
@@ -116,7 +115,7 @@ func TestNotesAgree(t *testing.T) {
 		run++
 		o := redis.Options{Prefix: fmt.Sprintf("run%d:", run)}
 		shared := []archive.Store{openRedis(t, client, o), openRedis(t, client, o)}
-		alone := openMemory(t)
+		alone := openMemory(t, archive.Keep{})
 		now := int64(0)
 		note := func(what string) archive.Note {
 			id := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(rt, what)

@@ -15,8 +15,6 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/archive/memory"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // large starts a server with five thousand rules, a year of statistics and a hundred
@@ -73,7 +71,7 @@ func ruleName(i int) string { return fmt.Sprintf("service-%04d-per-customer-and-
 // it can tell apart, and more denied more.
 func yearOfStatistics(t *testing.T) string {
 	t.Helper()
-	kept, err := memory.New(memory.Options{})
+	kept, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,13 +101,13 @@ func yearOfStatistics(t *testing.T) string {
 
 // deniedMore is a frame in which so many rules denied requests, the last of them the most.
 func deniedMore(rules int) []byte {
-	f := &frame.Frame{}
+	f := &archive.Frame{}
 	for i := 2000 - rules; i < 2000; i++ {
-		counts := frame.Counts{Allowed: 10_000, Denied: int64(i)}
-		f.Rule(frame.Line{Rule: ruleName(i)}).Add(counts)
+		counts := archive.Counts{Allowed: 10_000, Denied: int64(i)}
+		f.Rule(archive.Line{Rule: ruleName(i)}).Add(counts)
 		f.Requests.Add(counts)
 	}
-	f.Decision.Put(frame.SlotOf(40*time.Microsecond), f.Requests.Total())
+	f.Decision.Put(archive.DurationSlot(40*time.Microsecond), f.Requests.Total())
 	return f.Append(nil)
 }
 

@@ -205,7 +205,7 @@ func (l *losableArchive) SetNote(ctx context.Context, kind string, n archive.Not
 	if l.lost.Load() {
 		return errArchive
 	}
-	return l.Store.SetNote(ctx, kind, n, now)
+	return l.Memory.SetNote(ctx, kind, n, now)
 }
 
 // While Redis is unavailable, the answer to a silence, or to its end, tells that it

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // micros is a length of time as answers have it.
@@ -15,7 +15,7 @@ func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 // readable makes a text of what may be any bytes: keys are what clients have sent.
 func readable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-func countsOf(counts frame.Counts, rate float64) StatsCounts {
+func countsOf(counts archive.Counts, rate float64) StatsCounts {
 	return StatsCounts{Requests: counts.Total(), Rate: rate, Counts: counts}
 }
 
@@ -185,7 +185,7 @@ func (h *Handler) statsClient(q about, s *stats.ClientSeries) (any, error) {
 	return answer, nil
 }
 
-func (h *Handler) statsDenials(q stats.LatestQuery, s *stats.Latest[frame.Denial]) (any, error) {
+func (h *Handler) statsDenials(q stats.LatestQuery, s *stats.Latest[archive.Denial]) (any, error) {
 	answer := &DenialsAnswer{Local: s.Local, Denials: make([]StatsDenial, len(s.Events))}
 	for i, d := range s.Events {
 		answer.Denials[i] = StatsDenial{
@@ -196,7 +196,7 @@ func (h *Handler) statsDenials(q stats.LatestQuery, s *stats.Latest[frame.Denial
 	return answer, h.knownRule(q.Rule, len(s.Events) > 0)
 }
 
-func (h *Handler) statsWarnings(q stats.LatestQuery, s *stats.Latest[frame.Warning]) (any, error) {
+func (h *Handler) statsWarnings(q stats.LatestQuery, s *stats.Latest[archive.Warning]) (any, error) {
 	answer := &WarningsAnswer{Local: s.Local, Warnings: make([]StatsWarning, len(s.Events))}
 	for i, w := range s.Events {
 		answer.Warnings[i] = StatsWarning{
@@ -226,7 +226,7 @@ func (h *Handler) statsHolds(q stats.HoldsQuery, s *stats.HoldSeries) (any, erro
 	for i, p := range s.Points {
 		answer.Points[i] = HoldPoint{p.Time.Unix(), p.HoldCounts}
 	}
-	return answer, h.knownRule(q.Rule, s.Total.HoldCounts != frame.HoldCounts{})
+	return answer, h.knownRule(q.Rule, s.Total.HoldCounts != archive.HoldCounts{})
 }
 
 func rangeOf(r stats.Range) StatsRange {

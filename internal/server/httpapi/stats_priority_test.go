@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // A summary has requests by priority if not all are normal, and what a gateway sheds if it does.
@@ -29,8 +29,8 @@ func TestStatsPriorities(t *testing.T) {
 	got := ask()
 	want := []StatsPriority{
 		{Priority: "critical"}, {Priority: "high"},
-		{Priority: "normal", Requests: 1, Counts: frame.Counts{Allowed: 1}},
-		{Priority: "low", Requests: 3, Counts: frame.Counts{Allowed: 2, Denied: 1}},
+		{Priority: "normal", Requests: 1, Counts: archive.Counts{Allowed: 1}},
+		{Priority: "low", Requests: 3, Counts: archive.Counts{Allowed: 2, Denied: 1}},
 	}
 	if !reflect.DeepEqual(got.Priorities, want) || !reflect.DeepEqual(got.Protect, protect) {
 		t.Errorf("%+v, %+v", got.Priorities, got.Protect)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 const (
@@ -191,8 +191,8 @@ func (h *Handler) readTop(c *call) (t stats.TopQuery, err error) {
 		}
 	}
 	if text := q.text("n"); text != "" {
-		if t.N, err = strconv.Atoi(text); err != nil || t.N < 1 || t.N > frame.MaxRankedAll {
-			q.wrong(badField.of("n: %q is not a number of keys; send 1 to %d.", brief(text), frame.MaxRankedAll).in("n"))
+		if t.N, err = strconv.Atoi(text); err != nil || t.N < 1 || t.N > archive.MaxRankedAll {
+			q.wrong(badField.of("n: %q is not a number of keys; send 1 to %d.", brief(text), archive.MaxRankedAll).in("n"))
 		}
 	}
 	t.Rule = q.name("rule")

@@ -14,7 +14,6 @@ import (
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
-	archivememory "github.com/weirhq/weir/stats/archive/memory"
 )
 
 // steady tells a recorder that every verdict took the same time, so that answers can be
@@ -27,7 +26,7 @@ func (s steady) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration) {
 
 // losableArchive is an archive that can be lost, or be slow.
 type losableArchive struct {
-	*archivememory.Store
+	*archive.Memory
 	lost atomic.Bool
 	slow atomic.Bool // until the caller's time is up
 	lag  time.Duration
@@ -45,24 +44,24 @@ func (l *losableArchive) Read(ctx context.Context, kind archive.Kind, level int,
 	if l.lost.Load() {
 		return nil, errArchive
 	}
-	return l.Store.Read(ctx, kind, level, from, to)
+	return l.Memory.Read(ctx, kind, level, from, to)
 }
 
 func (l *losableArchive) Add(ctx context.Context, parts []archive.Part) error {
 	if l.lost.Load() {
 		return errArchive
 	}
-	return l.Store.Add(ctx, parts)
+	return l.Memory.Add(ctx, parts)
 }
 
 // newRecorder returns one over an archive in memory that can be lost, and who watches it.
 func newRecorder(t testing.TB, o stats.Options) (*stats.Recorder, *alert.Watcher, *losableArchive) {
 	t.Helper()
-	memory, err := archivememory.New(archivememory.Options{})
+	memory, err := archive.NewMemory(archive.Keep{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := &losableArchive{Store: memory}
+	kept := &losableArchive{Memory: memory}
 	o.Archive, o.Logger = kept, slog.New(slog.DiscardHandler)
 	recorder, err := stats.New(o)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 const (
@@ -52,7 +52,7 @@ func TestSummary(t *testing.T) {
 	s.traffic()
 	var a SummaryAnswer
 	r := s.call("GET /v1/stats/summary", "").want(t, 200, &a)
-	want := StatsCounts{Requests: 15, Rate: 0.25, Counts: frame.Counts{Allowed: 8, Denied: 3, DegradedAllowed: 2, DegradedDenied: 1, Blocked: 1}}
+	want := StatsCounts{Requests: 15, Rate: 0.25, Counts: archive.Counts{Allowed: 8, Denied: 3, DegradedAllowed: 2, DegradedDenied: 1, Blocked: 1}}
 	if a.From != begin.Unix()-50 || a.To != begin.Unix()+10 || a.Window != 60 || a.StatsCounts != want || a.DeniedShare != 0.2 {
 		t.Errorf("%s", r.body)
 	}

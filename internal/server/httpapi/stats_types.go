@@ -2,7 +2,7 @@ package httpapi
 
 import (
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Times in answers about statistics are Unix seconds. Lengths are microseconds where the
@@ -12,7 +12,7 @@ import (
 type StatsCounts struct {
 	Requests int64   `json:"requests"` // all of them
 	Rate     float64 `json:"rate"`     // a second
-	frame.Counts
+	archive.Counts
 }
 
 // StatsLatency is how long something took.
@@ -65,7 +65,7 @@ type StatsAdaptive struct {
 type StatsPriority struct {
 	Priority string `json:"priority"`
 	Requests int64  `json:"requests"`
-	frame.Counts
+	archive.Counts
 }
 
 // StatsProtect is what a process that protects itself uses, as shares from 0 to 1, and how many
@@ -116,7 +116,7 @@ type StatsInFlight struct {
 type StatsTier struct {
 	Tier     string `json:"tier"`
 	Requests int64  `json:"requests"`
-	frame.Counts
+	archive.Counts
 }
 
 // SeriesAnswer is what GET /v1/stats/series answers.
@@ -164,7 +164,7 @@ type TopAnswer struct {
 }
 
 // TopEntry is a key that came at least Count-Error times, and at most Count times.
-type TopEntry = frame.Entry
+type TopEntry = archive.Entry
 
 // SuggestAnswer is what GET /v1/stats/suggest answers.
 type SuggestAnswer struct {
@@ -224,7 +224,7 @@ type ClientsAnswer struct {
 
 // StatsClient is a client that came at least Count-Error times, and at most Count times.
 type StatsClient struct {
-	frame.Entry
+	archive.Entry
 	Rules   []stats.RuleCount `json:"rules"` // those with the most first
 	FirstAt int64             `json:"first_at"`
 	LastAt  int64             `json:"last_at"`
@@ -309,7 +309,7 @@ type HoldsAnswer struct {
 	StatsRange
 	Rule  string `json:"rule"`
 	Local bool   `json:"local,omitempty"`
-	frame.HoldCounts
+	archive.HoldCounts
 	Ratio  *HoldRatio  `json:"ratio,omitempty"` // nil if nothing was settled
 	Points []HoldPoint `json:"points"`
 }
@@ -326,5 +326,5 @@ type HoldRatio struct {
 // HoldPoint is one step.
 type HoldPoint struct {
 	T int64 `json:"t"` // when it began
-	frame.HoldCounts
+	archive.HoldCounts
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Open returns two instances that share one new archive. If an archive can have only
@@ -41,16 +40,16 @@ func Run(t *testing.T, open Open) {
 const Epoch = 1_790_000_000
 
 // SomeFrame returns a frame with n requests, half of them denied by a rule.
-func SomeFrame(n int64) *frame.Frame {
-	f := &frame.Frame{Requests: frame.Counts{Allowed: n - n/2, Denied: n / 2}}
-	f.Decision.Put(frame.SlotOf(time.Duration(n)*time.Microsecond), n)
-	f.Rule(frame.Line{Rule: "api"}).Denied = n / 2
-	f.Rule(frame.Line{Rule: "api", Tier: "pro"}).Allowed = n - n/2
+func SomeFrame(n int64) *archive.Frame {
+	f := &archive.Frame{Requests: archive.Counts{Allowed: n - n/2, Denied: n / 2}}
+	f.Decision.Put(archive.DurationSlot(time.Duration(n)*time.Microsecond), n)
+	f.Rule(archive.Line{Rule: "api"}).Denied = n / 2
+	f.Rule(archive.Line{Rule: "api", Tier: "pro"}).Allowed = n - n/2
 	return f
 }
 
 // Part returns a part with a frame.
-func Part(kind archive.Kind, start int64, id string, f *frame.Frame) archive.Part {
+func Part(kind archive.Kind, start int64, id string, f *archive.Frame) archive.Part {
 	return archive.Part{Kind: kind, Start: start, ID: id, Frame: f.Append(nil)}
 }
 
@@ -61,7 +60,7 @@ func Total(t testing.TB, a archive.Store, kind archive.Kind, level int, from, to
 	slots := testcall.Must(a.Read(t.Context(), kind, level, from, to))(t)
 	n := int64(0)
 	for i, s := range slots {
-		rules := frame.Counts{}
+		rules := archive.Counts{}
 		for _, c := range s.Frame.Rules {
 			rules.Add(*c)
 		}
@@ -80,8 +79,8 @@ func Total(t testing.TB, a archive.Store, kind archive.Kind, level int, from, to
 func testKinds(t *testing.T, open Open) {
 	a, b := open(t)
 	for i := range int64(60) {
-		f := &frame.Frame{}
-		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:alice", Count: 3}}, Total: 3}
+		f := &archive.Frame{}
+		f.Ranking("").Denied = archive.Sketch{Entries: []archive.Entry{{Key: "user:alice", Count: 3}}, Total: 3}
 		f.Detail("api").Decision.Record(time.Millisecond)
 		testcall.OK(t, a.Add(t.Context(), []archive.Part{Part(archive.Top, Epoch+10*i, fmt.Sprint("t", i), f), Part(archive.Rules, Epoch+10*i, fmt.Sprint("r", i), f)}))
 	}
@@ -112,8 +111,8 @@ func testKinds(t *testing.T, open Open) {
 func testRevisions(t *testing.T, open Open) {
 	a, b := open(t)
 	part := func(id string, revision, start, n int64) archive.Part {
-		f := &frame.Frame{}
-		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:alice", Count: n}}, Total: n}
+		f := &archive.Frame{}
+		f.Ranking("").Denied = archive.Sketch{Entries: []archive.Entry{{Key: "user:alice", Count: n}}, Total: n}
 		p := Part(archive.Top, start, id, f)
 		p.Revision = revision
 		return p
@@ -161,7 +160,7 @@ func testDenials(t *testing.T, open Open) {
 	for i := range int64(30) {
 		for who, store := range []archive.Store{a, b} {
 			at := (Epoch + 10*i) * 1e6
-			f := &frame.Frame{Denials: []frame.Denial{
+			f := &archive.Frame{Denials: []archive.Denial{
 				{At: at + 1, Rule: "api", Key: fmt.Sprint("user:", i), Path: "/items/{id}", Instance: fmt.Sprint(who)},
 				{At: at, Rule: "api", Key: "user:loud", Instance: fmt.Sprint(who)},
 			}}
@@ -189,7 +188,7 @@ func testDenials(t *testing.T, open Open) {
 			if level > 0 {
 				slots = 2 // Epoch is in the middle of one
 			}
-			if others != 60 || loud == 0 || loud > slots*frame.MaxDenialsKey || newest != (Epoch+290)*1e6 {
+			if others != 60 || loud == 0 || loud > slots*archive.MaxDenialsKey || newest != (Epoch+290)*1e6 {
 				t.Errorf("level %d: %d of others and %d, until %d", level, others, loud, newest)
 			}
 		}

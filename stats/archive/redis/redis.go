@@ -16,7 +16,6 @@ import (
 
 	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // Defaults of Options.
@@ -187,7 +186,7 @@ func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to
 }
 
 // decodeSum reads what was rolled up. It is nil if there is nothing.
-func decodeSum(answer rueidis.RedisResult) (*frame.Frame, error) {
+func decodeSum(answer rueidis.RedisResult) (*archive.Frame, error) {
 	blob, err := answer.AsBytes()
 	if rueidis.IsRedisNil(err) {
 		return nil, nil
@@ -195,18 +194,18 @@ func decodeSum(answer rueidis.RedisResult) (*frame.Frame, error) {
 	if err != nil {
 		return nil, err
 	}
-	return frame.Decode(blob)
+	return archive.Decode(blob)
 }
 
 // decodeParts adds up what instances have added to a slot. It is nil if that is nothing.
-func decodeParts(answer rueidis.RedisResult) (*frame.Frame, error) {
+func decodeParts(answer rueidis.RedisResult) (*archive.Frame, error) {
 	parts, err := answer.AsStrSlice()
 	if err != nil || len(parts) == 0 {
 		return nil, err
 	}
-	sum := &frame.Frame{}
+	sum := &archive.Frame{}
 	for _, part := range parts {
-		f, err := frame.Decode([]byte(part))
+		f, err := archive.Decode([]byte(part))
 		if err != nil {
 			return nil, err
 		}
@@ -219,12 +218,12 @@ func decodeParts(answer rueidis.RedisResult) (*frame.Frame, error) {
 // sum adds up what is below a slot. It is nil if that is nothing. What was written for
 // the slot before is returned instead if it is more: slots only grow, so something below
 // must be gone, because it was kept no longer or Redis had to make room.
-func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int64, before *frame.Frame) (*frame.Frame, error) {
+func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int64, before *archive.Frame) (*archive.Frame, error) {
 	below, err := a.read(ctx, kind, level-1, start, start+a.kept[kind][level].Step)
 	if err != nil || len(below) == 0 {
 		return before, err
 	}
-	f := &frame.Frame{}
+	f := &archive.Frame{}
 	for _, s := range below {
 		f.Merge(s.Frame)
 	}

@@ -1,4 +1,4 @@
-package frame
+package archive
 
 import (
 	"fmt"
@@ -192,20 +192,20 @@ func TestQuantiles(t *testing.T) {
 	})
 }
 
-// Slots are without gaps, each at most an eighth of what is in it.
+// HistogramSlots are without gaps, each at most an eighth of what is in it.
 func TestSlots(t *testing.T) {
 	bottom := int64(0)
-	for i := range Slots {
-		top := Top(uint8(i))
-		if int(Slot(uint64(bottom))) != i || int(Slot(uint64(top))) != i {
-			t.Fatalf("slot %d: %d is in %d, %d in %d", i, bottom, Slot(uint64(bottom)), top, Slot(uint64(top)))
+	for i := range HistogramSlots {
+		top := SlotTop(uint8(i))
+		if int(HistogramSlot(uint64(bottom))) != i || int(HistogramSlot(uint64(top))) != i {
+			t.Fatalf("slot %d: %d is in %d, %d in %d", i, bottom, HistogramSlot(uint64(bottom)), top, HistogramSlot(uint64(top)))
 		}
 		if width := top - bottom; 8*width > bottom {
 			t.Fatalf("slot %d is %d wide at %d", i, width, bottom)
 		}
 		bottom = top + 1
 	}
-	if bottom != 1<<34 || Slot(math.MaxUint64) != Slots-1 || SlotOf(-1) != 0 {
+	if bottom != 1<<34 || HistogramSlot(math.MaxUint64) != HistogramSlots-1 || DurationSlot(-1) != 0 {
 		t.Errorf("the slots end at %d", bottom)
 	}
 }
@@ -216,7 +216,7 @@ func TestAbove(t *testing.T) {
 		t.Error("an empty histogram has something")
 	}
 	for n := range uint64(16) {
-		h.Put(Slot(n), 1)
+		h.Put(HistogramSlot(n), 1)
 	}
 	for n := range int64(16) {
 		if got := h.Above(n); got != 15-n {

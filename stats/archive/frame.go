@@ -1,13 +1,4 @@
-// Package frame holds the traffic of a time range in a form that can be merged. Frames
-// of two instances, or of sixty seconds, merge into one frame. The result is the same
-// as if one instance had counted everything in one frame.
-//
-// Counts add up exactly. All histograms have the same slots, so a percentile of merged
-// frames is the percentile of all requests, not an average of percentiles. Rankings of
-// keys include the error of their counts.
-//
-// The number of names in a frame is bounded. An encoded frame has a few bytes per rule.
-package frame
+package archive
 
 import (
 	"cmp"
@@ -15,52 +6,6 @@ import (
 	"slices"
 	"strings"
 )
-
-// Counts holds the number of requests, or of decisions of a rule, by outcome. Each has
-// exactly one outcome.
-type Counts struct {
-	Allowed         int64 `json:"allowed"`
-	Denied          int64 `json:"denied"`
-	ShadowDenied    int64 `json:"shadow_denied"`    // allowed; a shadow rule would have denied it
-	SoftDenied      int64 `json:"soft_denied"`      // allowed; a soft rule would have denied it, and the client was told
-	DegradedAllowed int64 `json:"degraded_allowed"` // allowed while the store was unavailable
-	DegradedDenied  int64 `json:"degraded_denied"`  // denied while the store was unavailable
-	Blocked         int64 `json:"blocked"`
-}
-
-// fields are in the order in which they are encoded.
-func (c *Counts) fields() [7]*int64 {
-	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked, &c.SoftDenied}
-}
-
-// Total returns the sum of all counts.
-func (c Counts) Total() int64 {
-	return c.Allowed + c.Denied + c.ShadowDenied + c.SoftDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
-}
-
-// Add adds other counts.
-func (c *Counts) Add(other Counts) {
-	theirs := other.fields()
-	for i, n := range c.fields() {
-		*n += *theirs[i]
-	}
-}
-
-// DeniedShare returns the share that limits denied, 0 to 1.
-func (c Counts) DeniedShare() float64 { return share(c.Denied, c.Total()) }
-
-// DegradedShare returns the share that was decided without the store.
-func (c Counts) DegradedShare() float64 { return share(c.DegradedAllowed+c.DegradedDenied, c.Total()) }
-
-// Shadowed returns the share that shadow rules would have denied.
-func (c Counts) Shadowed() float64 { return share(c.ShadowDenied, c.Total()) }
-
-func share(part, all int64) float64 {
-	if all <= 0 {
-		return 0
-	}
-	return float64(part) / float64(all)
-}
 
 // Other is the name under which the rest is counted: rules and routes beyond a bound,
 // and tiers that a rule does not name. Ids of rules contain no parentheses.

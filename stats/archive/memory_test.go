@@ -1,4 +1,4 @@
-package memory
+package archive_test
 
 import (
 	"bytes"
@@ -10,32 +10,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/archive/archivetest"
-	"github.com/weirhq/weir/stats/frame"
 )
-
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 func TestSuite(t *testing.T) {
 	archivetest.Run(t, func(t *testing.T) (a, b archive.Store) {
-		m := openMemory(t, Options{})
+		m := openMemory(t, archive.Keep{})
 		return m, m
 	})
 }
 
-func openMemory(t testing.TB, o Options) *Store {
-	t.Helper()
-	m, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
-
 func TestForgets(t *testing.T) {
-	m := openMemory(t, Options{Keep: archive.Keep{Second: 10 * time.Minute, Minute: 2 * time.Hour, Hour: 48 * time.Hour, Day: 24 * 3 * time.Hour}})
+	m := openMemory(t, archive.Keep{Second: 10 * time.Minute, Minute: 2 * time.Hour, Hour: 48 * time.Hour, Day: 24 * 3 * time.Hour})
 	for i := int64(0); i < 5*24*3600; i += 60 {
 		if err := m.Add(t.Context(), []archive.Part{archivetest.Part(archive.Series, archivetest.Epoch+i, fmt.Sprint(i), archivetest.SomeFrame(2))}); err != nil {
 			t.Fatal(err)
@@ -56,7 +43,7 @@ func TestForgets(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	m := openMemory(t, Options{})
+	m := openMemory(t, archive.Keep{})
 	for i := range int64(200) {
 		if err := m.Add(t.Context(), []archive.Part{archivetest.Part(archive.Series, archivetest.Epoch+i, fmt.Sprint(i), archivetest.SomeFrame(i)), archivetest.Part(archive.Top, archivetest.Epoch+i, fmt.Sprint(i), archivetest.SomeFrame(1))}); err != nil {
 			t.Fatal(err)
@@ -67,7 +54,7 @@ func TestSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := file.Bytes()
-	other := openMemory(t, Options{Keep: archive.Keep{Day: 700 * 24 * time.Hour}})
+	other := openMemory(t, archive.Keep{Day: 700 * 24 * time.Hour})
 	if err := other.Restore(bytes.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +73,7 @@ func TestSnapshot(t *testing.T) {
 		"empty": nil, "foreign": []byte("weirsnap12345678"), "torn": whole[:len(whole)-9],
 		"longer": append(bytes.Clone(whole), 0), "newer": append([]byte("weirstat\x07"), whole[9:]...),
 	} {
-		fresh := openMemory(t, Options{})
+		fresh := openMemory(t, archive.Keep{})
 		if err := fresh.Restore(bytes.NewReader(src)); err == nil || fresh.Size().Slots != 0 {
 			t.Errorf("%s: %v, %+v", name, err, fresh.Size())
 		}
@@ -94,7 +81,7 @@ func TestSnapshot(t *testing.T) {
 	for i := 0; i < len(whole); i += 97 {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 0x10
-		if err := openMemory(t, Options{}).Restore(bytes.NewReader(bad)); err == nil {
+		if err := openMemory(t, archive.Keep{}).Restore(bytes.NewReader(bad)); err == nil {
 			t.Fatalf("byte %d is wrong, but there was no error", i)
 		}
 	}
@@ -102,7 +89,7 @@ func TestSnapshot(t *testing.T) {
 
 // Notes are in the snapshot; one of a weir that had none is read as before.
 func TestSnapshotOfNotes(t *testing.T) {
-	m := openMemory(t, Options{})
+	m := openMemory(t, archive.Keep{})
 	if err := m.Add(t.Context(), []archive.Part{archivetest.Part(archive.Series, archivetest.Epoch, "1", archivetest.SomeFrame(3))}); err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +110,7 @@ func TestSnapshotOfNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := file.Bytes()
-	next := openMemory(t, Options{})
+	next := openMemory(t, archive.Keep{})
 	if err := next.Restore(bytes.NewReader(whole)); err != nil {
 		t.Fatal(err)
 	}
@@ -139,22 +126,22 @@ func TestSnapshotOfNotes(t *testing.T) {
 	for i := range whole {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 0x40
-		if err := openMemory(t, Options{}).Restore(bytes.NewReader(bad)); err == nil {
+		if err := openMemory(t, archive.Keep{}).Restore(bytes.NewReader(bad)); err == nil {
 			t.Fatalf("byte %d is wrong, but there was no error", i)
 		}
-		if err := openMemory(t, Options{}).Restore(bytes.NewReader(whole[:i])); err == nil {
+		if err := openMemory(t, archive.Keep{}).Restore(bytes.NewReader(whole[:i])); err == nil {
 			t.Fatalf("%d bytes are taken for all", i)
 		}
 	}
 
-	used := openMemory(t, Options{})
+	used := openMemory(t, archive.Keep{})
 	if err := used.SetNote(t.Context(), "test", archivetest.Say("a", "x", 10), archivetest.At(0)); err != nil {
 		t.Fatal(err)
 	}
 	if err := used.Restore(bytes.NewReader(whole)); err == nil || archivetest.Heard(t, used, 0) != `"a"="x"@10` {
 		t.Errorf("an archive with a note was restored: %v", err)
 	}
-	old := openMemory(t, Options{})
+	old := openMemory(t, archive.Keep{})
 	if err := old.Restore(bytes.NewReader(asVersion(1, before.Bytes()))); err != nil || archivetest.Total(t, old, archive.Series, 0, archivetest.Epoch, archivetest.Epoch+1) != 3 {
 		t.Errorf("version 1: %v", err)
 	}
@@ -164,7 +151,7 @@ func TestSnapshotOfNotes(t *testing.T) {
 // none.
 func asVersion(version byte, file []byte) []byte {
 	old := bytes.Clone(file[:len(file)-8])
-	old[len(format.Magic)] = version
+	old[len("weirstat")] = version
 	return binary.LittleEndian.AppendUint64(old, crc64.Checksum(old, crc64.MakeTable(crc64.ECMA)))
 }
 
@@ -175,7 +162,7 @@ func TestEarlierSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := openMemory(t, Options{})
+	m := openMemory(t, archive.Keep{})
 	if err := m.Restore(bytes.NewReader(earlier)); err != nil {
 		t.Fatal(err)
 	}
@@ -191,21 +178,21 @@ func TestEarlierSnapshot(t *testing.T) {
 // What may still be revised is in a snapshot, too, with its denials, and goes on being
 // revised here.
 func TestSnapshotOfRevisions(t *testing.T) {
-	m := openMemory(t, Options{})
+	m := openMemory(t, archive.Keep{})
 	part := func(revision int64) archive.Part {
-		f := &frame.Frame{Denials: []frame.Denial{{At: 1, Rule: "api", Key: "user:eve", Path: "/a/{id}"}}}
-		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:eve", Count: revision}}, Total: revision}
+		f := &archive.Frame{Denials: []archive.Denial{{At: 1, Rule: "api", Key: "user:eve", Path: "/a/{id}"}}}
+		f.Ranking("").Denied = archive.Sketch{Entries: []archive.Entry{{Key: "user:eve", Count: revision}}, Total: revision}
 		p := archivetest.Part(archive.Top, archivetest.Epoch, "a", f)
 		p.Revision = revision
 		return p
 	}
-	add := func(m *Store, p archive.Part) {
+	add := func(m *archive.Memory, p archive.Part) {
 		t.Helper()
 		if err := m.Add(t.Context(), []archive.Part{p}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := func(m *Store, denied int64, samples int) {
+	want := func(m *archive.Memory, denied int64, samples int) {
 		t.Helper()
 		for level := range 3 {
 			slots, err := m.Read(t.Context(), archive.Top, level, archivetest.Epoch-3600, archivetest.Epoch+3600)
@@ -219,7 +206,7 @@ func TestSnapshotOfRevisions(t *testing.T) {
 	if err := m.Snapshot(&file); err != nil {
 		t.Fatal(err)
 	}
-	other := openMemory(t, Options{})
+	other := openMemory(t, archive.Keep{})
 	if err := other.Restore(bytes.NewReader(file.Bytes())); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package frame
+package archive
 
 import (
 	"iter"
@@ -8,12 +8,12 @@ import (
 	"github.com/weirhq/weir/internal/logscale"
 )
 
-// Slots of a histogram. Each power of two is divided into 8 slots, so that the width of
+// HistogramSlots of a histogram. Each power of two is divided into 8 slots, so that the width of
 // a slot is at most an eighth of the values in it. Values below 16 have a slot each.
 // Values above the last slot count in the last slot.
 const (
-	fine  = 3
-	Slots = 256 // so that the number of a slot is a byte
+	fine           = 3
+	HistogramSlots = 256 // so that the number of a slot is a byte
 )
 
 // Tick is the unit in which durations are counted. So the slots cover nanoseconds to
@@ -30,20 +30,20 @@ type Histogram struct {
 }
 
 // Slot returns the slot of a number.
-func Slot(n uint64) uint8 { return uint8(min(logscale.Slot(n, fine), Slots-1)) }
+func HistogramSlot(n uint64) uint8 { return uint8(min(logscale.Slot(n, fine), HistogramSlots-1)) }
 
 // SlotOf returns the slot of a duration. A negative duration, after a step of the
 // clock, counts as 0.
-func SlotOf(d time.Duration) uint8 { return Slot(uint64(max(d, 0)) / uint64(Tick)) }
+func DurationSlot(d time.Duration) uint8 { return HistogramSlot(uint64(max(d, 0)) / uint64(Tick)) }
 
 // Top returns the largest number in a slot.
-func Top(slot uint8) int64 {
+func SlotTop(slot uint8) int64 {
 	bottom, width := logscale.Bottom(uint(slot), fine)
 	return int64(bottom + width - 1)
 }
 
 // Bottom returns the smallest number in a slot.
-func Bottom(slot uint8) int64 {
+func SlotBottom(slot uint8) int64 {
 	bottom, _ := logscale.Bottom(uint(slot), fine)
 	return int64(bottom)
 }
@@ -54,7 +54,7 @@ func (h *Histogram) Put(slot uint8, n int64) {
 		return
 	}
 	if h.counts == nil {
-		h.counts = make([]int64, Slots)
+		h.counts = make([]int64, HistogramSlots)
 	}
 	h.counts[slot] += n
 	h.Count += n
@@ -62,7 +62,7 @@ func (h *Histogram) Put(slot uint8, n int64) {
 
 // Record counts a duration.
 func (h *Histogram) Record(d time.Duration) {
-	h.Put(SlotOf(d), 1)
+	h.Put(DurationSlot(d), 1)
 	h.Sum += int64(max(d, 0))
 }
 
@@ -73,7 +73,7 @@ func (h *Histogram) Merge(other *Histogram) {
 		return
 	}
 	if h.counts == nil {
-		h.counts = make([]int64, Slots)
+		h.counts = make([]int64, HistogramSlots)
 	}
 	h.Count += other.Count
 	for i, n := range other.counts {
@@ -91,7 +91,7 @@ func (h *Histogram) Value(q float64) int64 {
 func (h *Histogram) Rank(n int64) int64 {
 	for i, in := range h.counts {
 		if n -= in; in > 0 && n <= 0 {
-			return Top(uint8(i))
+			return SlotTop(uint8(i))
 		}
 	}
 	return 0
@@ -101,7 +101,7 @@ func (h *Histogram) Rank(n int64) int64 {
 func (h *Histogram) All() iter.Seq2[int64, int64] {
 	return func(yield func(top, n int64) bool) {
 		for i, n := range h.counts {
-			if n > 0 && !yield(Top(uint8(i)), n) {
+			if n > 0 && !yield(SlotTop(uint8(i)), n) {
 				return
 			}
 		}
@@ -112,7 +112,7 @@ func (h *Histogram) All() iter.Seq2[int64, int64] {
 func (h *Histogram) Floor() int64 {
 	for i := len(h.counts) - 1; i > 0; i-- {
 		if h.counts[i] > 0 {
-			return Bottom(uint8(i))
+			return SlotBottom(uint8(i))
 		}
 	}
 	return 0
@@ -138,7 +138,7 @@ func (h *Histogram) Mean() time.Duration {
 func (h *Histogram) Above(n int64) int64 {
 	total := int64(0)
 	if h.counts != nil {
-		for i := int(Slot(uint64(max(n, 0)))) + 1; i < Slots; i++ {
+		for i := int(HistogramSlot(uint64(max(n, 0)))) + 1; i < HistogramSlots; i++ {
 			total += h.counts[i]
 		}
 	}

@@ -1,4 +1,4 @@
-package memory
+package archive
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/snapshot"
-	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/frame"
 )
 
 // A snapshot is:
@@ -27,7 +25,7 @@ const maxFrame = 64 << 20
 
 // Snapshot writes the archive to w, so that it survives a restart. The archive stays in
 // use meanwhile.
-func (m *Store) Snapshot(w io.Writer) error {
+func (m *Memory) Snapshot(w io.Writer) error {
 	return format.Write(w, func(out *snapshot.Writer) {
 		count := int64(0)
 		for kind := range m.levels {
@@ -47,7 +45,7 @@ func (m *Store) Snapshot(w io.Writer) error {
 }
 
 // writeNotes writes all notes, also those whose time has passed, and returns how many.
-func (m *Store) writeNotes(out *snapshot.Writer) (count int64) {
+func (m *Memory) writeNotes(out *snapshot.Writer) (count int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for kind, all := range m.notes {
@@ -63,7 +61,7 @@ func (m *Store) writeNotes(out *snapshot.Writer) (count int64) {
 // Restore fills an empty archive from a snapshot. If the snapshot is truncated, damaged
 // or not a snapshot, Restore returns an error that says so, and the archive stays empty
 // and usable.
-func (m *Store) Restore(r io.Reader) error {
+func (m *Memory) Restore(r io.Reader) error {
 	restored := empty(m.kept)
 	if err := format.Read(r, restored.read); err != nil {
 		return err
@@ -87,7 +85,7 @@ func (m *Store) Restore(r io.Reader) error {
 var errInUse = errors.New("archive: the archive is already in use; restore a snapshot before the first request")
 
 // read reads what Snapshot has written: slots, and then notes.
-func (m *Store) read(in *snapshot.Reader) {
+func (m *Memory) read(in *snapshot.Reader) {
 	count, what := int64(0), in.Between(0, 2)
 	for ; what == 1; what = in.Between(0, 2) {
 		count++
@@ -100,13 +98,13 @@ func (m *Store) read(in *snapshot.Reader) {
 	in.Must(what == 0 && in.Word() == count)
 }
 
-func (m *Store) readSlot(in *snapshot.Reader) {
-	kind, step, start := in.Between(0, int64(archive.Kinds)-1), in.Word(), in.Word()
+func (m *Memory) readSlot(in *snapshot.Reader) {
+	kind, step, start := in.Between(0, int64(Kinds)-1), in.Word(), in.Word()
 	blob := in.Bytes(0, maxFrame)
 	if in.Err != nil {
 		return
 	}
-	f, err := frame.Decode(blob)
+	f, err := Decode(blob)
 	if err != nil {
 		in.Must(false)
 		return
@@ -119,15 +117,15 @@ func (m *Store) readSlot(in *snapshot.Reader) {
 }
 
 // readNote reads one. Whether its time has passed is seen when it is asked for.
-func (m *Store) readNote(in *snapshot.Reader) {
-	const most = archive.MaxNoteText // Tidy knows better
+func (m *Memory) readNote(in *snapshot.Reader) {
+	const most = MaxNoteText // Tidy knows better
 	at := time.UnixMicro(in.Word()).UTC()
-	kind, n := in.Text(0, most), archive.Note{ID: in.Text(0, most), Text: in.Bytes(0, most), Until: at}
+	kind, n := in.Text(0, most), Note{ID: in.Text(0, most), Text: in.Bytes(0, most), Until: at}
 	if in.Err != nil {
 		return
 	}
 	n, err := n.Tidy(kind, at.Add(-1))
-	if err != nil || len(m.notes[kind]) >= 2*archive.MaxNotes {
+	if err != nil || len(m.notes[kind]) >= 2*MaxNotes {
 		in.Must(false)
 		return
 	}

@@ -1,4 +1,4 @@
-package frame
+package archive
 
 import (
 	"cmp"
@@ -57,7 +57,7 @@ func Decode(src []byte) (*Frame, error) {
 	c := codec{data: src, reading: true}
 	c.byte(&c.version)
 	if c.err == nil && (c.version < 1 || c.version > version) {
-		return nil, fmt.Errorf("frame: the data has version %d, but this weir reads up to version %d", c.version, version)
+		return nil, fmt.Errorf("archive: the data has version %d, but this weir reads up to version %d", c.version, version)
 	}
 	f := &Frame{}
 	c.frame(f)
@@ -69,7 +69,7 @@ func Decode(src []byte) (*Frame, error) {
 	return f, nil
 }
 
-var errDamaged = errors.New("frame: the data is damaged; remove it, and check what else writes there")
+var errDamaged = errors.New("archive: the data is damaged; remove it, and check what else writes there")
 
 // maxExact bounds every number, so that sums of many numbers do not overflow.
 const maxExact = 1 << 53
@@ -313,7 +313,7 @@ func (c *codec) histogram(h *Histogram) {
 		return
 	}
 	if c.reading {
-		*h = Histogram{counts: make([]int64, Slots)}
+		*h = Histogram{counts: make([]int64, HistogramSlots)}
 	}
 	c.number(&h.Sum)
 	sparse(c, h.counts, used, c.number)
