@@ -224,12 +224,10 @@ func (c *collector) requestsOf(p rule.Priority, o engine.Outcome) (n uint64) {
 
 func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 	f := c.rules.Load()
-	for i := range f.own {
-		collectRule(ch, &f.own[i])
-	}
-	others := labelled{label: other, ruleCounters: &c.others}
-	if f.beyond || others.any() {
-		collectRule(ch, &others)
+	for i, l := range f.All {
+		if i < len(f.All)-1 || f.Beyond || l.any() {
+			collectRule(ch, l)
+		}
 	}
 	for mode, n := range f.modes {
 		gauge(ch, rulesDesc, float64(n), rule.Mode(mode).String())

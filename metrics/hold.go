@@ -59,10 +59,7 @@ func (m *Metrics) ObserveHold(e engine.HoldEvent) {
 	}
 	rules := m.rules.Load()
 	for i := range e.Parts {
-		c := rules.byID[e.Parts[i].Rule]
-		if c == nil {
-			c = &m.others
-		}
+		c, _ := rules.ByID(e.Parts[i].Rule)
 		c.held().add(e.Kind, &e.Parts[i])
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/expiring"
+	"github.com/weirhq/weir/internal/tally"
 )
 
 var _ engine.PlaceObserver = (*Metrics)(nil)
@@ -28,7 +28,7 @@ var heldBounds = [...]time.Duration{
 // placeCounters are those of one rule that limits how many requests are in flight.
 type placeCounters struct {
 	stripes [ruleStripes]placeStripe
-	held    expiring.Count // of holds
+	held    tally.Expiring // of holds
 }
 
 type placeStripe struct {
@@ -56,10 +56,7 @@ func (c *ruleCounters) flying(clock func() time.Time) *placeCounters {
 
 // Places implements [engine.PlaceObserver].
 func (m *Metrics) Places(rule string) engine.PlaceCounter {
-	c := m.rules.Load().byID[rule]
-	if c == nil {
-		c = &m.others
-	}
+	c, _ := m.rules.Load().ByID(rule)
 	return &c.flying(m.options.Clock).stripes[rand.Uint32()%ruleStripes]
 }
 

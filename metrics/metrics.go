@@ -29,6 +29,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -38,9 +39,6 @@ const (
 	DefaultMaxRules  = 1000
 	DefaultMaxRoutes = 200
 )
-
-// other is the label of everything beyond a bound. No id of a rule has parentheses.
-const other = "(other)"
 
 // maxScrapes is how many scrapes are answered at once: a few Prometheus servers, and
 // somebody who looks.
@@ -192,7 +190,7 @@ type Metrics struct {
 
 	adaptive adaptiveLimits
 
-	routes, upstreams bounded
+	routes, upstreams tally.Names
 	httpSeconds       *prometheus.HistogramVec
 	upstreamSeconds   *prometheus.HistogramVec
 	upstreamErrors    *prometheus.CounterVec
@@ -205,8 +203,8 @@ func New(o Options) (*Metrics, error) {
 		return nil, err
 	}
 	m := &Metrics{options: o, registry: prometheus.NewRegistry()}
-	m.rules.Store(&inForce{})
-	m.routes.max, m.upstreams.max = o.MaxRoutes, o.MaxRoutes
+	m.install()
+	m.routes.Max, m.upstreams.Max = o.MaxRoutes, o.MaxRoutes
 	m.makeTraffic()
 	for _, c := range []prometheus.Collector{
 		(*collector)(m), m.httpSeconds, m.upstreamSeconds, m.upstreamErrors, buildInfo(o.Version),

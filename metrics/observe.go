@@ -5,12 +5,12 @@ import (
 	"errors"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -50,16 +50,9 @@ type stripe struct {
 	_        [64]byte
 }
 
-// stripeOf picks by the address of the verdict, which callers use again and again: one
-// each, or one a core.
-func stripeOf(v *engine.Verdict) uint64 {
-	const golden = 0x9E3779B97F4A7C15
-	return uint64(uintptr(unsafe.Pointer(v))) * golden >> 61 // the upper bits, which are below stripes
-}
-
 // Observe implements [engine.Observer].
 func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration) {
-	at := stripeOf(v)
+	at := tally.Stripe(v, stripes-1)
 	s := &m.stripes[at]
 	s.requests[min(v.Priority, rule.Critical)][v.Outcome()].Add(1)
 	s.decision.observe(took)
@@ -76,10 +69,7 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 	for from, to := 0, 0; from < len(v.Results); from = to {
 		var said engine.Outcome
 		said, to = v.Said(from)
-		c := rules.find(v.Results[from].Rule)
-		if c == nil {
-			c = &m.others
-		}
+		c := rules.Find(v.Results[from].Rule)
 		c.say(at, said)
 		if v.Held(from, said) {
 			c.held().rule[reservedEvent].Add(1)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -48,11 +49,7 @@ func (c *ruleCounters) said(s engine.Outcome) (n uint64) {
 
 // ObserveWarning implements [engine.WarningObserver].
 func (m *Metrics) ObserveWarning(w engine.Warning) {
-	c := m.rules.Load().find(w.Rule)
-	if c == nil {
-		c = &m.others
-	}
-	c.warned.Add(1)
+	m.rules.Load().Find(w.Rule).warned.Add(1)
 }
 
 // expressions are those of a rule, and how often those that it had before have failed.
@@ -84,23 +81,10 @@ type labelled struct {
 // inForce are the rules that were installed last. It never changes, so that it is
 // read without a lock.
 type inForce struct {
-	byRule map[*rule.Entry]*ruleCounters
-	before map[*rule.Entry]*ruleCounters // byRule of those until then, whose verdicts are still coming
-	byID   map[string]*ruleCounters      // those with series of their own
-	own    []labelled                    // by label
-	beyond bool                          // there are more rules than that
-
+	*tally.Index[labelled]
 	modes   [rule.Off + 1]int
 	version int64
 	since   time.Time
-}
-
-// find is nil for a rule without series of its own.
-func (f *inForce) find(c *rule.Entry) *ruleCounters {
-	if counters := f.byRule[c]; counters != nil {
-		return counters
-	}
-	return f.before[c]
 }
 
 // Install implements [engine.RuleObserver]. Results of rules that are not installed are
@@ -125,44 +109,44 @@ func (m *Metrics) InstallDemands(rules []*rule.Entry) {
 
 // install puts what was installed into force. It needs the lock.
 func (m *Metrics) install() {
-	last := m.rules.Load()
-	next := &inForce{
-		before: last.byRule, byRule: map[*rule.Entry]*ruleCounters{}, byID: map[string]*ruleCounters{},
-		version: m.version, since: m.since,
-	}
+	next := &inForce{version: m.version, since: m.since}
 	var candidates []*rule.Entry
-	for _, c := range m.table {
-		next.modes[c.Mode]++
-		if c.Mode != rule.Off {
-			candidates = append(candidates, c)
+	for _, e := range m.table {
+		next.modes[e.Mode]++
+		if e.Mode != rule.Off {
+			candidates = append(candidates, e)
 		}
 	}
 	slices.SortFunc(candidates, func(a, b *rule.Entry) int { return cmp.Compare(a.ID, b.ID) })
-	for _, c := range slices.Concat(candidates, m.demanded) {
-		counters := next.byID[c.ID]
-		if counters == nil {
-			if len(next.own) == m.options.MaxRules || !printable(c.ID) {
-				next.beyond = true
-				continue
-			}
-			if counters = last.byID[c.ID]; counters == nil {
-				counters = new(ruleCounters)
-			}
-			counters.follow(c)
-			if c.Concurrent() {
-				counters.flying(m.options.Clock) // so that its series begin at 0
-			}
-			next.byID[c.ID] = counters
-			next.own = append(next.own, labelled{c.ID, c.Mode, len(c.Warn) > 0, counters})
-		}
-		next.byRule[c] = counters
+	rules := tally.Rules[labelled]{
+		Entries: append(candidates, m.demanded...), Most: m.options.MaxRules, Make: m.labelled,
+		Other: &labelled{label: tally.Other, ruleCounters: &m.others},
 	}
+	if last := m.rules.Load(); last != nil {
+		rules.Before, rules.KeepRetired = last.Index, true // their series are gone
+	}
+	next.Index = rules.Index()
 	m.rules.Store(next)
 }
 
-// printable reports whether an id can be a label of its own. All those that
-// [rule.Parse] accepts can.
-func printable(id string) bool { return utf8.ValidString(id) && id != other }
+// labelled returns a rule with the counters that it has had, or new ones; nil if its id cannot
+// be a label. All those that [rule.Parse] accepts can.
+func (m *Metrics) labelled(e *rule.Entry, _ int) *labelled {
+	if !utf8.ValidString(e.ID) || e.ID == tally.Other {
+		return nil
+	}
+	l := &labelled{e.ID, e.Mode, len(e.Warn) > 0, new(ruleCounters)}
+	if last := m.rules.Load(); last != nil {
+		if had, own := last.ByID(e.ID); own {
+			l.ruleCounters = had.ruleCounters
+		}
+	}
+	l.follow(e)
+	if e.Concurrent() {
+		l.flying(m.options.Clock) // so that its series begin at 0
+	}
+	return l
+}
 
 // ReloadFailed records that newer rules are invalid. The next Install clears it.
 func (m *Metrics) ReloadFailed() {

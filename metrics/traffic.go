@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"time"
-	"unicode/utf8"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/internal/tally"
 )
 
 // trafficBounds are in seconds: from the answer of a cache to longer than clients wait.
@@ -31,13 +31,13 @@ func (m *Metrics) makeTraffic() {
 // ObserveHTTP counts a request that was answered. The route is a pattern of the mux,
 // not the path; "" if no pattern matched.
 func (m *Metrics) ObserveHTTP(route string, status int, took time.Duration) {
-	m.httpSeconds.WithLabelValues(m.routes.label(route), classOf(status)).Observe(took.Seconds())
+	m.httpSeconds.WithLabelValues(m.routes.Of(route), classOf(status)).Observe(took.Seconds())
 }
 
 // ObserveUpstream counts a request that was forwarded, and either answered with a
 // status or ended by an error.
 func (m *Metrics) ObserveUpstream(route, upstream string, status int, err error, took time.Duration) {
-	upstream = m.upstreams.label(upstream)
+	upstream = m.upstreams.Of(upstream)
 	class := classOf(status)
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -46,7 +46,7 @@ func (m *Metrics) ObserveUpstream(route, upstream string, status int, err error,
 		class = "error"
 		m.upstreamErrors.WithLabelValues(upstream, troubleOf(err)).Inc()
 	}
-	m.upstreamSeconds.WithLabelValues(m.routes.label(route), upstream, class).Observe(took.Seconds())
+	m.upstreamSeconds.WithLabelValues(m.routes.Of(route), upstream, class).Observe(took.Seconds())
 }
 
 // troubleOf is why there was no answer, in a word.
@@ -64,45 +64,7 @@ func troubleOf(err error) string {
 // upstream writes.
 func classOf(status int) string {
 	if status < 100 || status > 599 {
-		return other
+		return tally.Other
 	}
 	return [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}[status/100-1]
-}
-
-// maxLabel is the longest label, in bytes.
-const maxLabel = 200
-
-// bounded are labels of which there may be only so many, the first ones to come.
-type bounded struct {
-	max   int
-	mu    sync.RWMutex
-	known map[string]struct{}
-}
-
-func (b *bounded) label(s string) string {
-	if s == "" {
-		return "(none)"
-	}
-	b.mu.RLock()
-	_, ok := b.known[s]
-	b.mu.RUnlock()
-	if ok {
-		return s
-	}
-	if len(s) > maxLabel || !utf8.ValidString(s) {
-		return other
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if _, ok := b.known[s]; ok {
-		return s
-	}
-	if len(b.known) >= b.max {
-		return other
-	}
-	if b.known == nil {
-		b.known = make(map[string]struct{})
-	}
-	b.known[s] = struct{}{}
-	return s
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
@@ -59,26 +58,4 @@ func TestObserveUpstream(t *testing.T) {
 		`{class="canceled",route="/shop/",upstream="shop:80"} 1`, `{class="error",route="/shop/",upstream="shop:80"} 4`)
 	want(t, m, "weir_upstream_errors_total",
 		`{kind="connect",upstream="shop:80"} 1`, `{kind="other",upstream="shop:80"} 2`, `{kind="timeout",upstream="shop:80"} 1`)
-}
-
-// The number of labels stays within its bound under concurrent calls.
-func TestBounded(t *testing.T) {
-	b := bounded{max: 10}
-	var all sync.WaitGroup
-	for i := range 8 {
-		all.Go(func() {
-			for j := range 100 {
-				b.label(fmt.Sprint((i*7 + j) % 100))
-			}
-		})
-	}
-	all.Wait()
-	if len(b.known) != 10 {
-		t.Errorf("%d labels", len(b.known))
-	}
-	for s := range b.known {
-		if b.label(s) != s {
-			t.Errorf("%s was known, and is %s", s, b.label(s))
-		}
-	}
 }

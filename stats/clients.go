@@ -123,7 +123,8 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 		c.Clients[i].Rules = largest(rules[i])
 		for j := range c.Clients[i].Rules {
 			one := &c.Clients[i].Rules[j]
-			one.Shadow = r.index.Load().shadows(one.Rule)
+			p, own := r.index.Load().ByID(one.Rule)
+			one.Shadow = own && p.shadow
 		}
 	}
 	return c, nil

@@ -153,7 +153,7 @@ func (c *collector) count(x *index, buf []byte) {
 			c.ranks.changed = true
 			continue
 		}
-		p := x.rules[number]
+		p := x.All[number]
 		tier, n, f, limits := int(buf[2]), int64(1)<<buf[3], flags(buf[4]), int(buf[5])
 		key, denier := int(binary.LittleEndian.Uint16(buf[6:])), binary.LittleEndian.Uint16(buf[8:])
 		buf = buf[sampleHead:]
@@ -165,7 +165,7 @@ func (c *collector) count(x *index, buf []byte) {
 			c.ranks.count(p.id, f, buf[:key], n)
 		}
 		if denier != noDenier {
-			c.ranks.of(archive.Others + x.rules[denier].id)[1].Add(buf[:key], n)
+			c.ranks.of(archive.Others + x.All[denier].id)[1].Add(buf[:key], n)
 		}
 		if key > 0 && f&otherKey == 0 {
 			c.frame.Clients.Add(hashOf(buf[:key]), f&requestDenied != 0)

@@ -81,7 +81,7 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 	defer s.mu.Unlock()
 	var room [128]byte
 	first := &v.Results[from]
-	p := s.index.find(first.Rule)
+	p := s.index.Find(first.Rule)
 	key := room[:0]
 	if p.keyed {
 		key = append(key, whoOf(v.Results[from:to])...)
@@ -105,7 +105,7 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 // first key of another rule, or else the user, API key or address of the request.
 func (s *stripe) clientOf(dst []byte, req *rule.Request, v *engine.Verdict) []byte {
 	for i := range v.Results {
-		if s.index.find(v.Results[i].Rule).keyed {
+		if s.index.Find(v.Results[i].Rule).keyed {
 			return append(dst, v.Results[i].Key...)
 		}
 	}
@@ -199,7 +199,7 @@ func (d *denials) read(x *index, buf []byte) []byte {
 		Shadow: flags&denialShadow != 0, Blocked: flags&denialBlocked != 0, Degraded: flags&denialDegraded != 0,
 	}
 	if number != denialMark {
-		p := x.rules[number]
+		p := x.All[number]
 		one.Rule, one.Tier = p.id, p.lines[buf[4]].Tier
 	}
 	path, rest := cut(buf[denialHead:], int(buf[23]))

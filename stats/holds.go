@@ -38,10 +38,7 @@ func (r *Recorder) ObserveHold(e engine.HoldEvent) {
 	x := r.index.Load()
 	for i := range e.Parts {
 		p := &e.Parts[i]
-		id := p.Rule
-		if x.byID[id] == nil {
-			id = archive.Other
-		}
+		id := x.nameOf(p.Rule)
 		switch e.Kind {
 		case engine.SettledHold:
 			r.holds.count(id, func(h *archive.Holds) { h.Settle(p.Reserved, p.Used, p.Excess) })

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/expiring"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -16,7 +16,7 @@ var _ engine.PlaceObserver = (*Recorder)(nil)
 // flights count the requests in flight of one rule.
 type flights struct {
 	stripes [flightStripes]flightStripe
-	held    expiring.Count // places of holds
+	held    tally.Expiring // places of holds
 }
 
 // flightStripes are how often the counters of a rule exist, so that cores seldom wait for each
@@ -37,9 +37,7 @@ type flightStripe struct {
 
 // Places implements [engine.PlaceObserver].
 func (r *Recorder) Places(rule string) engine.PlaceCounter {
-	if r.index.Load().byID[rule] == nil {
-		rule = archive.Other
-	}
+	rule = r.index.Load().nameOf(rule)
 	f, found := r.flights.Load(rule)
 	if !found {
 		made := new(flights)
@@ -117,10 +115,10 @@ func (r *Recorder) takeFlights(to *archive.Frame) {
 		for i := range f.stripes {
 			busy = f.stripes[i].take(&sum, now.Sub(r.born)) || busy
 		}
-		switch {
+		switch _, own := x.ByID(id.(string)); {
 		case !sum.IsZero():
 			to.Flight(id.(string)).Merge(&sum)
-		case !busy && x.byID[id.(string)] == nil:
+		case !busy && !own:
 			r.flights.Delete(id)
 		}
 		return true

@@ -2,35 +2,25 @@ package stats
 
 import (
 	"maps"
-	"math/bits"
 	"slices"
 	"time"
-	"unsafe"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// index finds the place of a rule's counters by its pointer. It never changes.
+// index finds the place of a rule's counters. It never changes.
 type index struct {
-	table []placed // open addressing; its length is a power of two
-	shift uint
-	rules []*place          // the last one is for all that are not known
-	byID  map[string]*place // without that one
+	*tally.Index[place]
 	lists *rule.Table
-}
-
-type placed struct {
-	rule  *rule.Entry
-	place *place
-	aged  bool // the rule is of the index before
 }
 
 // place is where the counters of a rule are.
 type place struct {
 	id     string
-	number int       // of the rule
+	number int       // of the rule, in the index
 	lines  []*line   // of its tiers: that of "" is the first, of archive.Other the last if there are any
 	limits [][]limit // of its tiers
 	keyed  bool      // its keys tell clients apart
@@ -47,64 +37,51 @@ type limit struct {
 const maxTiers = 16
 
 // newIndex makes places for the first rules of a table and the first that come with
-// demands, with lines from a function. The rules of the index before are still found, as
-// long as the rule has its id: their verdicts may still be coming.
+// demands, with lines from a function.
 func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(archive.Line) *line) *index {
-	byID := map[string]*place{}
-	x := &index{lists: table, byID: byID}
-	var all []placed
+	var rules tally.Rules[place]
+	inTable := map[*rule.Entry]bool{}
 	if table != nil {
-		for _, c := range table.Rules() {
-			if c.Mode == rule.Off || len(x.rules) == most {
-				continue
+		for _, e := range table.Rules() {
+			if e.Mode != rule.Off {
+				inTable[e] = true
+				rules.Entries = append(rules.Entries, e)
 			}
-			p := x.add(c, lineOf)
-			byID[p.id] = p
-			all = append(all, placed{rule: c, place: p})
 		}
 	}
-	for _, c := range demanded {
-		p := byID[c.ID]
-		if p == nil && len(x.rules) < most {
-			p = x.addPlain(c.ID, lineOf)
-			p.shadow = !c.Mode.Denies()
-			byID[p.id] = p
-		}
-		if p != nil {
-			all = append(all, placed{rule: c, place: p})
-		}
+	rules.Entries = append(rules.Entries, demanded...)
+	// What comes with demands has no tiers, and its limits are not known.
+	plain := func(id string) *place {
+		return &place{id: id, keyed: true, lines: []*line{lineOf(archive.Line{Rule: id})}, limits: make([][]limit, 1)}
 	}
-	x.addPlain(archive.Other, lineOf)
+	rules.Most, rules.Other = most, plain(archive.Other)
+	rules.Make = func(e *rule.Entry, number int) *place {
+		p := plain(e.ID)
+		if inTable[e] {
+			p = placeOf(e, lineOf)
+		}
+		p.number, p.shadow = number, !e.Mode.Denies()
+		return p
+	}
 	if before != nil {
-		known := map[*rule.Entry]bool{}
-		for _, p := range all {
-			known[p.rule] = true
-		}
-		for _, old := range before.table {
-			if old.rule == nil || old.aged || known[old.rule] {
-				continue
-			}
-			if p := byID[old.place.id]; p != nil {
-				all = append(all, placed{old.rule, p, true})
-			}
-		}
+		rules.Before = before.Index
 	}
-	x.fill(all)
+	x := &index{rules.Index(), table}
+	rules.Other.number = len(x.All) - 1
 	return x
 }
 
-// add makes a place for a rule.
-func (x *index) add(c *rule.Entry, lineOf func(archive.Line) *line) *place {
-	p := &place{id: c.ID, number: len(x.rules), shadow: !c.Mode.Denies()}
-	for _, source := range c.Key {
+// placeOf makes a place for a rule with its tiers.
+func placeOf(e *rule.Entry, lineOf func(archive.Line) *line) *place {
+	p := &place{id: e.ID}
+	for _, source := range e.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}
-	tiers := slices.Sorted(maps.Keys(c.Tiers))
-	tiers = append([]string{""}, tiers[:min(len(tiers), maxTiers)]...)
-	for _, tier := range tiers {
+	tiers := slices.Sorted(maps.Keys(e.Tiers))
+	for _, tier := range append([]string{""}, tiers[:min(len(tiers), maxTiers)]...) {
 		p.lines = append(p.lines, lineOf(archive.Line{Rule: p.id, Tier: tier}))
 		var limits []limit
-		for _, l := range c.Limits("", tier) {
+		for _, l := range e.Limits("", tier) {
 			limits = append(limits, limit{l, int64(l.Limit().Period / time.Microsecond)})
 		}
 		p.limits = append(p.limits, limits)
@@ -112,43 +89,13 @@ func (x *index) add(c *rule.Entry, lineOf func(archive.Line) *line) *place {
 	// The limits of any other tier are those of "".
 	p.lines = append(p.lines, lineOf(archive.Line{Rule: p.id, Tier: archive.Other}))
 	p.limits = append(p.limits, p.limits[0])
-	x.rules = append(x.rules, p)
 	return p
 }
 
-// addPlain makes a place for what has no tiers, and whose limits are not known.
-func (x *index) addPlain(id string, lineOf func(archive.Line) *line) *place {
-	p := &place{id: id, number: len(x.rules), keyed: true, lines: []*line{lineOf(archive.Line{Rule: id})}, limits: make([][]limit, 1)}
-	x.rules = append(x.rules, p)
-	return p
-}
-
-func (x *index) fill(all []placed) {
-	size := 1 << bits.Len(uint(2*len(all)+1))
-	x.table, x.shift = make([]placed, size), uint(64-bits.Len(uint(size-1)))
-	for _, p := range all {
-		i := x.hash(p.rule)
-		for x.table[i].rule != nil {
-			i = (i + 1) & uint(size-1)
-		}
-		x.table[i] = p
-	}
-}
-
-// hash picks a slot by the address, which does not change as long as the index lives.
-func (x *index) hash(c *rule.Entry) uint {
-	return uint(uint64(uintptr(unsafe.Pointer(c))) * golden >> x.shift)
-}
-
-func (x *index) find(c *rule.Entry) *place {
-	for i := x.hash(c); ; i = (i + 1) & uint(len(x.table)-1) {
-		switch found := &x.table[i]; found.rule {
-		case c:
-			return found.place
-		case nil:
-			return x.rules[len(x.rules)-1]
-		}
-	}
+// nameOf is the name under which a rule is counted.
+func (x *index) nameOf(id string) string {
+	p, _ := x.ByID(id)
+	return p.id
 }
 
 // tier returns which of the rule's a request is counted as.
@@ -164,8 +111,16 @@ func (p *place) tier(name string) int {
 	return len(p.lines) - 1
 }
 
-// shadows reports whether a rule that is in force denies nothing.
-func (x *index) shadows(id string) bool {
-	p := x.byID[id]
-	return p != nil && p.shadow
+// limit is a limit that is in force; nil if there is no such limit.
+func (x *index) limit(id string, q archive.Quota) *weir.Compiled {
+	if p, own := x.ByID(id); own {
+		for tier, line := range p.lines {
+			for _, l := range p.limits[tier] {
+				if line.Tier == q.Tier && l.period == q.Period && l.Algorithm() != weir.InFlight {
+					return l.Compiled
+				}
+			}
+		}
+	}
+	return nil
 }

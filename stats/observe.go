@@ -3,9 +3,9 @@ package stats
 import (
 	"math"
 	"time"
-	"unsafe"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -25,16 +25,11 @@ func outcomeCounts(o engine.Outcome, n int64) archive.Counts {
 	}
 }
 
-// golden scatters what it is multiplied by. So do its lowest 28 bits alone, by which the
-// count in a slot of a sheet comes to the top.
-const golden = 0x9E3779B979E3779B
-
 // Observe implements [engine.Observer].
 func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
 	took = max(took, 0)
 	slot := archive.DurationSlot(took)
-	// Callers use a verdict again and again: one each, or one a core.
-	stripe := int(uint64(uintptr(unsafe.Pointer(v))) * golden >> 32 & r.stripeMask)
+	stripe := int(tally.Stripe(v, r.stripeMask))
 	power, chance := r.stripes[stripe].power.Load(), r.stripes[stripe].chance.Load()
 	x := r.index.Load()
 	outcome := v.Outcome()
@@ -51,12 +46,13 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		if to-from == len(v.Results) && outcome == said {
 			with = alone
 		}
-		p := x.find(v.Results[from].Rule)
+		p := x.Find(v.Results[from].Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
 		if v.Held(from, said) {
 			r.holds.count(p.id, opened)
 		}
-		if number*golden+chance <= math.MaxUint64>>(power&63) {
+		// Golden brings the count in a slot of a sheet to the top.
+		if number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
 			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegradedAllowed
 			r.stripes[stripe].sample(req, v, from, to, pass, power)
 			if !pass {
@@ -68,7 +64,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		}
 	}
 	number := r.requests.sheet(stripe, along, outcome).add(slot, took)
-	if outcome == engine.OutcomeBlocked && number*golden+chance <= math.MaxUint64>>(power&63) {
+	if outcome == engine.OutcomeBlocked && number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
 		r.stripes[stripe].sampleBlocked(req, r.options.Clock)
 	}
 }

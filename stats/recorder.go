@@ -32,7 +32,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -88,7 +87,7 @@ func New(o Options) (*Recorder, error) {
 	r.requests = newLine(archive.Line{}, len(r.stripes))
 	r.collector.reset(o.Clock())
 	r.Install(nil, 0)
-	r.routes.most, r.routes.known = o.MaxRoutes, map[string]bool{}
+	r.routes.names.Max = o.MaxRoutes
 	r.queue.signal = make(chan struct{}, 1)
 	r.queue.most = int64(o.MaxPending / time.Second)
 	r.subscribers.most, r.subscribers.all = o.MaxSubscribers, map[*Subscription]struct{}{}
@@ -116,7 +115,8 @@ func (r *Recorder) InstallDemands(rules []*rule.Entry) {
 // Counts reports whether a rule with this id is in force and counted separately. It is
 // true for "(other)".
 func (r *Recorder) Counts(id string) bool {
-	return slices.ContainsFunc(r.index.Load().rules, func(p *place) bool { return p.id == id })
+	_, own := r.index.Load().ByID(id)
+	return own || id == archive.Other
 }
 
 func (r *Recorder) installLocked() {

@@ -114,7 +114,7 @@ func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f fl
 		if other.Rule == mine {
 			continue
 		}
-		keyed := s.index.find(other.Rule).keyed
+		keyed := s.index.Find(other.Rule).keyed
 		if keyed && !p.keyed || keyed == p.keyed && i < from {
 			f |= otherKey
 		}
@@ -139,7 +139,7 @@ func (s *stripe) denier(v *engine.Verdict, key string, f flags) int {
 		if r.Allowed || r.Shadow || r.Key == key {
 			continue
 		}
-		if p := s.index.find(r.Rule); p.keyed || f&otherKey != 0 {
+		if p := s.index.Find(r.Rule); p.keyed || f&otherKey != 0 {
 			return p.number
 		}
 	}
@@ -163,7 +163,7 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 	defer s.mu.Unlock()
 	results := v.Results[from:to]
 	first := &results[0]
-	p := s.index.find(first.Rule)
+	p := s.index.Find(first.Rule)
 	tier := p.tier(req.Tier)
 	limits := p.limits[tier]
 	results = results[:min(len(results), len(limits), maxLimits)]

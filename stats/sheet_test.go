@@ -102,7 +102,7 @@ func TestLinesAreBounded(t *testing.T) {
 func TestLateCount(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, limit: 9/1h}]")
 	table, _ := d.engine.Rules()
-	l := d.index.Load().find(table.Rules()[0]).lines[0]
+	l := d.index.Load().Find(table.Rules()[0]).lines[0]
 	d.install(t, "rules: [{id: other, key: user, limit: 9/1h}]")
 	d.pass(remembered - 1)
 	l.sheet(0, alone, engine.OutcomeDenied).add(1, 20)
@@ -116,7 +116,7 @@ func TestLateCount(t *testing.T) {
 func TestTimeWithoutACount(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, limit: 9/1h}]")
 	table, _ := d.engine.Rules()
-	s := d.index.Load().find(table.Rules()[0]).lines[0].sheet(0, alone, engine.OutcomeAllowed)
+	s := d.index.Load().Find(table.Rules()[0]).lines[0].sheet(0, alone, engine.OutcomeAllowed)
 	s.long.Add(int64(time.Millisecond)) // the first half of add
 	d.pass(1)
 	s.add(archive.DurationSlot(time.Millisecond), 0) // and the second
@@ -130,7 +130,7 @@ func TestTimeWithoutACount(t *testing.T) {
 func TestLinesInForceStay(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, limit: 9/1h}]")
 	table, _ := d.engine.Rules()
-	l := d.index.Load().find(table.Rules()[0]).lines[0]
+	l := d.index.Load().Find(table.Rules()[0]).lines[0]
 	for i := range maxLines {
 		name := archive.Line{Rule: fmt.Sprint("gone", i)}
 		gone := newLine(name, len(d.stripes))

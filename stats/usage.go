@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -89,21 +88,4 @@ func limitUsage(q archive.Quota, u *archive.Usage, limit int64) LimitUsage {
 	one.P50, one.P90, one.P99 = within(u.Used.Value(0.5)), within(u.Used.Value(0.9)), within(u.Used.Value(0.99))
 	one.Max = within(u.Used.Rank(u.Used.Count))
 	return one
-}
-
-// limit is a limit that is in force; nil if there is no such limit.
-func (x *index) limit(id string, q archive.Quota) *weir.Compiled {
-	for _, p := range x.rules {
-		if p.id != id {
-			continue
-		}
-		for tier, line := range p.lines {
-			for _, l := range p.limits[tier] {
-				if line.Tier == q.Tier && l.period == q.Period && l.Algorithm() != weir.InFlight {
-					return l.Compiled
-				}
-			}
-		}
-	}
-	return nil
 }

@@ -44,6 +44,7 @@ var layout = []line{
 	{[]string{"counter", "queue"}, "counters and job queues for applications; they limit no client"},
 	{[]string{"internal/headerfield"}, "the header fields for a decision, for every protocol that has headers"},
 	{[]string{"metrics"}, "Prometheus metrics of the engine's decisions; no other package imports the Prometheus library"},
+	{[]string{"internal/tally"}, "what metrics and statistics count with: the counters of a rule, stripes, bounded names"},
 	{[]string{"engine"}, "decides requests by rules and a store; it has no protocol, so that every protocol can use it"},
 	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "the stores of the rules document; they check that a document can be used, and do not know each other"},
 	{[]string{"internal/override/file", "internal/override/redis", "internal/override/overridetest"}, "the places where temporary overrides are kept, and the test suite that every such place must pass"},

@@ -5,11 +5,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/internal/tally"
 )
 
 // Other is the name under which the rest is counted: rules and routes beyond a bound,
 // and tiers that a rule does not name. Ids of rules contain no parentheses.
-const Other = "(other)"
+const Other = tally.Other
 
 // Others begins the name of the ranking of clients that a rule denied under other keys than its
 // own: a rule by address denies users, too. Ids of rules contain no parentheses.

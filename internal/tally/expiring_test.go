@@ -1,4 +1,4 @@
-package expiring
+package tally
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ var begin = time.Unix(1_700_000_000, 0)
 
 func at(d time.Duration) time.Time { return begin.Add(d) }
 
-func must(t *testing.T, c *Count, now time.Duration, n int64, area time.Duration) {
+func must(t *testing.T, c *Expiring, now time.Duration, n int64, area time.Duration) {
 	t.Helper()
 	if gotN, gotArea := c.Take(at(now)); gotN != n || gotArea != area {
 		t.Errorf("after %v: %d and %v, want %d and %v", now, gotN, gotArea, n, area)
@@ -20,7 +20,7 @@ func must(t *testing.T, c *Count, now time.Duration, n int64, area time.Duration
 
 // A thing counts until it ends, or until its time, rounded up to a second.
 func TestCount(t *testing.T) {
-	var c Count
+	var c Expiring
 	must(t, &c, 0, 0, 0)
 	c.Add(1, at(500*time.Millisecond), at(10*time.Second))
 	c.Add(1, at(time.Second), at(2500*time.Millisecond))
@@ -41,7 +41,7 @@ func TestCount(t *testing.T) {
 // A thing that one process begins and another ends is counted once, until it ends; and neither
 // keeps anything of it after its time.
 func TestCountElsewhere(t *testing.T) {
-	var one, other Count
+	var one, other Expiring
 	one.Add(1, at(time.Second), at(10*time.Second))
 	other.Add(-1, at(3*time.Second), at(10*time.Second))
 	must(t, &one, 5*time.Second, 1, 4*time.Second)
@@ -52,7 +52,7 @@ func TestCountElsewhere(t *testing.T) {
 
 // A clock that was set back stands still until its time has come again.
 func TestCountBack(t *testing.T) {
-	var c Count
+	var c Expiring
 	c.Add(1, at(5*time.Second), at(10*time.Second))
 	c.Add(1, at(time.Second), at(10*time.Second))
 	must(t, &c, 2*time.Second, 2, 0)
@@ -63,8 +63,8 @@ func TestCountBack(t *testing.T) {
 // those of one that counts everything, and in the end nothing is left.
 func TestCountSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var all Count
-		var parts [3]Count
+		var all Expiring
+		var parts [3]Expiring
 		add := func(n int64, now, until time.Time) {
 			all.Add(n, now, until)
 			parts[rapid.IntRange(0, 2).Draw(t, "process")].Add(n, now, until)

@@ -1,18 +1,17 @@
-// Package expiring counts things that end at a known time, or earlier.
-//
-// The beginning and the early end of a thing may be counted by different processes: one
-// adds 1 until the known time, the other adds -1 until the same time. The sum of all processes is
-// right at every moment, and no process keeps anything after that time, whatever became of the
-// others.
-package expiring
+package tally
 
 import (
 	"sync"
 	"time"
 )
 
-// Count is a number of things. The zero value has none. It is safe for concurrent use.
-type Count struct {
+// Expiring is a number of things that end at a known time, or earlier. The beginning and the
+// early end of a thing may be counted by different processes: one adds 1 until the known time,
+// the other adds -1 until the same time. The sum of all processes is right at every moment, and
+// no process keeps anything after that time, whatever became of the others.
+//
+// The zero value has none. It is safe for concurrent use.
+type Expiring struct {
 	mu   sync.Mutex
 	n    int64
 	due  map[int64]int64 // how many end, by the Unix second, rounded up
@@ -21,7 +20,7 @@ type Count struct {
 }
 
 // Add counts n more things from now until a time; n can be negative.
-func (c *Count) Add(n int64, now, until time.Time) {
+func (c *Expiring) Add(n int64, now, until time.Time) {
 	second := until.Unix()
 	if until.Nanosecond() > 0 {
 		second++
@@ -43,7 +42,7 @@ func (c *Count) Add(n int64, now, until time.Time) {
 
 // Take returns how many there are now, and the sum of the time that each was there since the
 // last call.
-func (c *Count) Take(now time.Time) (n int64, area time.Duration) {
+func (c *Expiring) Take(now time.Time) (n int64, area time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.passLocked(now)
@@ -52,7 +51,7 @@ func (c *Count) Take(now time.Time) (n int64, area time.Duration) {
 }
 
 // passLocked lets the time pass. A clock that was set back stands still.
-func (c *Count) passLocked(now time.Time) {
+func (c *Expiring) passLocked(now time.Time) {
 	if !now.After(c.last) {
 		return
 	}
@@ -65,7 +64,7 @@ func (c *Count) passLocked(now time.Time) {
 	c.last = now
 }
 
-func (c *Count) endLocked(now time.Time) {
+func (c *Expiring) endLocked(now time.Time) {
 	for second, n := range c.due {
 		if over := now.Sub(time.Unix(second, 0)); over >= 0 {
 			c.n -= n
