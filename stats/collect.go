@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -50,7 +51,6 @@ func (r *Recorder) tick(now time.Time) (rest time.Duration) {
 		return rest
 	}
 	r.takeCountsLocked()
-	r.takeWarningsLocked()
 	r.closeTenLocked(second / 10)
 	r.closeSecondLocked() // the last one, because it wakes who sends
 	c.second = second
@@ -64,7 +64,6 @@ func (r *Recorder) close(now time.Time) {
 	defer c.mu.Unlock()
 	r.takeSamplesLocked(r.index.Load())
 	r.takeCountsLocked()
-	r.takeWarningsLocked()
 	r.closeDetailLocked()
 	r.closeTenLocked(now.Unix() / 10)
 	r.closeSecondLocked()
@@ -73,8 +72,6 @@ func (r *Recorder) close(now time.Time) {
 
 func (r *Recorder) closeSecondLocked() {
 	c := &r.collector
-	r.routes.take(c.frame)
-	r.holds.take(c.frame)
 	r.takeFlights(c.frame)
 	c.frame.Trim()
 	if !c.frame.Empty() {
@@ -217,7 +214,16 @@ func (r *Recorder) takeCountsLocked() {
 		c.frame.Requests.Add(outcomeCounts(said, h.Count))
 		c.frame.Decision.Merge(h)
 	}
-	r.takePriorities(&c.frame.Priorities)
+	by := map[rule.Priority]*archive.Counts{rule.Critical: &c.frame.Priorities.Critical, rule.High: &c.frame.Priorities.High, rule.Low: &c.frame.Priorities.Low}
+	for i := range r.stripes {
+		for p, counts := range by {
+			for said := range outcomes {
+				if at := &r.stripes[i].priorities[p][said]; at.Load() > 0 {
+					counts.Add(outcomeCounts(said, at.Swap(0)))
+				}
+			}
+		}
+	}
 	r.requests.take(func(_ int, said engine.Outcome, h *archive.Histogram) { requests(said, h) })
 	for key, l := range c.lines {
 		l.take(func(with int, said engine.Outcome, h *archive.Histogram) {
@@ -231,4 +237,13 @@ func (r *Recorder) takeCountsLocked() {
 			delete(c.lines, key)
 		}
 	}
+	events := r.events.take()
+	c.warned, events.Warned = events.Warned, archive.Warned{}
+	if c.warned.N > 0 {
+		archive.SortWarnings(c.warned.List)
+		c.ranks.changed = true
+		c.ranks.warned.Merge(&c.warned)
+		c.ranks.warned.Trim()
+	}
+	c.frame.Merge(&events)
 }

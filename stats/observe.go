@@ -1,7 +1,11 @@
 package stats
 
 import (
+	"context"
+	"errors"
 	"math"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir/engine"
@@ -10,7 +14,11 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-var _ engine.RuleObserver = (*Recorder)(nil)
+var (
+	_ engine.RuleObserver    = (*Recorder)(nil)
+	_ engine.HoldObserver    = (*Recorder)(nil)
+	_ engine.WarningObserver = (*Recorder)(nil)
+)
 
 // outcomes are those that are counted apart, the first ones.
 const outcomes = engine.OutcomeBlocked + 1
@@ -49,7 +57,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		p := x.Find(v.Results[from].Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
 		if v.Held(from, said) {
-			r.holds.count(p.id, opened)
+			r.events.count(func(f *archive.Frame) { f.Hold(p.id).Opened++ })
 		}
 		// Golden brings the count in a slot of a sheet to the top.
 		if number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
@@ -67,4 +75,73 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	if outcome == engine.OutcomeBlocked && number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
 		r.stripes[stripe].sampleBlocked(req, r.options.Clock)
 	}
+}
+
+// events are counted in a frame: what becomes of holds and of requests that were passed on,
+// which takes much longer than a lock, and warnings, which are rare.
+type events struct {
+	mu    sync.Mutex
+	frame archive.Frame
+}
+
+func (e *events) count(do func(*archive.Frame)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	do(&e.frame)
+}
+
+// take returns what was counted since the last call.
+func (e *events) take() (f archive.Frame) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	f, e.frame = e.frame, archive.Frame{}
+	return f
+}
+
+// ObserveUpstream counts a request that was forwarded, and either answered with a
+// status or ended by an error. A request that its client canceled counts as answered.
+// The route is a name from the configuration, not a path; a route without a name is
+// "(none)".
+func (r *Recorder) ObserveUpstream(route string, status int, took time.Duration, err error) {
+	route = r.routes.Of(route)
+	r.events.count(func(f *archive.Frame) {
+		to := f.Route(route)
+		to.Requests++
+		to.Latency.Record(took)
+		if status >= 500 || err != nil && !errors.Is(err, context.Canceled) {
+			to.Errors++
+		}
+	})
+}
+
+// ObserveHold implements [engine.HoldObserver].
+func (r *Recorder) ObserveHold(e engine.HoldEvent) {
+	x := r.index.Load()
+	r.events.count(func(f *archive.Frame) {
+		for _, p := range e.Parts {
+			switch id := x.nameOf(p.Rule); e.Kind {
+			case engine.SettledHold:
+				f.Hold(id).Settle(p.Reserved, p.Used, p.Excess)
+			case engine.CancelledHold:
+				f.Hold(id).Cancelled++
+			case engine.ChargedUnits:
+				f.Hold(id).Add(archive.HoldCounts{Charges: 1, Charged: p.Used, Excess: p.Excess})
+			}
+		}
+	})
+}
+
+// ObserveWarning implements [engine.WarningObserver]. All warnings of a second are counted, and
+// the first ones kept.
+func (r *Recorder) ObserveWarning(w engine.Warning) {
+	r.events.count(func(f *archive.Frame) {
+		if f.Warned.N++; len(f.Warned.List) == archive.MaxWarnings {
+			return
+		}
+		f.Warned.List = append(f.Warned.List, archive.Warning{
+			At: r.options.Clock().UnixMicro(), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
+			Policy: w.Quota.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
+			ResetAt: int64(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
+		})
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -134,4 +135,19 @@ func rulesOf(f *archive.Frame, took time.Duration) []RuleSummary {
 		return cmp.Or(cmp.Compare(b.Counts.Total(), a.Counts.Total()), cmp.Compare(a.Rule, b.Rule))
 	})
 	return all
+}
+
+// PrioritySummary is the traffic of requests of one priority.
+type PrioritySummary struct {
+	Priority rule.Priority
+	Counts   archive.Counts
+}
+
+// prioritiesOf lists the priorities of a frame, unless all requests were normal.
+func prioritiesOf(f *archive.Frame) []PrioritySummary {
+	p := &f.Priorities
+	if *p == (archive.Priorities{}) {
+		return nil
+	}
+	return []PrioritySummary{{rule.Critical, p.Critical}, {rule.High, p.High}, {rule.Normal, p.Normal(f.Requests)}, {rule.Low, p.Low}}
 }

@@ -37,6 +37,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -54,9 +55,8 @@ type Recorder struct {
 	stripeMask uint64
 	many       chan struct{} // a stripe has many samples
 	requests   *line         // those that no rule's line counts alone
-	routes     routes
-	holds      holds
-	warned     warned
+	routes     tally.Names
+	events     events
 	flights    sync.Map  // by rule, of *flights
 	born       time.Time // from which flights measure time
 
@@ -87,7 +87,7 @@ func New(o Options) (*Recorder, error) {
 	r.requests = newLine(archive.Line{}, len(r.stripes))
 	r.collector.reset(o.Clock())
 	r.Install(nil, 0)
-	r.routes.names.Max = o.MaxRoutes
+	r.routes.Max = o.MaxRoutes
 	r.queue.signal = make(chan struct{}, 1)
 	r.queue.most = int64(o.MaxPending / time.Second)
 	r.subscribers.most, r.subscribers.all = o.MaxSubscribers, map[*Subscription]struct{}{}

@@ -110,3 +110,44 @@ func (v *RuleValues) add(at int, n int64) {
 	v.Total += n
 	v.Values[at] += n
 }
+
+// HoldsQuery selects the holds of a rule.
+type HoldsQuery struct {
+	Rule     string
+	From, To time.Time
+	Step     time.Duration // as in Query
+}
+
+// HoldSeries is what became of the holds of a rule over time.
+type HoldSeries struct {
+	Range
+	Total  archive.Holds
+	Points []HoldPoint // one for every step, even if there were no holds
+}
+
+// HoldPoint is what became of holds in one interval.
+type HoldPoint struct {
+	Time time.Time // start of the interval
+	archive.Holds
+}
+
+// Holds returns what became of the holds of a rule, in at most MaxRulePoints steps. A hold
+// counts as opened when it was reserved, and as settled or cancelled when that happened.
+func (r *Recorder) Holds(ctx context.Context, q HoldsQuery) (*HoldSeries, error) {
+	return ask(ctx, r, func(a archive.Store) (*HoldSeries, error) {
+		g, err := r.plan(a, q.From, q.To, q.Step, MaxRulePoints)
+		if err != nil {
+			return nil, err
+		}
+		s := &HoldSeries{Range: g.span(), Points: make([]HoldPoint, g.points)}
+		for i := range s.Points {
+			s.Points[i].Time = g.time(int64(i))
+		}
+		return s, g.each(ctx, a, archive.Series, func(slot archive.Slot) {
+			if h := slot.Frame.Holds[q.Rule]; h != nil {
+				s.Points[g.at(slot.Start)].Merge(h)
+				s.Total.Merge(h)
+			}
+		})
+	})
+}

@@ -77,7 +77,7 @@ func TestManyWarnings(t *testing.T) {
 	for i := range clients {
 		d.ObserveWarning(engine.Warning{Rule: c, Key: fmt.Sprint("user:", i), Quota: c.Limits("", "")[0], Threshold: 50})
 	}
-	if n := len(d.Recorder.warned.all.List); n != archive.MaxWarnings {
+	if n := len(d.Recorder.events.frame.Warned.List); n != archive.MaxWarnings {
 		t.Errorf("%d are kept", n)
 	}
 	stop := run(t, d.Recorder)

@@ -1,7 +1,9 @@
 package alert
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,12 +102,18 @@ func (f *fleet) silence(w *Watcher, id string, d time.Duration) error {
 
 // told is what waits to be sent.
 func told(w *Watcher) string {
-	var all []string
-	for alerts, some := w.outboxes[0].take(); some; alerts, some = w.outboxes[0].take() {
-		for _, a := range alerts {
-			all = append(all, string(a.State)+" "+a.ID)
+	to := w.recipients[0]
+	for send := to.alerts.take(); send != nil; send = to.alerts.take() {
+		if err := send(context.Background()); err != nil {
+			return err.Error()
 		}
 	}
+	var all []string
+	r := to.Notifier.(*receiver)
+	for _, a := range slices.Concat(r.got...) {
+		all = append(all, string(a.State)+" "+a.ID)
+	}
+	r.got = nil
 	return strings.Join(all, ", ")
 }
 

@@ -37,28 +37,37 @@ const (
 	patience    = 10 * time.Second // for one attempt
 )
 
-// outbox is what waits for a notifier, which gets one message after the other. Alerts and
-// warnings have one each, so that many warnings displace no alert.
-type outbox[M any] struct {
+// recipient is a notifier with what waits for it. Alerts and warnings wait apart, so that many
+// warnings displace no alert.
+type recipient struct {
+	Notifier
+	alerts, warnings *outbox
+	repeated         time.Time
+}
+
+// outbox is what waits for a notifier, which gets one message after the other.
+type outbox struct {
 	to      string // its name
 	what    string // for the log
-	send    func(context.Context, M) error
 	logger  *slog.Logger
 	signal  chan struct{}
 	dropped atomic.Int64
 
 	mu      sync.Mutex
-	waiting []M
+	waiting []message
 }
 
-func newOutbox[M any](to, what string, send func(context.Context, M) error, logger *slog.Logger) *outbox[M] {
-	return &outbox[M]{to: to, what: what, send: send, logger: logger, signal: make(chan struct{}, 1)}
+// message sends itself.
+type message func(context.Context) error
+
+func newOutbox(to, what string, logger *slog.Logger) *outbox {
+	return &outbox{to: to, what: what, logger: logger, signal: make(chan struct{}, 1)}
 }
 
 // put never waits: if too much does already, the oldest is dropped.
-func (o *outbox[M]) put(message M) {
+func (o *outbox) put(send message) {
 	o.mu.Lock()
-	o.waiting = append(o.waiting, message)
+	o.waiting = append(o.waiting, send)
 	if len(o.waiting) > maxQueue {
 		o.waiting = o.waiting[1:]
 		o.dropped.Add(1)
@@ -70,24 +79,23 @@ func (o *outbox[M]) put(message M) {
 	}
 }
 
-func (o *outbox[M]) take() (first M, some bool) {
+// take returns the first message; nil if there is none.
+func (o *outbox) take() (first message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.waiting) == 0 {
-		return first, false
+	if len(o.waiting) > 0 {
+		first, o.waiting = o.waiting[0], o.waiting[1:]
 	}
-	first = o.waiting[0]
-	o.waiting = o.waiting[1:]
-	return first, true
+	return first
 }
 
 // run tells until the context ends.
-func (o *outbox[M]) run(ctx context.Context) {
+func (o *outbox) run(ctx context.Context) {
 	for {
 		select {
 		case <-o.signal:
-			for message, some := o.take(); some && ctx.Err() == nil; message, some = o.take() {
-				o.deliver(ctx, message)
+			for send := o.take(); send != nil && ctx.Err() == nil; send = o.take() {
+				o.deliver(ctx, send)
 			}
 		case <-ctx.Done():
 			return
@@ -96,11 +104,11 @@ func (o *outbox[M]) run(ctx context.Context) {
 }
 
 // deliver tries until it succeeds or makes no sense any more.
-func (o *outbox[M]) deliver(ctx context.Context, message M) {
+func (o *outbox) deliver(ctx context.Context, send message) {
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		once, cancel := context.WithTimeout(ctx, patience)
-		err := o.send(once, message)
+		err := send(once)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return

@@ -128,11 +128,11 @@ func TestOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &receiver{fails: 5, err: errors.New("away")}
-		o := newOutbox(r.Name(), "alerts", r.Notify, slog.New(slog.DiscardHandler))
+		o := newOutbox(r.Name(), "alerts", slog.New(slog.DiscardHandler))
+		notify := func(ctx context.Context) error { return r.Notify(ctx, some) }
 		var running sync.WaitGroup
 		running.Go(func() { o.run(ctx) })
-		putAlerts(o, nil)
-		o.put(some)
+		o.put(notify)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if len(r.got) != 1 || len(r.tries) != 6 || o.dropped.Load() != 0 {
@@ -145,14 +145,14 @@ func TestOutbox(t *testing.T) {
 			}
 		}
 		r.fails, r.tries = 1000, nil
-		o.put(some)
+		o.put(notify)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if len(r.tries) != maxAttempts || o.dropped.Load() != 1 {
 			t.Errorf("%d attempts, %d dropped", len(r.tries), o.dropped.Load())
 		}
 		r.tries, r.err = nil, &PermanentError{errors.New("never")}
-		o.put(some)
+		o.put(notify)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.tries) != 1 || o.dropped.Load() != 2 {
@@ -161,7 +161,7 @@ func TestOutbox(t *testing.T) {
 		r.err = errors.New("away")
 		synctest.Wait()
 		for range maxQueue + 10 {
-			o.put(some)
+			o.put(notify)
 		}
 		if n := o.dropped.Load(); n < 11 {
 			t.Errorf("%d dropped", n)

@@ -50,7 +50,7 @@ func (w *Webhook) send(ctx context.Context, m Message) error {
 
 // warn sends the warnings of this instance, whether or not it leads: no other has seen them.
 func (w *Watcher) warn(all archive.Warned) {
-	if all.N == 0 || len(w.warnings) == 0 {
+	if all.N == 0 {
 		return
 	}
 	out := Warnings{List: make([]Warning, len(all.List)), More: all.N - int64(len(all.List))}
@@ -60,7 +60,9 @@ func (w *Watcher) warn(all archive.Warned) {
 			Used: x.Used, Limit: x.Limit, ResetAt: time.UnixMicro(x.ResetAt).UTC(), Instance: w.options.Instance,
 		}
 	}
-	for _, o := range w.warnings {
-		o.put(out)
+	for _, r := range w.recipients {
+		if n, ok := r.Notifier.(WarningNotifier); ok {
+			r.warnings.put(func(ctx context.Context) error { return n.NotifyWarnings(ctx, out) })
+		}
 	}
 }

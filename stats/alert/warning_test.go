@@ -31,11 +31,11 @@ func TestWarningWebhook(t *testing.T) {
 		{At: at + 2, Rule: "plan", Key: "user:bob", Policy: "10/1h", Threshold: 95, Used: 10, Limit: 10, ResetAt: at + 3e6},
 		{At: at + 1, Rule: "plan", Key: "user:alice", Policy: "10/1h", Threshold: 80, Used: 8, Limit: 10, ResetAt: at + 3e6},
 	}})
-	first, some := w.warnings[0].take()
-	if !some {
+	send := w.recipients[0].warnings.take()
+	if send == nil {
 		t.Fatal("nothing is sent")
 	}
-	if err := hook.NotifyWarnings(t.Context(), first); err != nil {
+	if err := send(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"version":1,"alerts":[],"warnings":[` +
@@ -65,16 +65,18 @@ func TestManyWarnings(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := watcherOf(t, hook, manager)
-	w.tell(some)
+	w.tell(some, w.recipients...)
+	w.tell(nil, w.recipients...) // is no message
 	for range 1000 {
 		w.warn(archive.Warned{N: 1 << 20, List: make([]archive.Warning, archive.MaxWarnings)})
 	}
-	if len(w.warnings) != 1 || len(w.warnings[0].waiting) != maxQueue || w.Dropped() != 1000-maxQueue {
-		t.Errorf("%d wait, %d were dropped", len(w.warnings[0].waiting), w.Dropped())
+	toHook, toManager := w.recipients[0].warnings.waiting, w.recipients[1].warnings.waiting
+	if len(toHook) != maxQueue || len(toManager) != 0 || w.Dropped() != 1000-maxQueue {
+		t.Errorf("%d wait for the webhook and %d for Alertmanager, %d were dropped", len(toHook), len(toManager), w.Dropped())
 	}
-	for i, o := range w.outboxes {
-		if len(o.waiting) != 1 {
-			t.Errorf("notifier %d: %d alerts wait", i, len(o.waiting))
+	for i, r := range w.recipients {
+		if len(r.alerts.waiting) != 1 {
+			t.Errorf("notifier %d: %d alerts wait", i, len(r.alerts.waiting))
 		}
 	}
 }

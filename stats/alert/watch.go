@@ -50,16 +50,14 @@ type Options struct {
 
 // Watcher evaluates checks and sends notifications.
 type Watcher struct {
-	options   Options
-	evaluator *Evaluator
-	list      *List
-	outboxes  []*outbox[[]Alert]
-	warnings  []*outbox[Warnings]
-	repeated  []time.Time
-	looked    time.Time // when it was asked what is not known by the second
-	leads     bool
-	apart     bool // silences cannot be shared just now
-	running   atomic.Bool
+	options    Options
+	evaluator  *Evaluator
+	list       *List
+	recipients []*recipient
+	looked     time.Time // when it was asked what is not known by the second
+	leads      bool
+	apart      bool // silences cannot be shared just now
+	running    atomic.Bool
 }
 
 // New returns a watcher; call Run to start it.
@@ -78,12 +76,9 @@ func New(o Options) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock, o.Source.Archive()), repeated: make([]time.Time, len(o.Notifiers))}
+	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock, o.Source.Archive())}
 	for _, n := range o.Notifiers {
-		w.outboxes = append(w.outboxes, newOutbox(n.Name(), "alerts", n.Notify, o.Logger))
-		if n, ok := n.(WarningNotifier); ok {
-			w.warnings = append(w.warnings, newOutbox(n.Name(), "warnings", n.NotifyWarnings, o.Logger))
-		}
+		w.recipients = append(w.recipients, &recipient{Notifier: n, alerts: newOutbox(n.Name(), "alerts", o.Logger), warnings: newOutbox(n.Name(), "warnings", o.Logger)})
 	}
 	return w, nil
 }
@@ -94,11 +89,8 @@ func (w *Watcher) List() *List { return w.list }
 // Dropped returns how many notifications could not be sent.
 func (w *Watcher) Dropped() int64 {
 	n := int64(0)
-	for _, o := range w.outboxes {
-		n += o.dropped.Load()
-	}
-	for _, o := range w.warnings {
-		n += o.dropped.Load()
+	for _, r := range w.recipients {
+		n += r.alerts.dropped.Load() + r.warnings.dropped.Load()
 	}
 	return n
 }
@@ -121,11 +113,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer senders.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	for _, o := range w.outboxes {
-		senders.Go(func() { o.run(ctx) })
-	}
-	for _, o := range w.warnings {
-		senders.Go(func() { o.run(ctx) })
+	for _, r := range w.recipients {
+		senders.Go(func() { r.alerts.run(ctx) })
+		senders.Go(func() { r.warnings.run(ctx) })
 	}
 	w.share(ctx)
 	now := w.options.Clock()
@@ -203,7 +193,7 @@ func (w *Watcher) lead(ctx context.Context) {
 			}
 		}
 		w.leads = true
-		w.tell(recent)
+		w.tell(recent, w.recipients...)
 	}
 	w.leads = leads
 }
@@ -219,13 +209,13 @@ func (w *Watcher) step(s Sample) {
 	if !w.leads {
 		return
 	}
-	w.tell(changed)
+	w.tell(changed, w.recipients...)
 	now := w.options.Clock()
-	for i, n := range w.options.Notifiers {
-		r, ok := n.(Repeater)
-		if ok && len(firing) > 0 && now.Sub(w.repeated[i]) >= r.Repeat() {
-			w.repeated[i] = now
-			putAlerts(w.outboxes[i], attributed(w.list.audible(firing)))
+	for _, r := range w.recipients {
+		n, ok := r.Notifier.(Repeater)
+		if ok && len(firing) > 0 && now.Sub(r.repeated) >= n.Repeat() {
+			r.repeated = now
+			w.tell(firing, r)
 		}
 	}
 }
@@ -238,16 +228,14 @@ func (w *Watcher) sign(alerts []Alert) []Alert {
 	return alerts
 }
 
-func (w *Watcher) tell(alerts []Alert) {
+// tell sends alerts that are not silenced.
+func (w *Watcher) tell(alerts []Alert, to ...*recipient) {
 	audible := attributed(w.list.audible(alerts))
-	for _, o := range w.outboxes {
-		putAlerts(o, audible)
+	if len(audible) == 0 {
+		return
 	}
-}
-
-func putAlerts(o *outbox[[]Alert], alerts []Alert) {
-	if len(alerts) > 0 {
-		o.put(alerts)
+	for _, r := range to {
+		r.alerts.put(func(ctx context.Context) error { return r.Notify(ctx, audible) })
 	}
 }
 
