@@ -182,13 +182,13 @@ type Metrics struct {
 	version    int64
 	since      time.Time
 
-	protections protections
+	protections registered[func() engine.Protection]
 
 	reloadFailed atomic.Uint64
 	rulesStale   atomic.Bool // there are newer rules that cannot be used
 	envoyStale   atomic.Bool // there is a newer configuration for Envoy that cannot be used
 
-	adaptive adaptiveLimits
+	adaptive registered[adaptiveLimit]
 
 	routes, upstreams tally.Names
 	httpSeconds       *prometheus.HistogramVec

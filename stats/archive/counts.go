@@ -36,20 +36,8 @@ func (c *Counts) Add(other Counts) {
 }
 
 // DeniedShare returns the share that limits denied, 0 to 1.
-func (c Counts) DeniedShare() float64 { return share(c.Denied, c.Total()) }
+func (c Counts) DeniedShare() float64 { return float64(c.Denied) / float64(max(c.Total(), 1)) }
 
-// DegradedShare returns the share that was decided without the store.
-func (c Counts) DegradedShare() float64 { return share(c.DegradedAllowed+c.DegradedDenied, c.Total()) }
-
-// Shadowed returns the share that shadow rules would have denied.
-func (c Counts) Shadowed() float64 { return share(c.ShadowDenied, c.Total()) }
-
-func share(part, all int64) float64 {
-	if all <= 0 {
-		return 0
-	}
-	return float64(part) / float64(all)
-}
 
 // Priorities holds the requests whose priority is not normal. All others are normal, so that
 // programs without priorities count and store nothing.

@@ -210,18 +210,10 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-func TestAbove(t *testing.T) {
+func TestEmptyHistogram(t *testing.T) {
 	var h Histogram
-	if h.Above(0) != 0 || h.Value(0.5) != 0 || h.Quantile(1) != 0 || h.Mean() != 0 {
+	if h.Value(0.5) != 0 || h.Quantile(1) != 0 || h.Mean() != 0 {
 		t.Error("an empty histogram has something")
-	}
-	for n := range uint64(16) {
-		h.Put(HistogramSlot(n), 1)
-	}
-	for n := range int64(16) {
-		if got := h.Above(n); got != 15-n {
-			t.Errorf("Above(%d) = %d", n, got)
-		}
 	}
 }
 

@@ -133,14 +133,3 @@ func (h *Histogram) Mean() time.Duration {
 	}
 	return time.Duration(h.Sum / h.Count)
 }
-
-// Above returns how many numbers are in slots that contain only numbers above n.
-func (h *Histogram) Above(n int64) int64 {
-	total := int64(0)
-	if h.counts != nil {
-		for i := int(HistogramSlot(uint64(max(n, 0)))) + 1; i < HistogramSlots; i++ {
-			total += h.counts[i]
-		}
-	}
-	return total
-}

@@ -26,32 +26,11 @@ type Sketch struct {
 // Merge adds another sketch. A key with an entry in only one of them may have been
 // counted up to Floor times in the other.
 func (s *Sketch) Merge(other *Sketch) {
-	s.Total += other.Total
 	if len(other.Entries) == 0 && other.Floor == 0 {
+		s.Total += other.Total
 		return
 	}
-	at := make(map[string]int, len(s.Entries))
-	for i := range s.Entries {
-		at[s.Entries[i].Key] = i
-	}
-	met := make([]bool, len(s.Entries))
-	for _, e := range other.Entries {
-		if i, ok := at[e.Key]; ok {
-			met[i] = true
-			s.Entries[i].Count += e.Count
-			s.Entries[i].Error += e.Error
-			continue
-		}
-		s.Entries = append(s.Entries, Entry{e.Key, e.Count + s.Floor, e.Error + s.Floor})
-	}
-	for i, met := range met {
-		if !met {
-			s.Entries[i].Count += other.Floor
-			s.Entries[i].Error += other.Floor
-		}
-	}
-	s.Floor += other.Floor
-	s.order()
+	*s = SumSketches([]*Sketch{s, other})
 }
 
 // SumSketches returns what merging sketches one after the other would, in the time that
