@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // page is the tables as text, in at most so many rows; 0 is no bound.
@@ -120,16 +120,16 @@ func (n *figures) writeOutcomes(b *strings.Builder) {
 	rows := [][]string{{"", fmt.Sprintf("last %d s", recentSeconds), "last minute"}}
 	for i, outcome := range []struct {
 		name  string
-		count func(frame.Counts) int64
+		count func(archive.Counts) int64
 	}{
-		{"requests", frame.Counts.Total},
-		{"allowed", func(c frame.Counts) int64 { return c.Allowed }},
-		{"denied", func(c frame.Counts) int64 { return c.Denied }},
-		{"shadow", func(c frame.Counts) int64 { return c.ShadowDenied }},
-		{"soft", func(c frame.Counts) int64 { return c.SoftDenied }},
-		{"degraded", func(c frame.Counts) int64 { return c.DegradedAllowed }},
-		{"failed", func(c frame.Counts) int64 { return c.DegradedDenied }},
-		{"blocked", func(c frame.Counts) int64 { return c.Blocked }},
+		{"requests", archive.Counts.Total},
+		{"allowed", func(c archive.Counts) int64 { return c.Allowed }},
+		{"denied", func(c archive.Counts) int64 { return c.Denied }},
+		{"shadow", func(c archive.Counts) int64 { return c.ShadowDenied }},
+		{"soft", func(c archive.Counts) int64 { return c.SoftDenied }},
+		{"degraded", func(c archive.Counts) int64 { return c.DegradedAllowed }},
+		{"failed", func(c archive.Counts) int64 { return c.DegradedDenied }},
+		{"blocked", func(c archive.Counts) int64 { return c.Blocked }},
 	} {
 		if count := outcome.count(n.minute.Counts); count != 0 || i < 3 {
 			rows = append(rows, []string{outcome.name, rate(&n.recent, outcome.count(n.recent.Counts)), rate(&n.minute, count)})

@@ -18,7 +18,7 @@ import (
 
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/alert"
-	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 func TestFigures(t *testing.T) {
@@ -42,8 +42,8 @@ func somewhere(address string) *client { return &client{base: &url.URL{Scheme: "
 func drawnFigures(t *rapid.T) *figures {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "api", "\x1b[2J\x1b[H", "漢字漢字漢字漢字漢字漢字漢字", "a\r\nb\tc", "\u202e", strings.Repeat("x", 300)}))
 	number := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64())
-	counts := rapid.Custom(func(t *rapid.T) frame.Counts {
-		return frame.Counts{Allowed: number.Draw(t, "allowed"), Denied: number.Draw(t, "denied"), DegradedDenied: number.Draw(t, "failed"), ShadowDenied: number.Draw(t, "shadow")}
+	counts := rapid.Custom(func(t *rapid.T) archive.Counts {
+		return archive.Counts{Allowed: number.Draw(t, "allowed"), Denied: number.Draw(t, "denied"), DegradedDenied: number.Draw(t, "failed"), ShadowDenied: number.Draw(t, "shadow")}
 	})
 	latency := rapid.Custom(func(t *rapid.T) httpapi.StatsLatency {
 		return httpapi.StatsLatency{P50: rapid.Float64().Draw(t, "p50"), P99: rapid.Float64().Draw(t, "p99")}
@@ -119,11 +119,11 @@ func busyFigures() *figures {
 	m := &n.minute
 	m.Window, m.Requests = 60, 1517*60
 	m.Store, m.Local = httpapi.StatsStore{UnavailableSince: new(int64), Error: "connection refused"}, true
-	m.Counts = frame.Counts{Allowed: 72000, Denied: 18000, ShadowDenied: 420, DegradedAllowed: 300, DegradedDenied: 180, Blocked: 120}
+	m.Counts = archive.Counts{Allowed: 72000, Denied: 18000, ShadowDenied: 420, DegradedAllowed: 300, DegradedDenied: 180, Blocked: 120}
 	m.Upstream = &httpapi.StatsUpstream{Errors: 1, ErrorShare: 0.01}
 	m.Priorities = []httpapi.StatsPriority{
-		{Priority: "critical", Requests: 600, Counts: frame.Counts{Allowed: 600}},
-		{Priority: "low", Requests: 1200, Counts: frame.Counts{Allowed: 300, Denied: 900}},
+		{Priority: "critical", Requests: 600, Counts: archive.Counts{Allowed: 600}},
+		{Priority: "low", Requests: 1200, Counts: archive.Counts{Allowed: 300, Denied: 900}},
 	}
 	m.Protect = &httpapi.StatsProtect{CPU: 0.913, CPULimit: 0.85, Shed: map[string]uint64{"low": 1234, "normal": 5}}
 	for i, free := range []int{9, 0, 5, 2} {
@@ -131,7 +131,7 @@ func busyFigures() *figures {
 	}
 	for i := range 40 {
 		r := httpapi.StatsRule{Rule: fmt.Sprintf("rule-%02d", i)}
-		r.Counts = frame.Counts{Allowed: int64(6000 - i), Denied: 60, DegradedAllowed: 120}
+		r.Counts = archive.Counts{Allowed: int64(6000 - i), Denied: 60, DegradedAllowed: 120}
 		m.Rules = append(m.Rules, r)
 		n.denied.Entries = append(n.denied.Entries, httpapi.TopEntry{Key: fmt.Sprintf("ip:10.0.0.%d", i), Count: int64(5000 - i), Error: int64(i % 2)})
 	}
@@ -139,7 +139,7 @@ func busyFigures() *figures {
 		m.Rules[10+i].InFlight = &httpapi.StatsInFlight{Mean: mean, Highest: int64(100 + i), Held: &httpapi.StatsLatency{P50: 2500, P99: 1.5e6}}
 	}
 	m.Rules[13].InFlight.Held = nil
-	n.recent.Window, n.recent.Counts = 5, frame.Counts{Allowed: 50}
+	n.recent.Window, n.recent.Counts = 5, archive.Counts{Allowed: 50}
 	n.recent.Rules = []httpapi.StatsRule{{Rule: "rule-12", InFlight: &httpapi.StatsInFlight{Mean: 1500}}, {Rule: "rule-13", InFlight: &httpapi.StatsInFlight{Mean: 3.4}}}
 	n.allowed = n.denied
 	n.allowed.Sampling = 8
