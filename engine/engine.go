@@ -188,7 +188,7 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := e.load(path, first.Source, first.Number); err != nil {
+	if err := e.installVersion(first); err != nil {
 		return nil, err
 	}
 	go rules.Watch(ctx, func(v repo.Version, err error) {
@@ -197,7 +197,7 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 			return
 		}
 		if err == nil {
-			err = e.load(path, v.Source, v.Number)
+			err = e.installVersion(v)
 		}
 		if err != nil {
 			o.Logger.Error("could not load the rules; the previous ones stay in force", "file", path, "version", now, "error", err)
@@ -208,14 +208,18 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 	return e, nil
 }
 
+func (e *Engine) installVersion(v repo.Version) error {
+	table, err := v.Document.Table()
+	if err == nil {
+		e.Install(table, v.Number)
+	}
+	return err
+}
+
 // Load puts the rules of a document, YAML or JSON, into force. Messages contain the
 // name; if it ends in .json, the document is JSON.
 func (e *Engine) Load(name string, document []byte) error {
 	_, version := e.Rules()
-	return e.load(name, document, version+1)
-}
-
-func (e *Engine) load(name string, document []byte, version int64) error {
 	set, err := rule.Usable(name, document)
 	if err != nil {
 		return err
@@ -224,7 +228,7 @@ func (e *Engine) load(name string, document []byte, version int64) error {
 	if err != nil {
 		return err
 	}
-	e.Install(table, version)
+	e.Install(table, version+1)
 	return nil
 }
 

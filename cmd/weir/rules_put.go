@@ -169,9 +169,15 @@ func (f *putFlags) rehearse(cmd *cobra.Command, name string, source []byte, sing
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), printableAll(problems.String()))
 	if single != nil {
-		if source, _, err = ruleedit.Put(now.body, single); err != nil {
+		old, err := new(ruleedit.Reader).Read(now.body)
+		if err != nil {
 			return err
 		}
+		next, _, err := old.Put(single)
+		if err != nil {
+			return err
+		}
+		source = next.Source
 	}
 	return announceChange(cmd.OutOrStdout(), now.body, source)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	redisrepo "github.com/weirhq/weir/internal/repo/redis"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -60,15 +61,22 @@ func (r *rules) trouble() error {
 
 func (a *App) openRules(ctx, background context.Context) error {
 	a.rules = &rules{app: a, where: a.options.Rules}
+	options := a.options.RuleOptions
+	options.Failed = func(c *rule.Entry, err error) {
+		a.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
+	}
 	var err error
 	switch a.options.Rules {
 	case NoRules:
-		a.rules.repository = noRules{}
+		a.rules.repository = noRules{&ruleedit.Reader{Options: options}}
 	case InRedis:
 		// By a connection of its own: checks should not wait behind a large document.
-		a.rules.repository, err = redisrepo.Open(a.link(), redisrepo.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(redisrepo.DefaultTimeout)})
+		a.rules.repository, err = redisrepo.Open(a.link(), redisrepo.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(redisrepo.DefaultTimeout), Rules: options})
 	default:
-		err = a.rules.openFile()
+		a.rules.repository, err = filerepo.Open(a.options.Rules, filerepo.Options{Create: true, History: a.options.historyDir(), Rules: options})
+		if err != nil {
+			err = fmt.Errorf("--rules: %w", err)
+		}
 	}
 	if err != nil {
 		return err
@@ -80,15 +88,6 @@ func (a *App) openRules(ctx, background context.Context) error {
 	a.background.Go(func() {
 		a.follow(background, func() error { return a.rules.watch(background) }, "could not watch the rules; trying again", "from", a.rules.where)
 	})
-	return nil
-}
-
-func (r *rules) openFile() error {
-	repository, err := filerepo.Open(r.app.options.Rules, filerepo.Options{Create: true, History: r.app.options.historyDir()})
-	if err != nil {
-		return fmt.Errorf("--rules: %w", err)
-	}
-	r.repository = repository
 	return nil
 }
 
@@ -156,15 +155,7 @@ func (r *rules) warn(table *rule.Table, is func(*rule.Entry) bool, message strin
 
 // install puts a version into force.
 func (r *rules) install(v repo.Version) error {
-	set, problems := rule.Parse(r.where, v.Source)
-	if err := problems.Err(); err != nil {
-		return err
-	}
-	options := r.app.options.RuleOptions
-	options.Failed = func(c *rule.Entry, err error) {
-		r.app.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
-	}
-	table, err := rule.Compile(set, options)
+	table, err := v.Document.Table()
 	if err != nil {
 		return err
 	}
@@ -182,7 +173,7 @@ func (r *rules) install(v repo.Version) error {
 	}
 	r.warnConcurrency(table)
 	r.warnRestart(table)
-	if len(problems) > 0 { // warnings
+	if problems := v.Document.Warnings; len(problems) > 0 {
 		r.app.options.Logger.Warn("the rules have warnings; weir rules validate shows all of them", "rules", r.where, "warnings", len(problems),
 			"first", problems[0].Code+" "+problems[0].Message)
 	}
@@ -286,10 +277,11 @@ func isMissing(path string) bool {
 var errNoRules = errors.New("app: weir runs without rules; set --rules to a file")
 
 // noRules is a repository without rules, which never change.
-type noRules struct{}
+type noRules struct{ *ruleedit.Reader }
 
-func (noRules) Current(context.Context) (repo.Version, error) {
-	return repo.Version{Source: []byte("rules: []\n")}, nil
+func (n noRules) Current(context.Context) (repo.Version, error) {
+	d, err := n.Read([]byte("rules: []\n"))
+	return repo.Version{Source: d.Source, Document: d}, err
 }
 
 func (noRules) Write(context.Context, repo.Draft) (repo.Version, error) {
@@ -338,7 +330,11 @@ func (r *rules) remembered() {
 		if err != nil {
 			return err
 		}
-		return r.install(repo.Version{Source: source})
+		d, err := r.repository.Read(source)
+		if err != nil {
+			return err
+		}
+		return r.install(repo.Version{Source: source, Document: d})
 	})
 	switch {
 	case err != nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 )
 
@@ -52,11 +53,16 @@ func ReadAnchored(name, source string, report func(Fault)) *Element {
 	return r.read(name)
 }
 
+// Long counts the documents that ReadEach has read. Only tests look at it, which see to it that
+// a document is read once and then passed on.
+var Long atomic.Int64
+
 // ReadEach is Read for documents that are long because of one list. The items of the
 // list that the document has under this name go to each, one by one, and not into the
 // tree, where the list is empty. What was given to each stands even if there is no tree
 // in the end.
 func ReadEach(name, source string, report func(Fault), list string, each func(*Element)) *Element {
+	Long.Add(1)
 	r := &reader{source: withoutMark(source), report: report, list: list, each: each, piece: pieceMarks, most: MaxItem}
 	return r.read(name)
 }

@@ -50,7 +50,7 @@ var layout = []line{
 	{[]string{"internal/override/file", "internal/override/redis", "internal/override/overridetest"}, "the places where temporary overrides are kept, and the test suite that every such place must pass"},
 	{[]string{"internal/override"}, "temporary overrides, and the interface of a place that keeps them"},
 	{[]string{"internal/repo"}, "the interface of a store for the rules document and its history"},
-	{[]string{"internal/ruleedit"}, "edits a rules document and keeps its comments and layout"},
+	{[]string{"internal/ruleedit"}, "reads a rules document, once, and edits it so that its comments and layout stay"},
 	{[]string{"rule/expression"}, "expressions of rules in CEL; only programs that import it contain the CEL library"},
 	{[]string{"rule"}, "rules: which requests are limited, and how; it knows no store, so that you can load and try rules without one"},
 	{[]string{"internal/match"}, "finds the rules that match a request: hosts, paths, attributes; it does not know what a rule limits"},

@@ -54,10 +54,10 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 	if problems.Err() != nil {
 		return problems, nil
 	}
-	v, _, err := e.Current(ctx)
+	v, err := e.Current(ctx)
 	if err != nil {
 		var ok bool
-		if v, _, ok = e.InForce(); !ok {
+		if v, ok = e.InForce(); !ok {
 			return nil, err
 		}
 	}
@@ -65,9 +65,9 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 		return nil, err
 	}
 	defer e.finish()
-	_, _, err = ruleedit.Put(v.Source, r)
+	_, _, err = v.Document.Put(r)
 	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
-		problems = append(problems, invalid.Problems...)
+		problems = append(problems, unnamed(invalid.Problems)...)
 	}
 	return problems, nil
 }
@@ -80,9 +80,9 @@ func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (tabl
 	if err != nil {
 		return nil, "", err
 	}
-	_, set, ok := e.InForce()
+	v, ok := e.InForce()
 	if !ok {
-		if _, set, err = e.Current(ctx); err != nil {
+		if v, err = e.Current(ctx); err != nil {
 			return nil, "", err
 		}
 	}
@@ -90,8 +90,8 @@ func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (tabl
 		return nil, "", err
 	}
 	defer e.finish()
-	with := *set
-	with.Rules = slices.Clone(set.Rules)
+	with := *v.Document.Set
+	with.Rules = slices.Clone(with.Rules)
 	if i := slices.IndexFunc(with.Rules, func(other rule.Rule) bool { return other.ID == r.ID }); i >= 0 {
 		with.Rules[i] = *r
 	} else {

@@ -17,11 +17,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"sync"
+	"slices"
 	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -38,7 +39,6 @@ type Editor struct {
 	writing chan struct{}
 	drafts  *budget.Room // bytes of drafts that are being formatted
 
-	parsed  parsed
 	inForce atomic.Pointer[repo.Version]
 }
 
@@ -82,13 +82,13 @@ type change struct {
 	about string // the id of the changed rule; "" for the whole document
 
 	// edit returns the document. It may be called again, with a later version.
-	edit func(repo.Version) (edited, error)
+	edit func(*ruleedit.Document) (edited, error)
 }
 
 type edited struct {
-	source []byte
-	kept   bool // all comments
-	added  bool // a rule that was not there
+	document *ruleedit.Document
+	kept     bool // all comments
+	added    bool // a rule that was not there
 }
 
 // maxTries is how often a change without Terms.Match is tried if writers on other instances
@@ -135,14 +135,14 @@ func (e *Editor) try(ctx context.Context, ch *change) (Written, error) {
 	if match != nil && !match(current.Number) {
 		return Written{}, &OutdatedError{current.Number}
 	}
-	done, err := ch.edit(current)
+	done, err := ch.edit(current.Document)
 	if err != nil {
-		return Written{}, err
+		return Written{}, unnamedError(err)
 	}
 	version := current
-	if !bytes.Equal(done.source, current.Source) {
+	if !bytes.Equal(done.document.Source, current.Source) {
 		version, err = e.rules.Write(ctx, repo.Draft{
-			Base: current.Number, Author: ch.terms.Author, Summary: ch.terms.Summary, Source: done.source,
+			Base: current.Number, Author: ch.terms.Author, Summary: ch.terms.Summary, Source: done.document.Source,
 		})
 	}
 	if conflict, ok := errors.AsType[*repo.ConflictError](err); ok {
@@ -158,41 +158,28 @@ func (e *Editor) try(ctx context.Context, ch *change) (Written, error) {
 		return Written{}, &UnappliedError{version.Number, err}
 	}
 	return Written{
-		Version: version, New: done.added, CommentsKept: done.kept, Warnings: warnings(version.Source, ch.about),
+		Version: version, New: done.added, CommentsKept: done.kept, Warnings: warnings(version.Document, ch.about),
 	}, nil
 }
 
 // warnings returns the warnings about one rule or, without an id, about the whole document.
-func warnings(source []byte, about string) rule.Problems {
-	_, problems := rule.Parse("", source)
-	var found rule.Problems
-	for _, p := range problems.Warnings() {
-		if about == "" || p.Rule == about {
-			found = append(found, p)
-		}
-	}
-	return found
+func warnings(d *ruleedit.Document, about string) rule.Problems {
+	return slices.DeleteFunc(unnamed(d.Warnings), func(p rule.Problem) bool { return about != "" && p.Rule != about })
 }
 
-// parsed caches the version of the rules that was read last, because it takes long to parse
-// many rules, and they are read more often than they change.
-type parsed struct {
-	mu      sync.Mutex
-	version repo.Version
-	set     *rule.Set
+// unnamed are problems without the name of the stored document, which is not the caller's.
+func unnamed(problems rule.Problems) rule.Problems {
+	problems = slices.Clone(problems)
+	for i := range problems {
+		problems[i].File = ""
+	}
+	return problems
 }
 
-// setOf parses the document of a version.
-func (p *parsed) setOf(v repo.Version) (*rule.Set, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.set != nil && p.version.Number == v.Number && bytes.Equal(p.version.Source, v.Source) {
-		return p.set, nil
+// unnamedError is an error in which problems are unnamed.
+func unnamedError(err error) error {
+	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
+		return &rule.InvalidError{Problems: unnamed(invalid.Problems)}
 	}
-	set, problems := rule.Parse("", v.Source)
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	p.version, p.set = v, set
-	return set, nil
+	return err
 }

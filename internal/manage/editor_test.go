@@ -56,7 +56,7 @@ func TestEdits(t *testing.T) {
 	if w, err = e.RollBack(ctx, alice, old); err != nil || string(w.Version.Source) != testRules || w.Version.Summary != "rolled back to 2" || w.Version.Number != 6 {
 		t.Errorf("%+v %v", w, err)
 	}
-	_, err = e.Replace(ctx, alice, []byte("rules: [{id: a}]"))
+	_, err = e.Read([]byte("rules: [{id: a}]"))
 	is[*rule.InvalidError](t, err)
 	if _, err := e.Version(ctx, 99); !errors.Is(err, repo.ErrNoVersion) {
 		t.Error(err)
@@ -67,11 +67,11 @@ func TestEdits(t *testing.T) {
 	if !slices.Equal(applied, []int64{3, 3, 4, 5, 6}) {
 		t.Errorf("applied were %v", applied)
 	}
-	v, set, err := e.Current(ctx)
-	if err != nil || v.Number != 6 || len(set.Rules) != 2 || Find(set, "api") == nil || Find(set, "search") != nil {
-		t.Errorf("%v %v %v", v, set, err)
+	v, err := e.Current(ctx)
+	if err != nil || v.Number != 6 || len(v.Document.Set.Rules) != 2 || v.Document.Find("api") == nil || v.Document.Find("search") != nil {
+		t.Errorf("%v %v", v, err)
 	}
-	if _, again, _ := e.Current(ctx); again != set {
+	if again, _ := e.Current(ctx); again.Document != v.Document {
 		t.Error("the same document was parsed again")
 	}
 }
@@ -111,14 +111,20 @@ func TestUnapplied(t *testing.T) {
 // slate is a repository that waits for nothing, as a bubble of fake time needs it.
 type slate struct {
 	repo.Repository
+	reader  ruleedit.Reader
 	version repo.Version
 }
 
-func (s *slate) Current(context.Context) (repo.Version, error) { return s.version, nil }
+func (s *slate) Read(source []byte) (*ruleedit.Document, error) { return s.reader.Read(source) }
 
-func (s *slate) Write(_ context.Context, d repo.Draft) (repo.Version, error) {
+func (s *slate) Current(context.Context) (v repo.Version, err error) {
+	s.version.Document, err = s.Read(s.version.Source)
+	return s.version, err
+}
+
+func (s *slate) Write(ctx context.Context, d repo.Draft) (repo.Version, error) {
 	s.version = repo.Version{Number: d.Base + 1, Source: d.Source}
-	return s.version, nil
+	return s.Current(ctx)
 }
 
 // One writes at a time, and who does not wait any longer has not written.
@@ -173,18 +179,25 @@ func TestTry(t *testing.T) {
 	}
 }
 
-func TestCheckDocument(t *testing.T) {
+func TestReadDocument(t *testing.T) {
+	e := NewEditor(openRules(t), nil)
+	read := func(source string) error {
+		_, err := e.Read([]byte(source))
+		return err
+	}
 	for _, source := range []string{"rules: []", "rules:", testRules} {
-		if err := CheckDocument([]byte(source)); err != nil {
+		if err := read(source); err != nil {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
 	for _, source := range []string{"", "# nothing", "exempt: {ip: [192.0.2.1]}"} {
-		if err := CheckDocument([]byte(source)); !errors.Is(err, ErrEmpty) {
+		if err := read(source); !errors.Is(err, ErrEmpty) {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
-	is[*rule.InvalidError](t, CheckDocument([]byte("rules: 5")))
+	if p := is[*rule.InvalidError](t, read("rules: 5")).Problems[0]; p.File != "" {
+		t.Errorf("the problem names the file %s", p.File)
+	}
 	_, err := ParseRule([]byte("rules: []"))
 	is[*rule.InvalidError](t, err)
 }

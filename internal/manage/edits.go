@@ -10,27 +10,18 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Current returns the latest version of the rules, and its set. Do not change the set.
-func (e *Editor) Current(ctx context.Context) (repo.Version, *rule.Set, error) {
-	v, err := e.rules.Current(ctx)
-	if err != nil {
-		return v, nil, err
-	}
-	set, err := e.parsed.setOf(v)
-	return v, set, err
-}
+// Current returns the latest version of the rules.
+func (e *Editor) Current(ctx context.Context) (repo.Version, error) { return e.rules.Current(ctx) }
 
 // Installed records that this process applies a version from now on.
 func (e *Editor) Installed(v repo.Version) { e.inForce.Store(&v) }
 
 // InForce returns the version that this process applies, if Installed has been called.
-func (e *Editor) InForce() (v repo.Version, set *rule.Set, ok bool) {
-	known := e.inForce.Load()
-	if known == nil {
-		return repo.Version{}, nil, false
+func (e *Editor) InForce() (v repo.Version, ok bool) {
+	if known := e.inForce.Load(); known != nil {
+		return *known, true
 	}
-	set, err := e.parsed.setOf(*known)
-	return *known, set, err == nil
+	return v, false
 }
 
 // History returns the versions that are kept, the latest first.
@@ -44,33 +35,28 @@ func (e *Editor) Version(ctx context.Context, number int64) (repo.Version, error
 // Add adds a new rule to the document. If a rule with its id exists, the error is an
 // *ExistsError.
 func (e *Editor) Add(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
-	return e.write(ctx, change{terms: t, about: r.ID, edit: func(v repo.Version) (edited, error) {
-		if set, err := e.parsed.setOf(v); err == nil && Find(set, r.ID) != nil {
+	return e.write(ctx, change{terms: t, about: r.ID, edit: func(d *ruleedit.Document) (edited, error) {
+		if d.Find(r.ID) != nil {
 			return edited{}, &ExistsError{r.ID}
 		}
-		return e.put(v, r)
+		next, kept, err := d.Put(r)
+		return edited{next, kept, true}, err
 	}})
 }
 
 // Put replaces the rule with the same id, or adds the rule.
 func (e *Editor) Put(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
-	return e.write(ctx, change{terms: t, about: r.ID, edit: func(v repo.Version) (edited, error) {
-		return e.put(v, r)
+	return e.write(ctx, change{terms: t, about: r.ID, edit: func(d *ruleedit.Document) (edited, error) {
+		next, kept, err := d.Put(r)
+		return edited{next, kept, d.Find(r.ID) == nil}, err
 	}})
-}
-
-func (e *Editor) put(v repo.Version, r *rule.Rule) (edited, error) {
-	set, err := e.parsed.setOf(v)
-	added := err == nil && Find(set, r.ID) == nil
-	source, kept, err := ruleedit.Put(v.Source, r)
-	return edited{source, kept, added}, err
 }
 
 // Delete removes a rule. The error is ruleedit.ErrNoRule if there is none.
 func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error) {
-	return e.write(ctx, change{terms: t, about: id, edit: func(v repo.Version) (edited, error) {
-		source, kept, err := ruleedit.Delete(v.Source, id)
-		return edited{source: source, kept: kept}, err
+	return e.write(ctx, change{terms: t, about: id, edit: func(d *ruleedit.Document) (edited, error) {
+		next, kept, err := d.Delete(id)
+		return edited{document: next, kept: kept}, err
 	}})
 }
 
@@ -78,22 +64,23 @@ func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error
 // invalid, the error is a *rule.InvalidError.
 func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written, error) {
 	if t.Summary == "" {
-		t.Summary = fmt.Sprintf("%s: added %s %s", l.List, l.Kind, l.Client)
+		done := "added"
 		if l.Off {
-			t.Summary = fmt.Sprintf("%s: removed %s %s", l.List, l.Kind, l.Client)
+			done = "removed"
 		}
+		t.Summary = fmt.Sprintf("%s: %s %s %s", l.List, done, l.Kind, l.Client)
 		t.Summary = t.Summary[:min(len(t.Summary), rule.MaxSummary)]
 	}
-	return e.write(ctx, change{terms: t, edit: func(v repo.Version) (edited, error) {
-		source, kept, err := ruleedit.List(v.Source, l)
-		return edited{source: source, kept: kept}, err
+	return e.write(ctx, change{terms: t, edit: func(d *ruleedit.Document) (edited, error) {
+		next, kept, err := d.List(l)
+		return edited{document: next, kept: kept}, err
 	}})
 }
 
 // Replace replaces the whole document.
-func (e *Editor) Replace(ctx context.Context, t Terms, source []byte) (Written, error) {
-	return e.write(ctx, change{terms: t, edit: func(repo.Version) (edited, error) {
-		return edited{source: source, kept: true}, nil
+func (e *Editor) Replace(ctx context.Context, t Terms, d *ruleedit.Document) (Written, error) {
+	return e.write(ctx, change{terms: t, edit: func(*ruleedit.Document) (edited, error) {
+		return edited{document: d, kept: true}, nil
 	}})
 }
 
@@ -103,7 +90,25 @@ func (e *Editor) RollBack(ctx context.Context, t Terms, to repo.Version) (Writte
 	if t.Summary == "" {
 		t.Summary = fmt.Sprintf("rolled back to %d", to.Number)
 	}
-	return e.Replace(ctx, t, to.Source)
+	d, err := e.rules.Read(to.Source)
+	if err != nil {
+		return Written{}, unnamedError(err)
+	}
+	return e.Replace(ctx, t, d)
+}
+
+// Read reads a document that somebody wants to write. The error is a
+// *rule.InvalidError or ErrEmpty. An empty document is valid when it is stored, but a caller
+// that sends one has probably made a mistake.
+func (e *Editor) Read(source []byte) (*ruleedit.Document, error) {
+	d, err := e.rules.Read(source)
+	if err != nil {
+		return nil, unnamedError(err)
+	}
+	if len(d.Set.Rules) == 0 && !bytes.Contains(source, []byte("rules")) {
+		return nil, ErrEmpty
+	}
+	return d, nil
 }
 
 // ParseRule reads one rule. The error is a *rule.InvalidError.
@@ -113,30 +118,6 @@ func ParseRule(source []byte) (*rule.Rule, error) {
 		return nil, err
 	}
 	return r, nil
-}
-
-// CheckDocument reports whether a document can be written. The error is a
-// *rule.InvalidError or ErrEmpty. An empty document is valid when it is read, but a caller
-// that sends one has probably made a mistake.
-func CheckDocument(source []byte) error {
-	set, problems := rule.Parse("", source)
-	if err := problems.Err(); err != nil {
-		return err
-	}
-	if len(set.Rules) == 0 && !bytes.Contains(source, []byte("rules")) {
-		return ErrEmpty
-	}
-	return nil
-}
-
-// Find returns the rule with an id, or nil.
-func Find(set *rule.Set, id string) *rule.Rule {
-	for i := range set.Rules {
-		if set.Rules[i].ID == id {
-			return &set.Rules[i]
-		}
-	}
-	return nil
 }
 
 // RuleToYAML returns one rule as YAML, which rule.ParseRule accepts.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
@@ -59,8 +60,8 @@ func (e *Editor) ruleIn(ctx context.Context, source []byte, id string) ([]byte, 
 	if problems.Err() != nil {
 		return nil, nil
 	}
-	if r := Find(set, id); r != nil {
-		return rule.RuleToJSON(r), nil
+	if i := slices.IndexFunc(set.Rules, func(r rule.Rule) bool { return r.ID == id }); i >= 0 {
+		return rule.RuleToJSON(&set.Rules[i]), nil
 	}
 	return nil, nil
 }

@@ -5,6 +5,8 @@ package repo
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -23,6 +26,10 @@ type Version struct {
 	Author  string    // by whom, as far as that is known
 	Summary string    // what changed, in a line
 	Source  []byte    // the document, as it was written, not to be changed; nil in a history
+
+	// Document is what was read of the source: of what Current, Write and Watch tell, nil for
+	// older versions.
+	Document *ruleedit.Document
 }
 
 // Draft is a document that somebody wants to write.
@@ -37,12 +44,16 @@ type Draft struct {
 // compiled is never written; one that somebody puts there by other means is reported
 // and not used. Package repotest is the suite that every repository must pass.
 type Repository interface {
+	// Read reads a document with the options of the repository, and remembers it, so that
+	// Write need not read it again. The error is a *rule.InvalidError.
+	Read(source []byte) (*ruleedit.Document, error)
+
 	// Current returns the latest version that can be used.
 	Current(ctx context.Context) (Version, error)
 
 	// Write makes the draft the latest version, and returns it. The error is a
-	// *ConflictError if its base is not what Current returns, or an *InvalidError
-	// if it cannot be compiled. After any other error it may have been written;
+	// *ConflictError if its base is not what Current returns, or a *rule.InvalidError
+	// if it cannot be used. After any other error it may have been written;
 	// Current tells.
 	Write(ctx context.Context, d Draft) (Version, error)
 
@@ -87,22 +98,30 @@ const (
 	MaxAuthor  = 200 // bytes
 )
 
-// Ready returns the draft as a repository keeps it, if it is [rule.Usable]: the author and
-// the summary are one line each, and not too long, and a summary that is missing
-// tells what is different from the current document.
-func (d Draft) Ready(name string, current []byte) (Draft, error) {
-	set, err := rule.Usable(name, d.Source)
+// Ready returns the draft as the version that a repository keeps, if it can be used: the author
+// and the summary are one line each, and not too long, and a summary that is missing
+// tells what is different from the current document, which may be nil. Number and time are left
+// to the repository.
+func (d Draft) Ready(r *ruleedit.Reader, current *ruleedit.Document) (Version, error) {
+	document, err := r.Usable(d.Source)
 	if err != nil {
-		return Draft{}, err
+		return Version{}, err
 	}
-	d.Author = OneLine(d.Author, MaxAuthor)
-	d.Summary = OneLine(d.Summary, rule.MaxSummary)
-	if d.Summary == "" {
-		// One that could not be parsed has nothing in common with the new one.
-		old, _ := rule.Parse(name, current)
-		d.Summary = rule.Summarize(old, set)
+	v := Version{Author: OneLine(d.Author, MaxAuthor), Summary: OneLine(d.Summary, rule.MaxSummary), Source: d.Source, Document: document}
+	if v.Summary == "" {
+		v.Summary = Summarize(current, document)
 	}
-	return d, nil
+	return v, nil
+}
+
+// Summarize tells in a line what has changed. The old document is nil if there was none that
+// could be used.
+func Summarize(old, now *ruleedit.Document) string {
+	var set *rule.Set
+	if old != nil {
+		set = old.Set
+	}
+	return rule.Summarize(set, now.Set)
 }
 
 // OneLine turns a text into one line of at most that many bytes, for logs and lists. It has
@@ -150,4 +169,24 @@ func (n *Notifier) Tell(v *Version, trouble error) {
 // forgotten the first of them.
 func (v Version) same(other Version) bool {
 	return v.Number == other.Number && v.Time.Equal(other.Time) && bytes.Equal(v.Source, other.Source)
+}
+
+// Digest tells documents apart.
+type Digest [sha256.Size]byte
+
+// DigestOf returns the digest of a document.
+func DigestOf(source []byte) Digest { return sha256.Sum256(source) }
+
+// String writes it in hexadecimal.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText is String.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if n, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || n != len(d) || len(text) != 2*len(d) {
+		return errors.New("this is no digest")
+	}
+	return nil
 }

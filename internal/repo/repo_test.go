@@ -9,33 +9,39 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
 func TestDraftReady(t *testing.T) {
 	const current, source = "rules: [{id: a, key: ip, limit: 5/1m}]", "rules: [{id: a, key: ip, limit: 6/1m}]"
+	reader := new(ruleedit.Reader)
+	old, err := reader.Read([]byte(current))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ author, summary, wantAuthor, wantSummary string }{
 		{"alice", "by hand", "alice", "by hand"},
 		{" alice\nroot: ", "\t", "alice root:", "a: limit 5/1m → 6/1m"},
 		{"\xff\x00", "a\u2028b", "\uFFFD", "a b"},
 		{strings.Repeat("é", 200), strings.Repeat("é", 1000), strings.Repeat("é", 98) + "…", strings.Repeat("é", 498) + "…"},
 	} {
-		d, err := repo.Draft{Base: 7, Author: c.author, Summary: c.summary, Source: []byte(source)}.Ready("", []byte(current))
-		if err != nil || d.Author != c.wantAuthor || d.Summary != c.wantSummary || d.Base != 7 || string(d.Source) != source {
-			t.Errorf("%+v, %v, want %q and %q", d, err, c.wantAuthor, c.wantSummary)
+		v, err := repo.Draft{Author: c.author, Summary: c.summary, Source: []byte(source)}.Ready(reader, old)
+		if err != nil || v.Author != c.wantAuthor || v.Summary != c.wantSummary || string(v.Source) != source || string(v.Document.Source) != source {
+			t.Errorf("%+v, %v, want %q and %q", v, err, c.wantAuthor, c.wantSummary)
 		}
 	}
-	if d, err := (repo.Draft{Source: []byte(source)}).Ready("", []byte("rules: [")); err != nil || d.Summary != "added a" {
-		t.Errorf("after a document that is none: %+v, %v", d, err)
+	if d, err := (repo.Draft{Source: []byte(source)}).Ready(reader, nil); err != nil || d.Summary != "added a" {
+		t.Errorf("after no document: %+v, %v", d, err)
 	}
 	var invalid *rule.InvalidError
-	if _, err := (repo.Draft{Source: []byte("rules: [{}]")}).Ready("r.yaml", nil); !errors.As(err, &invalid) || len(invalid.Problems) < 2 || invalid.Problems[0].File != "r.yaml" {
+	if _, err := (repo.Draft{Source: []byte("rules: [{}]")}).Ready(&ruleedit.Reader{Name: "r.yaml"}, nil); !errors.As(err, &invalid) || len(invalid.Problems) < 2 || invalid.Problems[0].File != "r.yaml" {
 		t.Errorf("of a document that cannot be used: %v", err)
 	}
-	if _, err := (repo.Draft{Source: []byte(strings.Repeat("#", rule.MaxDocument+1))}).Ready("", nil); !errors.As(err, &invalid) {
+	if _, err := (repo.Draft{Source: []byte(strings.Repeat("#", rule.MaxDocument+1))}).Ready(reader, nil); !errors.As(err, &invalid) {
 		t.Errorf("of a document that is too large: %v", err)
 	}
-	if _, err := (repo.Draft{Source: []byte(source)}).Ready("rules.json", nil); !errors.As(err, &invalid) {
+	if _, err := (repo.Draft{Source: []byte(source)}).Ready(&ruleedit.Reader{Name: "rules.json"}, nil); !errors.As(err, &invalid) {
 		t.Errorf("of YAML in a file of JSON: %v", err)
 	}
 }

@@ -40,7 +40,7 @@ func ReadDraft(source []byte) (Draft, error) {
 }
 
 // AmendDraft makes another rule of a draft, which is given as JSON. Fields that are the
-// same keep their lines, and comments stay where they are, as with [Put]. The error is
+// same keep their lines, and comments stay where they are, as with [Document.Put]. The error is
 // ErrUnreadable or ErrNoObject.
 func AmendDraft(source, now []byte) (Draft, error) {
 	root := readMapping(source)

@@ -19,18 +19,14 @@ type Listing struct {
 }
 
 // List puts a client on a list of a document, or takes it off. Everything else is as with
-// [Put]; the comment behind an entry goes with it.
-func List(source []byte, l Listing) (out []byte, kept bool, err error) {
-	set, problems := rule.Parse("", source)
-	if err := problems.Err(); err != nil {
-		return nil, false, err
-	}
+// Put; the comment behind an entry goes with it.
+func (d *Document) List(l Listing) (next *Document, kept bool, err error) {
 	// Read as it would be in a document, so that it is refused with the same words.
 	one, problems := rule.Parse("", named(l.List, named(l.Kind, document.NewList([]string{l.Client}))).JSON())
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
-	want := *set
+	want := *d.Set
 	was, its := listOf(&want, l.List), listOf(one, l.List)
 	now := rule.List{
 		IPs:     listed(was.IPs, its.IPs, l.Off),
@@ -38,11 +34,11 @@ func List(source []byte, l Listing) (out []byte, kept bool, err error) {
 		APIKeys: listed(was.APIKeys, its.APIKeys, l.Off),
 	}
 	if len(now.IPs) == len(was.IPs) && len(now.Users) == len(was.Users) && len(now.APIKeys) == len(was.APIKeys) {
-		return source, true, nil
+		return d, true, nil
 	}
 	*was = now
 	whole := document.Read("", string(rule.ToJSON(&rule.Set{Exempt: want.Exempt, Block: want.Block})), func(document.Fault) {})
-	return edit(source, &want,
+	return d.edit(&want,
 		func(f form) (change, bool) { return f.list(&l) },
 		func(f form) (change, bool) { return f.field(l.List, whole.Get(l.List)) })
 }

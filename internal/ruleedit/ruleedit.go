@@ -1,6 +1,6 @@
-// Package ruleedit changes documents of rules and keeps what people wrote in them:
-// comments, the order of rules, quotes. [Put] and [Delete] change one rule, and [List]
-// changes exempt and block; [Tidy] formats a document.
+// Package ruleedit reads documents of rules, each once, and changes them so that what people
+// wrote is kept: comments, the order of rules, quotes. A [Reader] makes a [Document], of which
+// Put and Delete change one rule and List changes exempt and block; [Tidy] formats a document.
 package ruleedit
 
 import (
@@ -23,55 +23,55 @@ var ErrNoRule = errors.New("rule: the document has no rule with this id; look at
 // cannot be edited line by line, it is written again as [rule.Format] does, without any.
 //
 // A document that would not be valid is not made; the error is an *rule.InvalidError, of
-// the rule, of the document as it is, or of the two together.
-func Put(source []byte, r *rule.Rule) (out []byte, kept bool, err error) {
-	set, problems := rule.Parse("", source)
-	if err := problems.Err(); err != nil {
-		return nil, false, err
-	}
+// the rule or of the two together.
+func (d *Document) Put(r *rule.Rule) (next *Document, kept bool, err error) {
 	// As Parse would have it, to be compared with what is parsed afterwards.
-	r, problems = rule.ParseRule("", rule.RuleToJSON(r))
+	r, problems := rule.ParseRule("", rule.RuleToJSON(r))
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
-	want := *set
-	want.Rules = slices.Clone(set.Rules)
-	i := find(set, r.ID)
+	want := *d.Set
+	want.Rules = slices.Clone(d.Set.Rules)
+	i := d.find(r.ID)
 	if i < 0 {
 		want.Rules = append(want.Rules, *r)
-		return edit(source, &want, func(f form) (change, bool) { return f.add(r) })
+		return d.edit(&want, func(f form) (change, bool) { return f.add(r) })
 	}
-	if reflect.DeepEqual(set.Rules[i], *r) {
-		return source, true, nil
+	if reflect.DeepEqual(d.Set.Rules[i], *r) {
+		return d, true, nil
 	}
 	want.Rules[i] = *r
-	return edit(source, &want,
-		func(f form) (change, bool) { return f.amend(i, &set.Rules[i], r) },
+	return d.edit(&want,
+		func(f form) (change, bool) { return f.amend(i, &d.Set.Rules[i], r) },
 		func(f form) (change, bool) { return f.replace(i, r) })
 }
 
 // Delete removes a rule from a document, together with the comments in it and those
-// directly above it. Everything else is as with [Put]. It is ErrNoRule if there is
+// directly above it. Everything else is as with Put. It is ErrNoRule if there is
 // no such rule.
-func Delete(source []byte, id string) (out []byte, kept bool, err error) {
-	set, problems := rule.Parse("", source)
-	if err := problems.Err(); err != nil {
-		return nil, false, err
-	}
-	i := find(set, id)
+func (d *Document) Delete(id string) (next *Document, kept bool, err error) {
+	i := d.find(id)
 	if i < 0 {
 		return nil, false, ErrNoRule
 	}
-	want := *set
-	want.Rules = slices.Delete(slices.Clone(set.Rules), i, i+1)
+	want := *d.Set
+	want.Rules = slices.Delete(slices.Clone(d.Set.Rules), i, i+1)
 	if len(want.Rules) == 0 {
 		want.Rules = nil
 	}
-	return edit(source, &want, func(f form) (change, bool) { return f.remove(i) })
+	return d.edit(&want, func(f form) (change, bool) { return f.remove(i) })
 }
 
-func find(set *rule.Set, id string) int {
-	return slices.IndexFunc(set.Rules, func(r rule.Rule) bool { return r.ID == id })
+// Find returns the rule with an id, or nil.
+func (d *Document) Find(id string) *rule.Rule {
+	if i := d.find(id); i >= 0 {
+		return &d.Set.Rules[i]
+	}
+	return nil
+}
+
+func (d *Document) find(id string) int {
+	return slices.IndexFunc(d.Set.Rules, func(r rule.Rule) bool { return r.ID == id })
 }
 
 // form is a document that can be changed in places. Each method reports whether it
@@ -93,22 +93,20 @@ type change struct {
 }
 
 // edit returns the first change that makes just the set that is wanted.
-func edit(source []byte, want *rule.Set, ways ...func(form) (change, bool)) ([]byte, bool, error) {
-	f := formOf(source)
+func (d *Document) edit(want *rule.Set, ways ...func(form) (change, bool)) (*Document, bool, error) {
+	f := formOf(d.Source)
 	for _, way := range ways {
 		c, ok := way(f)
 		if !ok {
 			continue
 		}
-		if got, problems := rule.Parse("", c.text); problems.Err() == nil && reflect.DeepEqual(got, want) {
-			return c.text, c.kept, nil
+		if next, err := d.reader.Read(c.text); err == nil && reflect.DeepEqual(next.Set, want) {
+			return next, c.kept, nil
 		}
 	}
 	c := f.whole(want)
-	if _, problems := rule.Parse("", c.text); problems.Err() != nil {
-		return nil, false, problems.Err()
-	}
-	return c.text, c.kept, nil
+	next, err := d.reader.Read(c.text)
+	return next, c.kept, err
 }
 
 // mark is with what some editors begin a file.

@@ -74,12 +74,12 @@ func perform(t *testing.T, source, command string) (string, bool) {
 		if problems.Err() != nil {
 			t.Fatal(problems.Err())
 		}
-		out, kept, err = ruleedit.Put([]byte(source), r)
+		out, kept, err = put([]byte(source), r)
 	case "delete":
-		out, kept, err = ruleedit.Delete([]byte(source), argument)
+		out, kept, err = del([]byte(source), argument)
 	case "list", "unlist":
 		words := strings.Fields(argument)
-		out, kept, err = ruleedit.List([]byte(source), ruleedit.Listing{List: words[0], Kind: words[1], Client: words[2], Off: verb == "unlist"})
+		out, kept, err = list([]byte(source), ruleedit.Listing{List: words[0], Kind: words[1], Client: words[2], Off: verb == "unlist"})
 	default:
 		t.Fatalf("%q is no verb; write put, delete, list or unlist", verb)
 	}
@@ -87,6 +87,30 @@ func perform(t *testing.T, source, command string) (string, bool) {
 		t.Fatal(err)
 	}
 	return string(out), kept
+}
+
+func put(source []byte, r *rule.Rule) ([]byte, bool, error) {
+	return edited(source, func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.Put(r) })
+}
+
+func del(source []byte, id string) ([]byte, bool, error) {
+	return edited(source, func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.Delete(id) })
+}
+
+func list(source []byte, l ruleedit.Listing) ([]byte, bool, error) {
+	return edited(source, func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.List(l) })
+}
+
+func edited(source []byte, edit func(*ruleedit.Document) (*ruleedit.Document, bool, error)) ([]byte, bool, error) {
+	d, err := new(ruleedit.Reader).Read(source)
+	if err != nil {
+		return nil, false, err
+	}
+	next, kept, err := edit(d)
+	if err != nil {
+		return nil, kept, err
+	}
+	return next.Source, kept, nil
 }
 
 // Whatever is in a document: a rule that is put into it is in it, one that is deleted
@@ -102,7 +126,7 @@ func TestEditGolden(t *testing.T) {
 		if problems.Err() != nil {
 			continue
 		}
-		out, kept, err := ruleedit.Put(source, extra)
+		out, kept, err := put(source, extra)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -116,11 +140,11 @@ func TestEditGolden(t *testing.T) {
 			changed.Description, changed.Quota.Rates, changed.Quota.Unlimited, changed.Mode = "new", []rule.Rate{{N: 3, Period: 7e9}}, false, rule.Shadow
 			rules := append([]rule.Rule(nil), set.Rules...)
 			rules[i] = changed
-			if out, _, err = ruleedit.Put(source, &changed); err == nil { // else the change makes no sense
+			if out, _, err = put(source, &changed); err == nil { // else the change makes no sense
 				checkRules(t, file, out, rules)
 			}
 			rest := append(append([]rule.Rule(nil), set.Rules[:i]...), set.Rules[i+1:]...)
-			if out, _, err = ruleedit.Delete(source, set.Rules[i].ID); err != nil {
+			if out, _, err = del(source, set.Rules[i].ID); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 			checkRules(t, file, out, rest)
@@ -150,7 +174,7 @@ func TestListNames(t *testing.T) {
 		before, _ := rule.Parse("", []byte(source))
 		for _, name := range []string{"mallory", "a: b, c]", `"`, "'", "x # y", "*", "- a", "</script>", "\u202e", "null", "7", `\`} {
 			l := ruleedit.Listing{List: "block", Kind: "user", Client: name}
-			on, _, err := ruleedit.List([]byte(source), l)
+			on, _, err := list([]byte(source), l)
 			if err != nil {
 				t.Fatalf("%q on %q: %v", name, source, err)
 			}
@@ -159,7 +183,7 @@ func TestListNames(t *testing.T) {
 				t.Fatalf("%q on %q is %q, %v", name, source, on, problems)
 			}
 			l.Off = true
-			off, _, err := ruleedit.List(on, l)
+			off, _, err := list(on, l)
 			if err != nil {
 				t.Fatalf("%q off %q: %v", name, on, err)
 			}
@@ -172,23 +196,23 @@ func TestListNames(t *testing.T) {
 
 func TestEditErrors(t *testing.T) {
 	source := []byte("rules:\n  - {id: a, key: ip, limit: 5/1m}\n")
-	if _, _, err := ruleedit.Delete(source, "b"); !errors.Is(err, ruleedit.ErrNoRule) {
+	if _, _, err := del(source, "b"); !errors.Is(err, ruleedit.ErrNoRule) {
 		t.Errorf("Delete of what is not there = %v", err)
 	}
 	var invalid *rule.InvalidError
-	if _, _, err := ruleedit.Put(source, &rule.Rule{ID: "b"}); !errors.As(err, &invalid) {
+	if _, _, err := put(source, &rule.Rule{ID: "b"}); !errors.As(err, &invalid) {
 		t.Errorf("Put of half a rule = %v", err)
 	}
 	twin := &rule.Rule{ID: "b", Key: []rule.Source{{Kind: rule.IP}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 5, Period: 60e9}}}}
-	if _, _, err := ruleedit.Put(source, twin); !errors.As(err, &invalid) {
+	if _, _, err := put(source, twin); !errors.As(err, &invalid) {
 		t.Errorf("Put of what does the same as another = %v", err)
 	}
-	if _, _, err := ruleedit.Put([]byte("rules: ["), twin); !errors.As(err, &invalid) {
+	if _, _, err := put([]byte("rules: ["), twin); !errors.As(err, &invalid) {
 		t.Errorf("Put into what is no document = %v", err)
 	}
 	// What is there already is not touched, however it is written.
 	same := []byte("# x\nrules: [ {key: ip,   id: b, limit: 5/60s, mode: enforce} ]")
-	if out, kept, err := ruleedit.Put(same, twin); err != nil || !kept || string(out) != string(same) {
+	if out, kept, err := put(same, twin); err != nil || !kept || string(out) != string(same) {
 		t.Errorf("Put of what is there = %s, %v, %v", out, kept, err)
 	}
 }
@@ -203,7 +227,7 @@ func TestEditKeepsBytes(t *testing.T) {
 		{"an editor's mark", "\xef\xbb\xbfrules:\n- {id: a, key: ip, limit: 5/1m}\n", "\xef\xbb\xbfrules:\n- {id: a, key: ip, limit: 5/1m}\n- id: b\n  key: user\n  limit: 5/1m\n"},
 		{"the last field", "rules:\n  - id: b\n    key: user\n    limit: 6/1m", "rules:\n  - id: b\n    key: user\n    limit: 5/1m\n"},
 	} {
-		if out, kept, err := ruleedit.Put([]byte(c.source), r); err != nil || !kept || string(out) != c.want {
+		if out, kept, err := put([]byte(c.source), r); err != nil || !kept || string(out) != c.want {
 			t.Errorf("%s: %q, %v, %v, want %q", c.name, out, kept, err, c.want)
 		}
 	}
@@ -230,7 +254,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		r := &rule.Rule{ID: "put-by-fuzz", Key: []rule.Source{{Kind: rule.Cookie, Name: "fuzz"}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 7, Period: 13e9}}}}
-		out, kept, err := ruleedit.Put(source, r)
+		out, kept, err := put(source, r)
 		if err != nil {
 			return // there may be too many rules, or one just like it
 		}
@@ -238,7 +262,7 @@ func FuzzEdit(f *testing.F) {
 		if kept {
 			checkComments(t, source, out)
 		}
-		out, _, err = ruleedit.Delete(out, r.ID)
+		out, _, err = del(out, r.ID)
 		if err != nil {
 			t.Fatalf("Delete of what was put = %v", err)
 		}

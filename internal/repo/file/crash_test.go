@@ -52,7 +52,6 @@ func writeForever(path string) {
 
 // writeFast is Write for what is known to be good.
 func (r *Repository) writeFast(ctx context.Context, d repo.Draft) (repo.Version, error) {
-	r.judge.Remember(repo.DigestOf(d.Source), nil)
 	unlock, err := r.lock(ctx)
 	if err != nil {
 		return repo.Version{}, err
@@ -61,7 +60,11 @@ func (r *Repository) writeFast(ctx context.Context, d repo.Draft) (repo.Version,
 	if f := r.reconcile(ctx); f.version.Number != d.Base {
 		return repo.Version{}, &repo.ConflictError{Base: d.Base, Current: *f.version}
 	}
-	return r.install(r.archive.(*folder), d)
+	next, err := d.Ready(r.Reader, nil)
+	if err != nil {
+		return next, err
+	}
+	return r.install(r.archive.(*folder), next)
 }
 
 // numbered is the document of a version, long enough to be seen half-written.

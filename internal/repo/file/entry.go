@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 )
 
 // entry is a version in the archive: a comment in one line, and then the document as
@@ -25,6 +26,13 @@ const entryMark = "# weir "
 
 func (e *entry) version() repo.Version {
 	return repo.Version{Number: e.Number, Time: e.Time, Author: e.Author, Summary: e.Summary, Source: e.source}
+}
+
+// used is the version that is in force, with what was read of its source.
+func (e *entry) used(read *ruleedit.Document) *repo.Version {
+	v := e.version()
+	v.Document = read
+	return &v
 }
 
 func (e *entry) encode() ([]byte, error) {

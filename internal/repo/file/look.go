@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/ruleedit"
 )
 
 // finding is what a look at the document finds.
@@ -75,12 +75,15 @@ func (r *Repository) reconcile(ctx context.Context) finding {
 // be used.
 func (r *Repository) recorded(d *document) *repo.Version {
 	e, _ := r.latest()
-	if e == nil || e.Digest != d.digest || r.judge.Usable(d.digest, d.source) != nil {
+	if e == nil || e.Digest != d.digest {
 		return nil
 	}
-	v := e.version()
-	v.Source = d.source
-	return &v
+	read, err := r.Usable(d.source)
+	if err != nil {
+		return nil
+	}
+	e.source = d.source
+	return e.used(read)
 }
 
 // latest is the head of the latest entry that is not damaged. Numbers are not used
@@ -100,24 +103,27 @@ func (r *Repository) latest() (e *entry, highest int64) {
 
 // record makes the document a version.
 func (r *Repository) record(d *document) finding {
+	read, err := r.Usable(d.source)
+	if err != nil {
+		return r.fallBack(err)
+	}
 	last, highest := r.latest()
-	var old *rule.Set
+	var old *ruleedit.Document
 	if last != nil {
 		if e, err := r.archive.load(last.Number); err == nil {
-			old, _ = rule.Parse(r.name, e.source)
+			old, _ = r.Read(e.source)
 		}
 	}
-	set, _ := rule.Parse(r.name, d.source)
 	e := entry{
-		Number: highest + 1, Time: d.time, Author: "file", Summary: rule.Summarize(old, set),
+		Number: highest + 1, Time: d.time, Author: "file", Summary: repo.Summarize(old, read),
 		Digest: d.digest, source: d.source,
 	}
-	v := e.version()
+	v := e.used(read)
 	if err := r.archive.save(e, d.mode); err != nil {
 		// It is in force all the same, and recorded when that can be done again.
-		return finding{&v, fmt.Errorf("rules: version %d is in force but %w: %w", v.Number, repo.ErrNotRecorded, err), true}
+		return finding{v, fmt.Errorf("rules: version %d is in force but %w: %w", v.Number, repo.ErrNotRecorded, err), true}
 	}
-	return finding{version: &v}
+	return finding{version: v}
 }
 
 // fallBack returns the latest version that can be used, when the document cannot.
@@ -127,9 +133,10 @@ func (r *Repository) fallBack(why error) finding {
 		return finding{trouble: errors.Join(why, err)}
 	}
 	for _, n := range numbers {
-		if e, err := r.archive.load(n); err == nil && r.judge.Usable(e.Digest, e.source) == nil {
-			v := e.version()
-			return finding{version: &v, trouble: why}
+		if e, err := r.archive.load(n); err == nil {
+			if read, err := r.Usable(e.source); err == nil {
+				return finding{version: e.used(read), trouble: why}
+			}
 		}
 	}
 	return finding{trouble: why}

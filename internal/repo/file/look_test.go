@@ -79,7 +79,7 @@ func TestTouched(t *testing.T) {
 	save(t, path, documentOf("1/1m"))
 	r := open(t, path, Options{})
 	save(t, path, documentOf("2/1m"))
-	if _, err := r.install(r.archive.(*folder), repo.Draft{Base: 1, Source: documentOf("3/1m")}); !errors.Is(err, errTouched) {
+	if _, err := r.install(r.archive.(*folder), repo.Version{Source: documentOf("3/1m")}); !errors.Is(err, errTouched) {
 		t.Errorf("install = %v", err)
 	}
 	if got := read(t, path); got != string(documentOf("2/1m")) {

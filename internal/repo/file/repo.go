@@ -36,7 +36,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/watch"
+	"github.com/weirhq/weir/rule"
 )
 
 // Options of a repository. The zero value is ready to use.
@@ -53,6 +55,9 @@ type Options struct {
 
 	// Create makes a document without rules if there is none. Default false.
 	Create bool
+
+	// Rules are the options with which the rules are compiled.
+	Rules rule.Options
 
 	// Poll is how often Watch looks at the file, besides being told by the system
 	// when it has changed. Default 1 s.
@@ -78,6 +83,8 @@ func (o Options) withDefaults(path string) (Options, error) {
 // Repository is a document of rules in a file. It is safe for concurrent use, also by
 // several processes.
 type Repository struct {
+	*ruleedit.Reader
+
 	path    string // absolute
 	name    string // for messages
 	options Options
@@ -85,8 +92,6 @@ type Repository struct {
 	memory  error         // why the archive is in memory only
 	turn    chan struct{} // holds something while somebody writes
 	pause   func(context.Context) error
-
-	judge repo.Judge
 
 	mu       sync.Mutex
 	rejected *rejection // the document that was found last, if it is not used
@@ -113,7 +118,7 @@ func Open(path string, o Options) (*Repository, error) {
 	}
 	r := &Repository{
 		path: path, name: filepath.Base(path), options: o,
-		turn: make(chan struct{}, 1), pause: watch.Pause, judge: repo.Judge{Name: filepath.Base(path)},
+		turn: make(chan struct{}, 1), pause: watch.Pause, Reader: &ruleedit.Reader{Name: filepath.Base(path), Options: o.Rules},
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -221,7 +226,7 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 	}
 	var versions []repo.Version
 	if len(numbers) == 0 || current.Number > numbers[0] {
-		current.Source = nil
+		current.Source, current.Document = nil, nil
 		versions = append(versions, current)
 	}
 	for _, n := range numbers {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/watch"
-	"github.com/weirhq/weir/rule"
 )
 
 // settleTries is how often a document with errors is read before it is believed to be
@@ -53,11 +52,10 @@ func (r *Repository) settle(ctx context.Context, d *document) (*document, error)
 // is rather an accident, such as a full disk, if there were rules before.
 func (r *Repository) acceptable(d *document) error {
 	if len(bytes.TrimSpace(d.source)) == 0 {
-		if last := r.fallBack(nil).version; last != nil {
-			if set, _ := rule.Parse(r.name, last.Source); set != nil && len(set.Rules) > 0 {
-				return fmt.Errorf("rules: %s is empty, so version %d stays in force; write \"rules: []\" if there should be none", r.path, last.Number)
-			}
+		if last := r.fallBack(nil).version; last != nil && len(last.Document.Set.Rules) > 0 {
+			return fmt.Errorf("rules: %s is empty, so version %d stays in force; write \"rules: []\" if there should be none", r.path, last.Number)
 		}
 	}
-	return r.judge.Usable(d.digest, d.source)
+	_, err := r.Usable(d.source)
+	return err
 }

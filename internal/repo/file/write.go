@@ -27,10 +27,10 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 	}
 	// To compile takes long, and is done before anybody has to wait for it. If the
 	// document changes meanwhile, that is a conflict.
-	if d, err = d.Ready(r.name, current.Source); err != nil {
+	next, err := d.Ready(r.Reader, current.Document)
+	if err != nil {
 		return repo.Version{}, err
 	}
-	r.judge.Remember(repo.DigestOf(d.Source), nil)
 	unlock, err := r.lock(ctx)
 	if err != nil {
 		return repo.Version{}, err
@@ -46,7 +46,7 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 		case f.version.Number != d.Base:
 			return repo.Version{}, &repo.ConflictError{Base: d.Base, Current: *f.version}
 		}
-		v, err := r.install(folder, d)
+		v, err := r.install(folder, next)
 		if !errors.Is(err, errTouched) {
 			return v, err
 		}
@@ -73,9 +73,9 @@ func (r *Repository) writable() (*folder, error) {
 // errTouched is a document that somebody has changed by hand just now.
 var errTouched = errors.New("rules: the document keeps changing; try again when nothing else writes to it")
 
-// install makes a draft the document and a version, in an order that stands a crash at
+// install makes what is ready the document and a version, in an order that stands a crash at
 // any point. It needs the lock.
-func (r *Repository) install(folder *folder, d repo.Draft) (repo.Version, error) {
+func (r *Repository) install(folder *folder, next repo.Version) (repo.Version, error) {
 	_, highest := r.latest()
 	before, err := readDocument(r.path)
 	mode := fs.FileMode(0o600)
@@ -89,20 +89,23 @@ func (r *Repository) install(folder *folder, d repo.Draft) (repo.Version, error)
 			mode = info.Mode().Perm()
 		}
 	}
-	if before != nil && r.judge.Usable(before.digest, before.source) != nil {
-		// Somebody has worked on it, and perhaps has not finished.
-		if err := writeFile(folder.file("unusable"), before.source, mode); err != nil {
-			return repo.Version{}, err
+	if before != nil {
+		if _, err := r.Usable(before.source); err != nil {
+			// Somebody has worked on it, and perhaps has not finished.
+			if err := writeFile(folder.file("unusable"), before.source, mode); err != nil {
+				return repo.Version{}, err
+			}
 		}
 	}
+	next.Number, next.Time = highest+1, time.Now().UTC().Truncate(time.Microsecond)
 	e := entry{
-		Number: highest + 1, Time: time.Now().UTC().Truncate(time.Microsecond), Author: d.Author, Summary: d.Summary,
-		Digest: repo.DigestOf(d.Source), source: d.Source,
+		Number: next.Number, Time: next.Time, Author: next.Author, Summary: next.Summary,
+		Digest: repo.DigestOf(next.Source), source: next.Source,
 	}
 	if err := folder.propose(e, mode); err != nil {
 		return repo.Version{}, err
 	}
-	staged, err := stageFile(r.path, d.Source, mode)
+	staged, err := stageFile(r.path, next.Source, mode)
 	if err != nil {
 		return repo.Version{}, err
 	}
@@ -117,7 +120,7 @@ func (r *Repository) install(folder *folder, d repo.Draft) (repo.Version, error)
 	if err := folder.accept(e.Number); err != nil {
 		return repo.Version{}, err
 	}
-	return e.version(), nil
+	return next, nil
 }
 
 // touched is whether the document is neither what it was before, nor one that is

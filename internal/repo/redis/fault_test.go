@@ -192,7 +192,7 @@ func TestAnswerIsLost(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answer := make(chan error)
 	go func() {
-		_, err := r.swap(ctx, s, repo.Draft{Base: 1, Source: documentOf(2)})
+		_, err := r.swap(ctx, s, repo.Version{Source: documentOf(2)})
 		answer <- err
 	}()
 	eventually(t, "the version", func() bool { return current(t, direct).Number == 2 })

@@ -59,6 +59,9 @@ func TestAdoptIsCareful(t *testing.T) {
 	if err != nil || !s.byHand {
 		t.Fatalf("%+v, %v", s, err)
 	}
+	if s.raw.Document, err = r.Read(s.raw.Source); err != nil {
+		t.Fatal(err)
+	}
 	server.Do("HSET", "weir:{rules}:current", "source", "rules: [")
 	r.adopt(t.Context(), s)
 	if v := current(t, r); v.Number != 1 {

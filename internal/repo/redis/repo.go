@@ -36,6 +36,8 @@ import (
 
 	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
+	"github.com/weirhq/weir/rule"
 )
 
 // What Options stand for when they say nothing.
@@ -51,6 +53,9 @@ type Options struct {
 
 	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
 	Timeout time.Duration
+
+	// Rules are the options with which the rules are compiled.
+	Rules rule.Options
 }
 
 // pollEvery is how often Watch asks, give or take a fifth: instances that were started
@@ -64,6 +69,8 @@ const maxBytes = 32 << 20
 
 // Repository is a document of rules in Redis. It is safe for concurrent use.
 type Repository struct {
+	*ruleedit.Reader
+
 	client  func() (rueidis.Client, error)
 	timeout time.Duration
 	poll    time.Duration
@@ -72,8 +79,7 @@ type Repository struct {
 
 	maxBytes int
 
-	known  atomic.Int64 // the last version above 0 that was read or written here
-	judged repo.Judge
+	known atomic.Int64 // the last version above 0 that was read or written here
 }
 
 var _ repo.Repository = (*Repository)(nil)
@@ -91,6 +97,7 @@ func Open(client func() (rueidis.Client, error), o Options) (*Repository, error)
 	}
 	name := cmp.Or(o.Prefix, DefaultPrefix) + "{rules}:"
 	return &Repository{
+		Reader: &ruleedit.Reader{Options: o.Rules},
 		client: client, timeout: cmp.Or(o.Timeout, DefaultTimeout), poll: pollEvery, maxBytes: maxBytes,
 		keys: []string{name + "current", name + "history", name + "sources"}, channel: name + "changed",
 	}, nil
@@ -128,7 +135,7 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 		return nil, err
 	}
 	if current.Number > 0 && (len(versions) == 0 || versions[0].Number < current.Number) {
-		current.Source = nil
+		current.Source, current.Document = nil, nil
 		versions = append([]repo.Version{current}, versions...)
 	}
 	return versions[:min(len(versions), repo.MaxHistory)], nil

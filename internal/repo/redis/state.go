@@ -85,7 +85,7 @@ func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
 // judge finds the version that is in force.
 func (r *Repository) judge(ctx context.Context, s *state) error {
 	if s.trouble == nil && s.raw.Number > 0 {
-		if s.trouble = r.judged.Usable(repo.DigestOf(s.raw.Source), s.raw.Source); s.trouble == nil {
+		if s.raw.Document, s.trouble = r.Usable(s.raw.Source); s.trouble == nil {
 			s.version = &s.raw
 			if s.byHand {
 				r.adopt(ctx, s)
@@ -117,7 +117,7 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 		if err != nil {
 			return err
 		}
-		if r.judged.Usable(repo.DigestOf(v.Source), v.Source) != nil {
+		if v.Document, err = r.Usable(v.Source); err != nil {
 			continue
 		}
 		s.version = &v
@@ -126,8 +126,10 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 		}
 		return nil
 	}
-	if s.trouble == nil {
-		s.version = &repo.Version{} // nothing was written yet
+	if s.trouble != nil {
+		return nil
 	}
-	return nil
+	s.version = new(repo.Version) // nothing was written yet
+	s.version.Document, err = r.Read(nil)
+	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/ruleedit"
 )
 
 //go:embed write.lua
@@ -23,7 +23,7 @@ var writeScript = rueidis.NewLuaScript(commonText + writeText)
 // Write implements repo.Repository. An error of the network leaves open whether it was
 // written: nothing is sent twice, for the second would be a conflict with the first.
 func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, error) {
-	ready := false
+	var next repo.Version
 	for range 10 {
 		s, err := r.look(ctx)
 		if err != nil {
@@ -36,14 +36,12 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 		if d.Base != current.Number {
 			return repo.Version{}, &repo.ConflictError{Base: d.Base, Current: current}
 		}
-		if !ready {
-			if d, err = d.Ready("", current.Source); err != nil {
+		if next.Document == nil {
+			if next, err = d.Ready(r.Reader, current.Document); err != nil {
 				return repo.Version{}, err
 			}
-			ready = true
-			r.judged.Remember(repo.DigestOf(d.Source), nil)
 		}
-		v, err := r.swap(ctx, s, d)
+		v, err := r.swap(ctx, s, next)
 		if !errors.Is(err, errLost) {
 			return v, err
 		}
@@ -54,8 +52,8 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 // errLost is a race that was lost.
 var errLost = errors.New("rules: other processes keep changing the keys; try again later")
 
-// swap writes the draft if the state is still as it was.
-func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Version, error) {
+// swap writes what is ready if the state is still as it was.
+func (r *Repository) swap(ctx context.Context, s *state, next repo.Version) (repo.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	client, err := r.client()
@@ -64,7 +62,7 @@ func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Ver
 	}
 	answer, err := writeScript.Exec(ctx, client, r.keys, []string{
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
-		repo.DigestOf(d.Source).String(), d.Author, d.Summary, rueidis.BinaryString(d.Source), r.channel,
+		repo.DigestOf(next.Source).String(), next.Author, next.Summary, rueidis.BinaryString(next.Source), r.channel,
 	}).AsStrSlice()
 	switch {
 	case replyOf(err) != nil:
@@ -74,12 +72,12 @@ func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Ver
 	case len(answer) != 2:
 		return repo.Version{}, errLost
 	}
-	number, err := numberOf(answer[0])
-	if err != nil {
+	if next.Number, err = numberOf(answer[0]); err != nil {
 		return repo.Version{}, fmt.Errorf("rules: %w", err)
 	}
-	r.know(number)
-	return repo.Version{Number: number, Time: timeOf(answer[1]), Author: d.Author, Summary: d.Summary, Source: d.Source}, nil
+	next.Time = timeOf(answer[1])
+	r.know(next.Number)
+	return next, nil
 }
 
 //go:embed common.lua
@@ -95,15 +93,14 @@ var adoptScript = rueidis.NewLuaScript(commonText + adoptText)
 //
 // That it cannot be done, as by a user who may only read, makes the document no worse.
 func (r *Repository) adopt(ctx context.Context, s *state) {
-	var old *rule.Set
+	var old *ruleedit.Document
 	if heads, err := r.heads(ctx); err == nil && len(heads) > 0 {
 		if v, err := r.load(ctx, heads[0].Number); err == nil {
-			old, _ = rule.Parse("", v.Source)
+			old, _ = r.Read(v.Source)
 		}
 	}
-	set, _ := rule.Parse("", s.raw.Source)
 	const author = "redis"
-	summary := rule.Summarize(old, set)
+	summary := repo.Summarize(old, s.raw.Document)
 	sum := repo.DigestOf(s.raw.Source).String()
 
 	client, err := r.client()

@@ -21,13 +21,13 @@ type rules struct {
 // GetRules implements pb.RulesServer.
 func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRulesResponse, error) {
 	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, bearer.Read, func(c *call) (*pb.GetRulesResponse, error) {
-		v, set, err := r.s.options.Editor.Current(c)
+		v, err := r.s.options.Editor.Current(c)
 		if err != nil {
 			return nil, r.s.rulesTrouble(c, err)
 		}
 		source := v.Source
 		if id := req.GetId(); id != "" {
-			one := manage.Find(set, id)
+			one := v.Document.Find(id)
 			if one == nil {
 				return nil, missing(id)
 			}

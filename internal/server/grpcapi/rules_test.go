@@ -211,13 +211,9 @@ func TestWritersLoseNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := rule.Usable("", v.Source)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for i := range each {
 		for _, who := range []string{"a", "b", "careful-a", "careful-b"} {
-			if r := manage.Find(set, fmt.Sprint(who, i)); r == nil || r.Quota.Rates[0].N != int64(100+i) {
+			if r := v.Document.Find(fmt.Sprint(who, i)); r == nil || r.Quota.Rates[0].N != int64(100+i) {
 				t.Errorf("the rule %s%d is %v", who, i, r)
 			}
 		}

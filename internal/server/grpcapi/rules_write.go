@@ -16,11 +16,11 @@ import (
 func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	return r.write(ctx, pb.Rules_PutRules_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
-		source := []byte(req.GetSource())
-		if err := manage.CheckDocument(source); err != nil {
+		d, err := r.s.options.Editor.Read([]byte(req.GetSource()))
+		if err != nil {
 			return manage.Written{}, err
 		}
-		return r.s.options.Editor.Replace(c, t, source)
+		return r.s.options.Editor.Replace(c, t, d)
 	})
 }
 

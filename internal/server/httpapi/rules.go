@@ -17,7 +17,6 @@ import (
 // rulesRead is the rules that a call is about.
 type rulesRead struct {
 	repo.Version
-	set     *rule.Set
 	inForce bool // the rules that this instance applies, whatever is stored
 }
 
@@ -28,12 +27,12 @@ func (h *Handler) current(c *call) (d rulesRead, w rulesWanted, err error) {
 		return d, w, err
 	}
 	if !w.inForce {
-		if d.Version, d.set, err = h.options.Editor.Current(c.r.Context()); err == nil {
+		if d.Version, err = h.options.Editor.Current(c.r.Context()); err == nil {
 			return d, w, nil
 		}
 	}
-	if v, set, ok := h.options.Editor.InForce(); ok && c.r.Context().Err() == nil {
-		return rulesRead{v, set, true}, w, nil
+	if v, ok := h.options.Editor.InForce(); ok && c.r.Context().Err() == nil {
+		return rulesRead{v, true}, w, nil
 	}
 	return d, w, h.rulesTrouble(c, cmp.Or(err, errNotInstalled))
 }
@@ -51,7 +50,7 @@ func (h *Handler) getRules(c *call) (any, error) {
 	}
 	_, judging := h.options.Engine.Rules()
 	answer := RulesAnswer{Version: d.Number, InForce: judging, Unavailable: d.inForce && !w.inForce, NotLoaded: notLoaded(h.options.NotLoaded())}
-	if err := json.Unmarshal(rule.ToJSON(d.set), &answer); err != nil {
+	if err := json.Unmarshal(rule.ToJSON(d.Document.Set), &answer); err != nil {
 		panic(err) // it is what ToJSON writes
 	}
 	if answer.Rules == nil {
@@ -73,7 +72,7 @@ func (h *Handler) getRule(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := manage.Find(d.set, c.variable)
+	r := d.Document.Find(c.variable)
 	switch {
 	case r == nil:
 		return nil, missing(c.variable)

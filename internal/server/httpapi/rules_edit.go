@@ -47,7 +47,7 @@ func (h *Handler) putRules(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = manage.CheckDocument(source)
+	d, err := h.options.Editor.Read(source)
 	if errors.Is(err, manage.ErrEmpty) {
 		return nil, badBody.of("%s", manage.Sentence(err))
 	}
@@ -55,7 +55,7 @@ func (h *Handler) putRules(c *call) (any, error) {
 		return nil, err
 	}
 	return h.write(c, true, "", func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-		return h.options.Editor.Replace(ctx, t, source)
+		return h.options.Editor.Replace(ctx, t, d)
 	})
 }
 

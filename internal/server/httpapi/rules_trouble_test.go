@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -131,14 +132,20 @@ func TestApplyFails(t *testing.T) {
 // slate is a repository that waits for nothing, as a bubble of fake time needs it.
 type slate struct {
 	repo.Repository
+	reader  ruleedit.Reader
 	version repo.Version
 }
 
-func (s *slate) Current(context.Context) (repo.Version, error) { return s.version, nil }
+func (s *slate) Read(source []byte) (*ruleedit.Document, error) { return s.reader.Read(source) }
 
-func (s *slate) Write(_ context.Context, d repo.Draft) (repo.Version, error) {
+func (s *slate) Current(context.Context) (v repo.Version, err error) {
+	s.version.Document, err = s.Read(s.version.Source)
+	return s.version, err
+}
+
+func (s *slate) Write(ctx context.Context, d repo.Draft) (repo.Version, error) {
 	s.version = repo.Version{Number: d.Base + 1, Source: d.Source}
-	return s.version, nil
+	return s.Current(ctx)
 }
 
 // A version is in force before this instance writes the next, so that they come to
