@@ -5,8 +5,9 @@ import (
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/override"
-	overridefile "github.com/weirhq/weir/internal/override/file"
-	overrideredis "github.com/weirhq/weir/internal/override/redis"
+	"github.com/weirhq/weir/internal/repo"
+	filerepo "github.com/weirhq/weir/internal/repo/file"
+	redisrepo "github.com/weirhq/weir/internal/repo/redis"
 )
 
 // openOverrides brings temporary overrides into force. They never keep weir from starting.
@@ -14,11 +15,11 @@ func (a *App) openOverrides(ctx, background context.Context) error {
 	if a.options.Rules == NoRules {
 		return nil
 	}
-	place, err := a.overridesPlace()
+	store, err := a.overridesStore()
 	if err != nil {
 		return err
 	}
-	a.overrides = manage.NewOverrides(manage.OverrideOptions{Place: place, Engine: a.engine, Logger: a.options.Logger})
+	a.overrides = manage.NewOverrides(manage.OverrideOptions{Store: store, Engine: a.engine, Logger: a.options.Logger})
 	if a.store.redis != nil {
 		a.keep(kept{overridesFile, "overrides", a.overrides.Snapshot, a.overrides.Restore})
 	}
@@ -29,11 +30,12 @@ func (a *App) openOverrides(ctx, background context.Context) error {
 	return nil
 }
 
-// overridesPlace is where usage is: all instances that share one have the same overrides,
+// overridesStore is where usage is: all instances that share one have the same overrides,
 // wherever their rules come from. Without a Redis it is beside the history of the rules.
-func (a *App) overridesPlace() (override.Place, error) {
+func (a *App) overridesStore() (repo.Store, error) {
+	what := repo.StoreOptions{Name: "overrides", Most: override.MaxDocument}
 	if a.store.redis != nil {
-		return overrideredis.Open(a.link(), overrideredis.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(overrideredis.DefaultTimeout)}), nil
+		return redisrepo.OpenStore(a.link(), a.repoOptions(), what)
 	}
-	return overridefile.In(a.options.historyDir())
+	return filerepo.OpenStore(a.options.historyDir(), what)
 }

@@ -61,19 +61,15 @@ func (r *rules) trouble() error {
 
 func (a *App) openRules(ctx, background context.Context) error {
 	a.rules = &rules{app: a, where: a.options.Rules}
-	options := a.options.RuleOptions
-	options.Failed = func(c *rule.Entry, err error) {
-		a.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
-	}
 	var err error
 	switch a.options.Rules {
 	case NoRules:
-		a.rules.repository = noRules{&ruleedit.Reader{Options: options}}
+		a.rules.repository = noRules{&ruleedit.Reader{Options: a.ruleOptions()}}
 	case InRedis:
 		// By a connection of its own: checks should not wait behind a large document.
-		a.rules.repository, err = redisrepo.Open(a.link(), redisrepo.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(redisrepo.DefaultTimeout), Rules: options})
+		a.rules.repository, err = redisrepo.Open(a.link(), a.repoOptions())
 	default:
-		a.rules.repository, err = filerepo.Open(a.options.Rules, filerepo.Options{Create: true, History: a.options.historyDir(), Rules: options})
+		a.rules.repository, err = filerepo.Open(a.options.Rules, filerepo.Options{Create: true, History: a.options.historyDir(), Rules: a.ruleOptions()})
 		if err != nil {
 			err = fmt.Errorf("--rules: %w", err)
 		}
@@ -89,6 +85,20 @@ func (a *App) openRules(ctx, background context.Context) error {
 		a.follow(background, func() error { return a.rules.watch(background) }, "could not watch the rules; trying again", "from", a.rules.where)
 	})
 	return nil
+}
+
+// ruleOptions are those of the rules in force.
+func (a *App) ruleOptions() rule.Options {
+	o := a.options.RuleOptions
+	o.Failed = func(c *rule.Entry, err error) {
+		a.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
+	}
+	return o
+}
+
+// repoOptions are those of documents in the Redis of the store.
+func (a *App) repoOptions() redisrepo.Options {
+	return redisrepo.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(redisrepo.DefaultTimeout), Rules: a.ruleOptions()}
 }
 
 // historyDir is where older versions of a file of rules are kept.

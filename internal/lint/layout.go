@@ -46,10 +46,9 @@ var layout = []line{
 	{[]string{"metrics"}, "Prometheus metrics of the engine's decisions; no other package imports the Prometheus library"},
 	{[]string{"internal/tally"}, "what metrics and statistics count with: the counters of a rule, stripes, bounded names"},
 	{[]string{"engine"}, "decides requests by rules and a store; it has no protocol, so that every protocol can use it"},
-	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "the stores of the rules document; they check that a document can be used, and do not know each other"},
-	{[]string{"internal/override/file", "internal/override/redis", "internal/override/overridetest"}, "the places where temporary overrides are kept, and the test suite that every such place must pass"},
-	{[]string{"internal/override"}, "temporary overrides, and the interface of a place that keeps them"},
-	{[]string{"internal/repo"}, "the interface of a store for the rules document and its history"},
+	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "the stores of documents that several processes change: the rules with their history, and the temporary overrides; they do not know each other"},
+	{[]string{"internal/override"}, "temporary overrides"},
+	{[]string{"internal/repo"}, "compare and swap of a document: the interface of a store for the rules and their history, and of one without history"},
 	{[]string{"internal/ruleedit"}, "reads a rules document, once, and edits it so that its comments and layout stay"},
 	{[]string{"rule/expression"}, "expressions of rules in CEL; only programs that import it contain the CEL library"},
 	{[]string{"rule"}, "rules: which requests are limited, and how; it knows no store, so that you can load and try rules without one"},
@@ -107,8 +106,6 @@ var thirdParty = map[string][]string{
 	"internal/watch":      {"github.com/fsnotify/fsnotify"},
 	"store/redis/goredis": {"github.com/redis/go-redis/v9"},
 	"internal/repo/redis": {"github.com/redis/rueidis"},
-
-	"internal/override/redis": {"github.com/redis/rueidis"},
 
 	"internal/document":    {"go.yaml.in/yaml/v4"},
 	"rule/expression":      {"cel.dev/cel-go"},

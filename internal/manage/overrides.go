@@ -17,8 +17,8 @@ import (
 
 // OverrideOptions are options of Overrides.
 type OverrideOptions struct {
-	// Place keeps the overrides. Required.
-	Place override.Place
+	// Store keeps the overrides. Required.
+	Store repo.Store
 
 	// Engine applies the overrides. Required.
 	Engine *engine.Engine
@@ -42,7 +42,7 @@ type Overrides struct {
 	list atomic.Pointer[override.List]
 
 	// Only the call that has the turn uses these fields.
-	revision override.Revision
+	revision repo.Revision
 	source   []byte // the document of this revision
 	trouble  bool   // the last read failed, and this was logged
 }
@@ -53,7 +53,7 @@ func NewOverrides(o OverrideOptions) *Overrides {
 		o.Clock = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	all := &Overrides{options: o, turn: make(chan struct{}, 1), revision: override.Unknown}
+	all := &Overrides{options: o, turn: make(chan struct{}, 1), revision: repo.Unknown}
 	all.list.Store(new(override.List))
 	return all
 }
@@ -61,7 +61,7 @@ func NewOverrides(o OverrideOptions) *Overrides {
 // Follow puts every change into force until the context ends. It returns the error of the
 // context.
 func (o *Overrides) Follow(ctx context.Context) error {
-	return o.options.Place.Watch(ctx, func() { _ = o.Look(ctx) })
+	return o.options.Store.Watch(ctx, func() { _ = o.Look(ctx) })
 }
 
 // Look reads the overrides and puts them into force. If they cannot be read, the previous
@@ -72,7 +72,7 @@ func (o *Overrides) Look(ctx context.Context) error {
 	}
 	defer o.finish()
 	_, err := o.lookLocked(ctx)
-	if errors.Is(err, override.ErrChanged) {
+	if errors.Is(err, repo.ErrChanged) {
 		return nil // the next Look reads the change
 	}
 	if ctx.Err() == nil {
@@ -118,12 +118,12 @@ func (o *Overrides) finish() { <-o.turn }
 // lookLocked reads the list, and puts it into force if it has changed. If the place has lost
 // the document, as a Redis without persistence does, lookLocked writes it back.
 func (o *Overrides) lookLocked(ctx context.Context) (override.List, error) {
-	source, changed, err := o.options.Place.Read(ctx, o.revision)
+	source, changed, err := o.options.Store.Read(ctx, o.revision)
 	if err != nil || !changed {
 		return *o.list.Load(), err
 	}
 	if len(source) == 0 && len(o.source) > 0 {
-		return *o.list.Load(), o.options.Place.Write(ctx, "", o.source)
+		return *o.list.Load(), o.options.Store.Write(ctx, "", o.source)
 	}
 	list, err := override.Decode(source)
 	if err != nil {
@@ -134,7 +134,7 @@ func (o *Overrides) lookLocked(ctx context.Context) (override.List, error) {
 }
 
 func (o *Overrides) applyLocked(source []byte, list override.List) {
-	o.revision, o.source = override.RevisionOf(source), source
+	o.revision, o.source = repo.RevisionOf(source), source
 	o.install(list)
 }
 
@@ -177,7 +177,7 @@ func (o *Overrides) change(ctx context.Context, edit func(override.List) (overri
 	}
 	defer o.finish()
 	for range maxTries {
-		if err := o.changeLocked(ctx, edit); !errors.Is(err, override.ErrChanged) {
+		if err := o.changeLocked(ctx, edit); !errors.Is(err, repo.ErrChanged) {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func (o *Overrides) changeLocked(ctx context.Context, edit func(override.List) (
 	if err != nil {
 		return err
 	}
-	if err := o.options.Place.Write(ctx, o.revision, source); err != nil {
+	if err := o.options.Store.Write(ctx, o.revision, source); err != nil {
 		return err
 	}
 	if list, err = override.Decode(source); err != nil { // without the overrides that Encode dropped

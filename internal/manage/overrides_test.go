@@ -14,7 +14,8 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/override"
-	"github.com/weirhq/weir/internal/override/file"
+	"github.com/weirhq/weir/internal/repo"
+	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
 )
@@ -29,7 +30,7 @@ type instance struct {
 
 // fickle is a place that can be lost, and in which somebody else is faster so many times.
 type fickle struct {
-	override.Place
+	repo.Store
 	lost   bool
 	faster int
 	writes int
@@ -37,29 +38,29 @@ type fickle struct {
 
 var errAway = errors.New("the place is unavailable")
 
-func (f *fickle) Read(ctx context.Context, known override.Revision) ([]byte, bool, error) {
+func (f *fickle) Read(ctx context.Context, known repo.Revision) ([]byte, bool, error) {
 	if f.lost {
 		return nil, false, errAway
 	}
-	return f.Place.Read(ctx, known)
+	return f.Store.Read(ctx, known)
 }
 
-func (f *fickle) Write(ctx context.Context, base override.Revision, source []byte) error {
+func (f *fickle) Write(ctx context.Context, base repo.Revision, source []byte) error {
 	f.writes++
 	if f.faster > 0 {
 		f.faster--
-		return override.ErrChanged
+		return repo.ErrChanged
 	}
-	return f.Place.Write(ctx, base, source)
+	return f.Store.Write(ctx, base, source)
 }
 
 func newInstance(t *testing.T, dir string, now *time.Time) *instance {
 	t.Helper()
-	i := &instance{log: new(bytes.Buffer), place: &fickle{Place: testcall.Must(file.In(dir))(t)}}
+	i := &instance{log: new(bytes.Buffer), place: &fickle{Store: testcall.Must(filerepo.OpenStore(dir, repo.StoreOptions{Name: "overrides", Most: override.MaxDocument}))(t)}}
 	i.engine = testcall.Must(engine.New(engine.Options{Clock: func() weir.Micros { return weir.MicrosOf(*now) }}))(t)
 	testcall.OK(t, i.engine.Load("", []byte(testRules)))
 	i.Overrides = NewOverrides(OverrideOptions{
-		Place: i.place, Engine: i.engine, Clock: func() time.Time { return *now },
+		Store: i.place, Engine: i.engine, Clock: func() time.Time { return *now },
 		Logger: slog.New(slog.NewTextHandler(i.log, nil)),
 	})
 	testcall.OK(t, i.Look(t.Context()))
@@ -131,7 +132,7 @@ func TestOverridesShared(t *testing.T) {
 	}
 
 	// Somebody has emptied the place.
-	testcall.OK(t, a.place.Place.Write(t.Context(), b.revision, nil))
+	testcall.OK(t, a.place.Store.Write(t.Context(), b.revision, nil))
 	testcall.OK(t, b.Look(t.Context()))
 	b.want(t, "a place that has lost it", 500, 7)
 	restarted := newInstance(t, dir, &now)
@@ -156,7 +157,7 @@ func TestOverridesSnapshot(t *testing.T) {
 	var saved bytes.Buffer
 	testcall.OK(t, a.Snapshot(&saved))
 	b := newInstance(t, t.TempDir(), &now)
-	b.revision = override.Unknown // nothing was read
+	b.revision = repo.Unknown // nothing was read
 	testcall.OK(t, b.Restore(&saved))
 	b.want(t, "restored", 500)
 	testcall.OK(t, b.Look(t.Context()))
@@ -171,7 +172,7 @@ func TestOverridesDamaged(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	a := newInstance(t, t.TempDir(), &now)
 	testcall.Must(a.Add(t.Context(), draft(0, "500/1m")))(t)
-	testcall.OK(t, a.place.Place.Write(t.Context(), a.revision, []byte("{")))
+	testcall.OK(t, a.place.Store.Write(t.Context(), a.revision, []byte("{")))
 	writes := a.place.writes
 	if _, err := a.Add(t.Context(), draft(1, "500/1m")); err == nil || a.place.writes != writes {
 		t.Errorf("%v, after %d writes", err, a.place.writes-writes)

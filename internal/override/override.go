@@ -1,6 +1,6 @@
 // Package override defines temporary overrides. A temporary override gives one client
 // another limit under one rule until a given time. All overrides are in one document, which
-// is not the document of rules. The packages below store it in a file or in Redis.
+// is not the document of rules; a repo.Store keeps it, in a file or in Redis.
 package override
 
 import (

@@ -36,13 +36,11 @@ func decodeHead(number string, text []byte) (repo.Version, error) {
 // heads returns the versions of the history, latest first. Versions that cannot be read
 // are omitted, because they cannot be restored.
 func (r *Repository) heads(ctx context.Context) ([]repo.Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	client, err := r.client()
-	if err != nil {
-		return nil, err
-	}
-	fields, err := client.Do(ctx, client.B().Hgetall().Key(r.keys[1]).Build()).AsStrMap()
+	var fields map[string]string
+	err := r.ask(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
+		fields, err = c.Do(ctx, c.B().Hgetall().Key(r.keys[1]).Build()).AsStrMap()
+		return err
+	})
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -58,20 +56,15 @@ func (r *Repository) heads(ctx context.Context) ([]repo.Version, error) {
 
 // load reads an older version.
 func (r *Repository) load(ctx context.Context, number int64) (repo.Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	field := strconv.FormatInt(number, 10)
-	client, err := r.client()
-	if err != nil {
-		return repo.Version{}, err
-	}
-	b := client.B()
-	answers := client.DoMulti(ctx, b.Hget().Key(r.keys[1]).Field(field).Build(), b.Hget().Key(r.keys[2]).Field(field).Build())
-	head, err := answers[0].AsBytes()
-	var source []byte
-	if err == nil {
-		source, err = answers[1].AsBytes()
-	}
+	var head, source []byte
+	err := r.ask(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
+		answers := c.DoMulti(ctx, c.B().Hget().Key(r.keys[1]).Field(field).Build(), c.B().Hget().Key(r.keys[2]).Field(field).Build())
+		if head, err = answers[0].AsBytes(); err == nil {
+			source, err = answers[1].AsBytes()
+		}
+		return err
+	})
 	switch {
 	case rueidis.IsRedisNil(err):
 		return repo.Version{}, repo.ErrNoVersion

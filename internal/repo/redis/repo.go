@@ -25,43 +25,16 @@
 package redis
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/ruleedit"
-	"github.com/weirhq/weir/rule"
 )
-
-// What Options stand for when they say nothing.
-const (
-	DefaultPrefix  = "weir:"
-	DefaultTimeout = time.Second
-)
-
-// Options of a repository. The zero value is ready to use.
-type Options struct {
-	// Prefix begins every key. Default DefaultPrefix.
-	Prefix string
-
-	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
-	Timeout time.Duration
-
-	// Rules are the options with which the rules are compiled.
-	Rules rule.Options
-}
-
-// pollEvery is how often Watch asks, give or take a fifth: instances that were started
-// together should not ask together. With a margin, a change of which the message was
-// lost is seen within a second.
-const pollEvery = 500 * time.Millisecond
 
 // maxBytes bounds the sources of all versions together. One of the greatest size should
 // not cost a hundred times that.
@@ -70,16 +43,10 @@ const maxBytes = 32 << 20
 // Repository is a document of rules in Redis. It is safe for concurrent use.
 type Repository struct {
 	*ruleedit.Reader
-
-	client  func() (rueidis.Client, error)
-	timeout time.Duration
-	poll    time.Duration
-	keys    []string // current, history and sources, as the scripts know them
-	channel string
+	place // its keys are current, history and sources
 
 	maxBytes int
-
-	known atomic.Int64 // the last version above 0 that was read or written here
+	known    atomic.Int64 // the last version above 0 that was read or written here
 }
 
 var _ repo.Repository = (*Repository)(nil)
@@ -89,18 +56,12 @@ var _ repo.Repository = (*Repository)(nil)
 // cluster. It should not be the client of a store: checks would have to wait behind a large
 // document. Nothing is asked of Redis yet.
 func Open(client func() (rueidis.Client, error), o Options) (*Repository, error) {
-	if client == nil {
-		return nil, errors.New("rules: Open requires a client; create one with rueidis.NewClient")
+	p, err := o.place(client, "rules", "{rules}:current", "{rules}:history", "{rules}:sources")
+	if err != nil {
+		return nil, err
 	}
-	if o.Timeout < 0 {
-		return nil, errors.New("rules: Timeout is negative; leave it 0 for the default")
-	}
-	name := cmp.Or(o.Prefix, DefaultPrefix) + "{rules}:"
-	return &Repository{
-		Reader: &ruleedit.Reader{Options: o.Rules},
-		client: client, timeout: cmp.Or(o.Timeout, DefaultTimeout), poll: pollEvery, maxBytes: maxBytes,
-		keys: []string{name + "current", name + "history", name + "sources"}, channel: name + "changed",
-	}, nil
+	p.channel = strings.TrimSuffix(p.keys[0], "current") + "changed"
+	return &Repository{Reader: &ruleedit.Reader{Options: o.Rules}, place: p, maxBytes: maxBytes}, nil
 }
 
 // Current implements repo.Repository. Before the first write, it is version 0, which
@@ -153,11 +114,6 @@ func (r *Repository) Find(ctx context.Context, number int64) (repo.Version, erro
 		return current, nil
 	}
 	return r.load(ctx, number)
-}
-
-// explain adds a remedy to errors of Redis that do not explain themselves.
-func (r *Repository) explain(err error) error {
-	return redislink.Explain("rules", "one of the keys "+strings.Join(r.keys, ", "), err)
 }
 
 // replyOf is what Redis said, or nil if an error does not come from there.

@@ -43,24 +43,12 @@ func (r *Repository) look(ctx context.Context) (*state, error) {
 
 // read returns what is current, or nil if that is what is known.
 func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	client, err := r.client()
-	if err != nil {
-		return nil, err
-	}
-	answer, err := readScript.Exec(ctx, client, r.keys, []string{known.number, known.sha256, known.size, strconv.Itoa(rule.MaxDocument)}).ToArray()
+	texts, err := r.exec(ctx, readScript, known.number, known.sha256, known.size, strconv.Itoa(rule.MaxDocument))
 	if err != nil {
 		return nil, r.explain(err)
 	}
-	if len(answer) == 0 {
+	if len(texts) == 0 {
 		return nil, nil
-	}
-	texts := make([]string, len(answer))
-	for i := range answer {
-		if texts[i], err = answer[i].ToString(); err != nil {
-			return nil, r.explain(err)
-		}
 	}
 	const number, at, author, summary, sum, size, source = 0, 1, 2, 3, 4, 5, 6
 	s := &state{mark: mark{texts[number], texts[sum], texts[size]}}

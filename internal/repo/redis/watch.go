@@ -3,8 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
@@ -22,28 +20,8 @@ func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error
 			return err
 		}
 	}
-	wake := make(chan struct{}, 1)
-	var listener sync.WaitGroup
-	listener.Go(func() {
-		redislink.Listen(ctx, r.client, r.channel, r.poll, func() {
-			select {
-			case wake <- struct{}{}:
-			default: // once is enough
-			}
-		})
-	})
-	defer listener.Wait()
-
 	f := follower{repository: r, Notifier: repo.Notifier{Changed: changed}}
-	for ctx.Err() == nil {
-		f.follow(ctx)
-		select {
-		case <-ctx.Done():
-		case <-wake:
-		case <-time.After(clock.Jitter(r.poll)):
-		}
-	}
-	return ctx.Err()
+	return r.watch(ctx, func() { f.follow(ctx) })
 }
 
 // follower is one watch.

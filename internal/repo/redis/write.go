@@ -54,16 +54,12 @@ var errLost = errors.New("rules: other processes keep changing the keys; try aga
 
 // swap writes what is ready if the state is still as it was.
 func (r *Repository) swap(ctx context.Context, s *state, next repo.Version) (repo.Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
-	client, err := r.client()
-	if err != nil {
-		return repo.Version{}, err
+	if _, err := r.client(); err != nil {
+		return repo.Version{}, err // nothing is sent
 	}
-	answer, err := writeScript.Exec(ctx, client, r.keys, []string{
+	answer, err := r.exec(ctx, writeScript,
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
-		repo.DigestOf(next.Source).String(), next.Author, next.Summary, rueidis.BinaryString(next.Source), r.channel,
-	}).AsStrSlice()
+		repo.DigestOf(next.Source).String(), next.Author, next.Summary, rueidis.BinaryString(next.Source), r.channel)
 	switch {
 	case replyOf(err) != nil:
 		return repo.Version{}, r.explain(err)
@@ -102,18 +98,10 @@ func (r *Repository) adopt(ctx context.Context, s *state) {
 	const author = "redis"
 	summary := repo.Summarize(old, s.raw.Document)
 	sum := repo.DigestOf(s.raw.Source).String()
-
-	client, err := r.client()
-	if err != nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, r.timeout)
-	defer cancel()
 	sha := sha1.Sum(s.raw.Source) // what Redis can compute; it need not stand an attack
-	answer, err := adoptScript.Exec(ctx, client, r.keys, []string{
+	answer, err := r.exec(ctx, adoptScript,
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
-		hex.EncodeToString(sha[:]), sum, author, summary, r.channel,
-	}).AsStrSlice()
+		hex.EncodeToString(sha[:]), sum, author, summary, r.channel)
 	if err != nil || len(answer) != 2 {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/testcall"
 )
 
@@ -24,20 +25,20 @@ type drawer struct {
 	source []byte
 }
 
-func (d *drawer) Read(_ context.Context, known override.Revision) ([]byte, bool, error) {
+func (d *drawer) Read(_ context.Context, known repo.Revision) ([]byte, bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.store.lost.Load() {
 		return nil, false, errLost
 	}
-	return d.source, override.RevisionOf(d.source) != known, nil
+	return d.source, repo.RevisionOf(d.source) != known, nil
 }
 
-func (d *drawer) Write(_ context.Context, base override.Revision, source []byte) error {
+func (d *drawer) Write(_ context.Context, base repo.Revision, source []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if override.RevisionOf(d.source) != base {
-		return override.ErrChanged
+	if repo.RevisionOf(d.source) != base {
+		return repo.ErrChanged
 	}
 	d.source = source
 	return nil
@@ -56,7 +57,7 @@ func overridesOf(t testing.TB, s *stand, clock func() time.Time) *manage.Overrid
 		CreatedAt: begin.Add(-2 * time.Hour), EndsAt: begin.Add(-time.Hour),
 	}}
 	all := manage.NewOverrides(manage.OverrideOptions{
-		Place: &drawer{store: s.store, source: testcall.Must(past.Encode(begin))(t)}, Engine: s.engine, Clock: clock,
+		Store: &drawer{store: s.store, source: testcall.Must(past.Encode(begin))(t)}, Engine: s.engine, Clock: clock,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	testcall.OK(t, all.Look(t.Context()))

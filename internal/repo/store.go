@@ -1,15 +1,13 @@
-package override
+package repo
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 )
 
-// Place stores the document, for one process or for many. Every implementation must pass
-// the tests of package overridetest.
-type Place interface {
+// Store keeps a document without a history, for one process or for many: compare and swap,
+// without regard to what the document says. Every implementation must pass repotest.RunStore.
+type Store interface {
 	// Read returns the document, which is empty if there is none. If the document still has
 	// the known revision, changed is false.
 	Read(ctx context.Context, known Revision) (source []byte, changed bool, err error)
@@ -24,6 +22,12 @@ type Place interface {
 	Watch(ctx context.Context, look func()) error
 }
 
+// StoreOptions say what a store keeps.
+type StoreOptions struct {
+	Name string // of the document, of its file or key, and in messages
+	Most int    // bytes that are read at most
+}
+
 // Revision identifies the content of a document. It is "" if there is no document.
 type Revision string
 
@@ -32,12 +36,11 @@ func RevisionOf(source []byte) Revision {
 	if len(source) == 0 {
 		return ""
 	}
-	sum := sha256.Sum256(source)
-	return Revision(hex.EncodeToString(sum[:]))
+	return Revision(DigestOf(source).String())
 }
 
 // Unknown differs from the revision of every document.
 const Unknown Revision = "unknown"
 
 // ErrChanged is returned if another writer changed the document first.
-var ErrChanged = errors.New("override: the overrides have changed meanwhile; read them again")
+var ErrChanged = errors.New("the document has changed meanwhile; read it again")

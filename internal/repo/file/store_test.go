@@ -5,30 +5,32 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/weirhq/weir/internal/override"
-	"github.com/weirhq/weir/internal/override/overridetest"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/repo/repotest"
 	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testleak"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func openStore(t *testing.T, dir string) *Store {
+	t.Helper()
+	return testcall.Must(OpenStore(dir, repo.StoreOptions{Name: "overrides", Most: repotest.Most}))(t)
+}
 
-func TestSuite(t *testing.T) {
-	overridetest.Run(t, func(t *testing.T) func() override.Place {
+func TestStore(t *testing.T) {
+	repotest.RunStore(t, func(t *testing.T) func() repo.Store {
 		dir := filepath.Join(t.TempDir(), "rules.yaml.history")
-		return func() override.Place { return testcall.Must(In(dir))(t) }
+		return func() repo.Store { return openStore(t, dir) }
 	})
 }
 
 // Other users must not be able to read the document, and what a crash has left behind
 // goes with the next write.
-func TestFiles(t *testing.T) {
+func TestStoreFiles(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "1.yaml.123.tmp")
 	for _, name := range []string{other, filepath.Join(dir, "overrides.json.123.tmp")} {
 		testcall.OK(t, os.WriteFile(name, []byte("half"), 0o600))
 	}
-	p := testcall.Must(In(dir))(t)
+	p := openStore(t, dir)
 	testcall.OK(t, p.Write(t.Context(), "", []byte("x")))
 	if info := testcall.Must(os.Stat(p.path))(t); info.Mode().Perm() != 0o600 {
 		t.Errorf("the mode is %v", info.Mode())
@@ -39,11 +41,11 @@ func TestFiles(t *testing.T) {
 }
 
 // A directory that cannot be written has no overrides, and says so when one is added.
-func TestReadOnly(t *testing.T) {
+func TestStoreReadOnly(t *testing.T) {
 	dir := t.TempDir()
-	testcall.OK(t, os.Mkdir(filepath.Join(dir, lockName), 0o700)) // in the place of the lock, which stops root, too
-	p := testcall.Must(In(dir))(t)
-	if _, _, err := p.Read(t.Context(), override.Unknown); err != nil {
+	testcall.OK(t, os.Mkdir(filepath.Join(dir, "overrides.lock"), 0o700)) // in the place of the lock, which stops root, too
+	p := openStore(t, dir)
+	if _, _, err := p.Read(t.Context(), repo.Unknown); err != nil {
 		t.Error(err)
 	}
 	if err := p.Write(t.Context(), "", []byte("x")); err == nil {

@@ -1,10 +1,4 @@
-// Package overridetest is the suite that every place of overrides must pass:
-//
-//	overridetest.Run(t, func(t *testing.T) func() override.Place {
-//		dir := t.TempDir()
-//		return func() override.Place { return file.In(dir) }
-//	})
-package overridetest
+package repotest
 
 import (
 	"context"
@@ -15,45 +9,44 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/testcall"
 )
 
-// soon is how long anything may take that should take a second: the machine may have other
-// things to do.
-const soon = 2 * time.Minute
+// Most is how many bytes a store must read that RunStore is run with.
+const Most = 4 << 20
 
-// Run runs the whole suite. The function makes new room for a document each time, and what it
-// returns opens it, each time as if by another process.
-func Run(t *testing.T, room func(t *testing.T) (open func() override.Place)) {
+// RunStore runs the suite of a store without a history. The function makes new room for a document
+// each time, and what it returns opens it, each time as if by another process.
+func RunStore(t *testing.T, room func(t *testing.T) (open func() repo.Store)) {
 	for _, c := range []struct {
 		name string
-		test func(*testing.T, func() override.Place)
+		test func(*testing.T, func() repo.Store)
 	}{
-		{"Write", testWrite}, {"Large", testLarge}, {"Cancelled", testCancelled}, {"Writers", testWriters}, {"Watch", testWatch},
+		{"Write", testStoreWrite}, {"Large", testStoreLarge}, {"Cancelled", testStoreCancelled}, {"Writers", testStoreWriters}, {"Watch", testStoreWatch},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, room(t)) })
 	}
 }
 
-func testWrite(t *testing.T, open func() override.Place) {
+func testStoreWrite(t *testing.T, open func() repo.Store) {
 	a, b := open(), open()
-	wantRead(t, a, override.Unknown, "", true)
+	wantRead(t, a, repo.Unknown, "", true)
 	wantRead(t, a, "", "", false)
-	base := override.Revision("")
+	base := repo.Revision("")
 	for _, text := range []string{"one", "two\x00\xff", "two", "one"} {
 		testcall.OK(t, a.Write(t.Context(), base, []byte(text)))
 		wantRead(t, b, base, text, true)
-		if err := b.Write(t.Context(), base, []byte("lost")); !errors.Is(err, override.ErrChanged) {
+		if err := b.Write(t.Context(), base, []byte("lost")); !errors.Is(err, repo.ErrChanged) {
 			t.Errorf("a write upon what is not there any more: %v", err)
 		}
-		base = override.RevisionOf([]byte(text))
+		base = repo.RevisionOf([]byte(text))
 		wantRead(t, b, base, "", false)
 	}
-	wantRead(t, open(), override.Unknown, "one", true)
+	wantRead(t, open(), repo.Unknown, "one", true)
 }
 
-func wantRead(t *testing.T, p override.Place, known override.Revision, want string, changed bool) {
+func wantRead(t *testing.T, p repo.Store, known repo.Revision, want string, changed bool) {
 	t.Helper()
 	source, got, err := p.Read(t.Context(), known)
 	if err != nil || string(source) != want || got != changed {
@@ -61,24 +54,24 @@ func wantRead(t *testing.T, p override.Place, known override.Revision, want stri
 	}
 }
 
-func testLarge(t *testing.T, open func() override.Place) {
+func testStoreLarge(t *testing.T, open func() repo.Store) {
 	p := open()
-	large := []byte(strings.Repeat("x", override.MaxDocument))
+	large := []byte(strings.Repeat("x", Most))
 	testcall.OK(t, p.Write(t.Context(), "", large))
 	if source, changed, err := p.Read(t.Context(), ""); len(source) != len(large) || !changed || err != nil {
 		t.Errorf("%d bytes, %v, %v", len(source), changed, err)
 	}
-	testcall.OK(t, p.Write(t.Context(), override.RevisionOf(large), append(large, 'x')))
+	testcall.OK(t, p.Write(t.Context(), repo.RevisionOf(large), append(large, 'x')))
 	if source, changed, err := p.Read(t.Context(), ""); err == nil || changed || len(source) > 0 {
 		t.Errorf("too many bytes: %d are read, %v, %v", len(source), changed, err)
 	}
 }
 
-func testCancelled(t *testing.T, open func() override.Place) {
+func testStoreCancelled(t *testing.T, open func() repo.Store) {
 	p := open()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := p.Read(over, override.Unknown); !errors.Is(err, context.Canceled) {
+	if _, _, err := p.Read(over, repo.Unknown); !errors.Is(err, context.Canceled) {
 		t.Errorf("Read: %v", err)
 	}
 	if err := p.Write(over, "", []byte("x")); !errors.Is(err, context.Canceled) {
@@ -89,8 +82,8 @@ func testCancelled(t *testing.T, open func() override.Place) {
 	}
 }
 
-// testWriters lets several append to the document at once. Nothing is lost.
-func testWriters(t *testing.T, open func() override.Place) {
+// testStoreWriters lets several append to the document at once. Nothing is lost.
+func testStoreWriters(t *testing.T, open func() repo.Store) {
 	const writers, each = 4, 10
 	var all sync.WaitGroup
 	for w := range writers {
@@ -104,28 +97,28 @@ func testWriters(t *testing.T, open func() override.Place) {
 		})
 	}
 	all.Wait()
-	source, _, err := open().Read(t.Context(), override.Unknown)
+	source, _, err := open().Read(t.Context(), repo.Unknown)
 	testcall.OK(t, err)
 	if n := len(strings.Fields(string(source))); n != writers*each {
 		t.Errorf("%d of %d are there: %s", n, writers*each, source)
 	}
 }
 
-func appendTo(ctx context.Context, p override.Place, text string) error {
+func appendTo(ctx context.Context, p repo.Store, text string) error {
 	for {
-		now, _, err := p.Read(ctx, override.Unknown)
+		now, _, err := p.Read(ctx, repo.Unknown)
 		if err != nil {
 			return err
 		}
-		err = p.Write(ctx, override.RevisionOf(now), append(now, text...))
-		if !errors.Is(err, override.ErrChanged) {
+		err = p.Write(ctx, repo.RevisionOf(now), append(now, text...))
+		if !errors.Is(err, repo.ErrChanged) {
 			return err
 		}
 	}
 }
 
-// testWatch waits for each change to be seen.
-func testWatch(t *testing.T, open func() override.Place) {
+// testStoreWatch waits for each change to be seen.
+func testStoreWatch(t *testing.T, open func() repo.Store) {
 	writer, reader := open(), open()
 	ctx, cancel := context.WithCancel(t.Context())
 	looks, done := make(chan struct{}), make(chan error, 1)
@@ -146,7 +139,7 @@ func testWatch(t *testing.T, open func() override.Place) {
 			case <-late:
 				t.Fatalf("change %d was not seen within %v", i, soon)
 			}
-			if source, _, _ := reader.Read(t.Context(), override.Unknown); len(source) == i+1 {
+			if source, _, _ := reader.Read(t.Context(), repo.Unknown); len(source) == i+1 {
 				break
 			}
 		}

@@ -9,26 +9,24 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/override"
-	"github.com/weirhq/weir/internal/override/overridetest"
 	"github.com/weirhq/weir/internal/redislink"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/repo/repotest"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 )
 
-func TestMain(m *testing.M) { testredis.VerifyMain(m) }
-
-func open(t *testing.T, server *testredis.Server, prefix, user string) *Place {
+func openStore(t *testing.T, server *testredis.Server, prefix, user string) *Store {
 	t.Helper()
 	client := testcall.Must(rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{server.Addr}, ForceSingleClient: true, DisableCache: true, Username: user, Password: "any",
 	}))(t)
 	t.Cleanup(client.Close)
-	return Open(redislink.Of(client).Client, Options{Prefix: prefix, Timeout: 10 * time.Second})
+	return testcall.Must(OpenStore(redislink.Of(client).Client, Options{Prefix: prefix, Timeout: 10 * time.Second}, repo.StoreOptions{Name: "overrides", Most: repotest.Most}))(t)
 }
 
 // The suite passes with messages alone, and without any.
-func TestSuite(t *testing.T) {
+func TestStore(t *testing.T) {
 	server := testredis.Start(t)
 	for user, acl := range map[string]string{"told": "+subscribe", "deaf": "-subscribe"} {
 		server.Do("ACL", "SETUSER", user, "on", "nopass", "~*", "+@all", acl, "allchannels")
@@ -36,10 +34,10 @@ func TestSuite(t *testing.T) {
 	var rooms atomic.Int64
 	suite := func(user string, poll time.Duration) func(t *testing.T) {
 		return func(t *testing.T) {
-			overridetest.Run(t, func(t *testing.T) func() override.Place {
+			repotest.RunStore(t, func(t *testing.T) func() repo.Store {
 				prefix := fmt.Sprint("test", rooms.Add(1), ":")
-				return func() override.Place {
-					p := open(t, server, prefix, user)
+				return func() repo.Store {
+					p := openStore(t, server, prefix, user)
 					p.poll = poll
 					return p
 				}
@@ -51,9 +49,9 @@ func TestSuite(t *testing.T) {
 }
 
 // Something else under the key, and a Redis that is gone, are errors that say so.
-func TestTrouble(t *testing.T) {
+func TestStoreTrouble(t *testing.T) {
 	server := testredis.Start(t)
-	p := open(t, server, "", "default")
+	p := openStore(t, server, "", "default")
 	server.Do("SET", "weir:{overrides}", "x")
 	if _, _, err := p.Read(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "something else uses the key weir:{overrides}") {
 		t.Error(err)

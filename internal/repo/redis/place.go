@@ -1,0 +1,117 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/redislink"
+	"github.com/weirhq/weir/rule"
+)
+
+// What Options stand for when they say nothing.
+const (
+	DefaultPrefix  = "weir:"
+	DefaultTimeout = time.Second
+)
+
+// Options of a repository and of a store. The zero value is ready to use.
+type Options struct {
+	// Prefix begins every key. Default DefaultPrefix.
+	Prefix string
+
+	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	Timeout time.Duration
+
+	// Rules are the options with which the rules of a repository are compiled.
+	Rules rule.Options
+}
+
+// pollEvery is how often a watch asks, give or take a fifth: instances that were started
+// together should not ask together. With a margin, a change of which the message was
+// lost is seen within a second.
+const pollEvery = 500 * time.Millisecond
+
+// place is the keys of a document, and the channel that tells of its changes.
+type place struct {
+	who     string // begins messages
+	client  func() (rueidis.Client, error)
+	timeout time.Duration
+	poll    time.Duration
+	keys    []string // as the scripts know them
+	channel string
+}
+
+func (o Options) place(client func() (rueidis.Client, error), who string, keys ...string) (place, error) {
+	if client == nil {
+		return place{}, fmt.Errorf("%s: Open requires a client; create one with rueidis.NewClient", who)
+	}
+	if o.Timeout < 0 {
+		return place{}, fmt.Errorf("%s: Timeout is negative; leave it 0 for the default", who)
+	}
+	p := place{who: who, client: client, timeout: cmp.Or(o.Timeout, DefaultTimeout), poll: pollEvery}
+	for _, key := range keys {
+		p.keys = append(p.keys, cmp.Or(o.Prefix, DefaultPrefix)+key)
+	}
+	return p, nil
+}
+
+// ask makes calls within the timeout.
+func (p *place) ask(ctx context.Context, calls func(context.Context, rueidis.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	return calls(ctx, client)
+}
+
+// exec runs a script that returns texts. The error is that of Redis.
+func (p *place) exec(ctx context.Context, script *rueidis.Lua, args ...string) (answer []string, err error) {
+	err = p.ask(ctx, func(ctx context.Context, c rueidis.Client) error {
+		answer, err = script.Exec(ctx, c, p.keys, args).AsStrSlice()
+		return err
+	})
+	return answer, err
+}
+
+// explain adds a remedy to errors of Redis that do not explain themselves.
+func (p *place) explain(err error) error {
+	keys := "the key " + p.keys[0]
+	if len(p.keys) > 1 {
+		keys = "one of the keys " + strings.Join(p.keys, ", ")
+	}
+	return redislink.Explain(p.who, keys, err)
+}
+
+// watch calls look at once, when a message tells of a change, and from time to time, until the
+// context ends, which is its error.
+func (p *place) watch(ctx context.Context, look func()) error {
+	wake := make(chan struct{}, 1)
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		redislink.Listen(ctx, p.client, p.channel, p.poll, func() {
+			select {
+			case wake <- struct{}{}:
+			default: // once is enough
+			}
+		})
+	})
+	defer listener.Wait()
+	for ctx.Err() == nil {
+		look()
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-time.After(clock.Jitter(p.poll)):
+		}
+	}
+	return ctx.Err()
+}
