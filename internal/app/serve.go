@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,12 +13,20 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/server/grpcapi"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/internal/server/respapi"
+	"github.com/weirhq/weir/metrics"
+	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/web"
 )
 
@@ -234,4 +243,104 @@ func (a *App) shutDown(ctx context.Context) error {
 		wg.Wait()
 	}
 	return errors.Join(wrong...)
+}
+
+// openGRPC listens for gRPC: the API, and Envoy's rate limit service if there is a
+// configuration for it.
+func (a *App) openGRPC(ctx, _ context.Context) error {
+	if a.options.GRPC == Off {
+		return nil
+	}
+	o := grpcapi.Options{
+		Service:        a.service(a.grpcTokens()),
+		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
+	}
+	if a.envoy != nil {
+		o.HealthNames = []string{"ratelimit"} // by which envoyproxy/ratelimit is asked for its health
+	}
+	api, err := grpcapi.New(o)
+	if err != nil {
+		return err
+	}
+	options := append(api.ServerOptions(), envoyrls.ServerOptions()...)
+	if c := a.certs["--tls-cert"]; c != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS())))
+	}
+	a.grpc = grpc.NewServer(options...)
+	a.later(a.grpc.Stop) // its workers, if it is never served
+	api.Register(a.grpc)
+	if a.envoy != nil {
+		a.envoy.Register(a.grpc)
+	}
+	return a.listen(ctx, "--grpc", a.options.GRPC, a.grpc.Serve, func(ctx context.Context) error {
+		api.Shutdown() // otherwise clients that watch the health would delay it
+		return a.stopGRPC(ctx)
+	})
+}
+
+// grpcTokens returns the tokens for management. If other machines can reach the address
+// and there are no tokens, management is off.
+func (a *App) grpcTokens() func() *bearer.List {
+	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
+		a.options.Logger.Info("management over gRPC is off, because the address is reachable from other machines and no tokens are set", "grpc", a.options.GRPC)
+		return func() *bearer.List { return new(bearer.List) }
+	}
+	return a.tokens.Load
+}
+
+// stopGRPC waits for calls under way until the context ends.
+func (a *App) stopGRPC(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		a.grpc.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		a.grpc.Stop()
+		<-done
+		return ctx.Err()
+	}
+}
+
+// openRESP listens for Redis clients.
+func (a *App) openRESP(ctx, _ context.Context) error {
+	if a.options.RESP == Off {
+		return nil
+	}
+	api, err := respapi.New(respapi.Options{Service: a.service(a.tokens.Load), Version: build.Read().Version})
+	if err != nil {
+		return err
+	}
+	a.resp.Store(api)
+	serve := api.Serve
+	if c := a.certs["--tls-cert"]; c != nil {
+		serve = func(l net.Listener) error { return api.Serve(tls.NewListener(l, c.TLS())) }
+	}
+	return a.listen(ctx, "--resp", a.options.RESP, serve, api.Shutdown)
+}
+
+// installDemands tells the observers of limits that are not in the rules: those of Envoy's
+// configuration, and those that Redis clients bring with them.
+func (a *App) installDemands(envoy []*rule.Entry) {
+	if a.options.RESP != Off {
+		envoy = append(envoy, respapi.Rules()...)
+	}
+	a.engine.InstallDemands(envoy)
+}
+
+// respTraffic is what /metrics tells of Redis clients.
+func (a *App) respTraffic() metrics.RESP {
+	api := a.resp.Load()
+	if api == nil {
+		return metrics.RESP{} // it is not there yet
+	}
+	t := api.Traffic()
+	m := metrics.RESP{Connections: t.Connected, Rejected: t.Rejected}
+	for _, c := range t.Commands {
+		m.Commands = append(m.Commands, metrics.Commands(c))
+	}
+	return m
 }

@@ -3,7 +3,9 @@ package manage
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/ruleedit"
@@ -137,4 +139,152 @@ func RuleToYAML(r *rule.Rule) []byte {
 		return append(rule.RuleToJSON(r), '\n') // JSON is also YAML
 	}
 	return text
+}
+
+// Draft is a rule that is being written. It may still be invalid.
+type Draft struct {
+	Source   []byte // YAML
+	Rule     []byte // the same as JSON; nil while the source cannot be read
+	Problems rule.Problems
+}
+
+// maxDrafts is how many bytes of drafts are formatted at the same time. A byte can become
+// half a kilobyte.
+const maxDrafts = 256 << 10
+
+// Format reads a draft. If now is not nil, it is a rule in JSON: Format changes the draft to
+// this rule and keeps the comments. A source that is neither YAML nor JSON does not change.
+// The error is ruleedit.ErrNoObject, or the reason why the other rules cannot be read.
+func (e *Editor) Format(ctx context.Context, source, now []byte) (Draft, error) {
+	size := int64(len(source) + len(now))
+	if err := e.drafts.Take(ctx, size); err != nil {
+		return Draft{}, err
+	}
+	defer e.drafts.Give(size)
+	var read ruleedit.Draft
+	var err error
+	if now != nil {
+		read, err = ruleedit.AmendDraft(source, now)
+	} else {
+		read, err = ruleedit.ReadDraft(source)
+	}
+	d := Draft{Source: read.Source, Rule: read.Rule}
+	switch {
+	case errors.Is(err, ruleedit.ErrUnreadable):
+		d.Source = source
+	case err != nil:
+		return d, err
+	}
+	d.Problems, err = e.Try(ctx, d.Source)
+	return d, err
+}
+
+// Try returns the problems of a rule, by itself and together with the other rules, and
+// writes nothing. If the latest version cannot be read, Try uses the rules in force.
+func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) {
+	r, problems := rule.ParseRule("", source)
+	if problems.Err() != nil {
+		return problems, nil
+	}
+	v, err := e.Current(ctx)
+	if err != nil {
+		var ok bool
+		if v, ok = e.InForce(); !ok {
+			return nil, err
+		}
+	}
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.finish()
+	_, _, err = v.Document.Put(r)
+	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
+		problems = append(problems, unnamed(invalid.Problems)...)
+	}
+	return problems, nil
+}
+
+// Trial compiles the rules in force with a draft, and returns the id of the draft. The draft
+// replaces the rule with this id; if there is none, it is added at the end. The error is a
+// *rule.InvalidError, or the reason why there are no rules.
+func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (table *rule.Table, id string, err error) {
+	r, err := ParseRule(source)
+	if err != nil {
+		return nil, "", err
+	}
+	v, ok := e.InForce()
+	if !ok {
+		if v, err = e.Current(ctx); err != nil {
+			return nil, "", err
+		}
+	}
+	if err := e.begin(ctx); err != nil {
+		return nil, "", err
+	}
+	defer e.finish()
+	with := *v.Document.Set
+	with.Rules = slices.Clone(with.Rules)
+	if i := slices.IndexFunc(with.Rules, func(other rule.Rule) bool { return other.ID == r.ID }); i >= 0 {
+		with.Rules[i] = *r
+	} else {
+		with.Rules = append(with.Rules, *r)
+	}
+	table, err = rule.Compile(&with, o)
+	return table, r.ID, err
+}
+
+// maxCompared is how many bytes of documents one call reads to find out when a rule changed.
+const maxCompared = 8 << 20
+
+// RuleHistory returns the versions in which a rule changed, came or went, the latest first.
+// All is false if older ones were not looked at, since that would take too long.
+func (e *Editor) RuleHistory(ctx context.Context, id string) (changed []repo.Version, all bool, err error) {
+	versions, err := e.rules.History(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	var after []byte // the rule in the version that comes next
+	read := 0
+	for i, v := range versions {
+		if read > maxCompared {
+			return changed, false, nil
+		}
+		found, err := e.rules.Find(ctx, v.Number)
+		if errors.Is(err, repo.ErrNoVersion) {
+			return changed, true, nil // meanwhile it was too old to be kept
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		read += len(found.Source)
+		now, err := e.ruleIn(ctx, found.Source, id)
+		if err != nil {
+			return nil, false, err
+		}
+		if i > 0 && !bytes.Equal(now, after) {
+			changed = append(changed, versions[i-1])
+		}
+		after = now
+	}
+	if n := len(versions); n > 0 && after != nil {
+		changed = append(changed, versions[n-1])
+	}
+	return changed, true, nil
+}
+
+// ruleIn is a rule of a document as JSON; nil if the document has none with this id, or
+// cannot be read.
+func (e *Editor) ruleIn(ctx context.Context, source []byte, id string) ([]byte, error) {
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.finish()
+	set, problems := rule.Parse("", source)
+	if problems.Err() != nil {
+		return nil, nil
+	}
+	if i := slices.IndexFunc(set.Rules, func(r rule.Rule) bool { return r.ID == id }); i >= 0 {
+		return rule.RuleToJSON(&set.Rules[i]), nil
+	}
+	return nil, nil
 }

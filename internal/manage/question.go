@@ -1,12 +1,17 @@
 package manage
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/zone"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -153,4 +158,154 @@ func (q *Question) Cookie(name string, from int) (string, int) {
 // Query implements rule.Values.
 func (q *Question) Query(name string, from int) (string, int) {
 	return rule.Single(q.Parameters[name], from)
+}
+
+// Details of errors of counters.
+const (
+	CounterRange   = "The counter would leave its range, so nothing was counted; count in larger units, or reset it earlier."
+	CountersFull   = "The counters in memory are full, so nothing was counted: new names are rejected; raise --counter-capacity, shorten --counter-keep, or use fewer names."
+	CountersGone   = "The store is unavailable; try again soon."
+	CounterUnknown = "The store is unavailable, and the change may or may not have been made; check, or try again soon."
+)
+
+// CounterName names a counter, as clients do.
+type CounterName struct {
+	Name, Group string
+	Window      counter.Window
+	Zone        string // an IANA name; "" is UTC
+	Distinct    bool
+}
+
+// Key returns the key of the counter. Field returns the name of a field of this counter in
+// the call.
+func (n CounterName) Key(field func(string) string) (counter.Key, *FieldError) {
+	zone, bad := Zone(n.Zone, field("zone"))
+	if bad != nil {
+		return counter.Key{}, bad
+	}
+	key := counter.Key{Name: n.Name, Group: n.Group, Window: n.Window, Zone: zone, Distinct: n.Distinct}
+	return key, invalid(counter.ValidateKeys([]counter.Key{key}), field)
+}
+
+// Zone returns the time zone with an IANA name; nil is UTC, for "".
+func Zone(name, field string) (*time.Location, *FieldError) {
+	if name == "" {
+		return nil, nil
+	}
+	found, err := zone.Load(name)
+	if err != nil {
+		return nil, fault(field, "%v.", err)
+	}
+	return found, nil
+}
+
+// CheckDelta checks one addition of several, so that the error names which.
+func CheckDelta(d counter.Delta, field func(string) string) *FieldError {
+	if bad := CheckNames(field("members"), d.Members); bad != nil {
+		return bad
+	}
+	return invalid(counter.ValidateAdd([]counter.Delta{d}), field)
+}
+
+// CheckSetting checks one new value of several. Clients call it value.
+func CheckSetting(s counter.Setting, field func(string) string) *FieldError {
+	return invalid(counter.ValidateSet([]counter.Setting{s}), func(name string) string {
+		if name == "to" {
+			name = "value"
+		}
+		return field(name)
+	})
+}
+
+// CheckSample checks the values of one distribution of several.
+func CheckSample(s counter.Sample, field func(string) string) *FieldError {
+	return invalid(counter.ValidateObserve([]counter.Sample{s}), field)
+}
+
+// CheckNames checks a list of names.
+func CheckNames(list string, all []string) *FieldError {
+	for i, name := range all {
+		if bad := invalid(counter.ValidateKeys([]counter.Key{{Name: name}}), Item(list, i)); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// Within returns the names of the fields of the i-th object of a list.
+func Within(list string, i int) func(string) string {
+	return func(field string) string { return fmt.Sprintf("%s[%d].%s", list, i, field) }
+}
+
+// Item returns the name of the i-th text of a list, whatever a lower package calls it.
+func Item(list string, i int) func(string) string {
+	return func(string) string { return fmt.Sprintf("%s[%d]", list, i) }
+}
+
+// DefaultWindows returns how many windows of counters a client reads that does not say:
+// what has no windows has no past.
+func DefaultWindows(keys []counter.Key) int {
+	if slices.ContainsFunc(keys, func(k counter.Key) bool { return k.Window == counter.Ever }) {
+		return 1
+	}
+	return 10
+}
+
+// invalid is what is wrong by a check of a lower package, with the field as the client calls
+// it; nil if nothing is.
+func invalid(err error, field func(string) string) *FieldError {
+	if found, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return fault(field(found.Field), "%s.", found.Reason)
+	}
+	return nil
+}
+
+// MaxCosts is the maximum number of units in a cost or in what was used.
+const MaxCosts = 20
+
+// CheckUnits reports why numbers by unit are invalid.
+func CheckUnits(field string, numbers map[string]int64, least int64) *FieldError {
+	if len(numbers) > MaxCosts {
+		return fault(field, "%d units exceed the maximum of %d; send only those that rules have.", len(numbers), MaxCosts)
+	}
+	for unit, n := range numbers {
+		err := rule.ValidateUnit(unit)
+		switch {
+		case err != nil:
+			return fault(field, "%v.", err)
+		case unit == "":
+			return fault(field, "a unit is empty; send the unit of a rule, such as tokens.")
+		case n < least || n > weir.MaxUnits:
+			return fault(field, "%s: %d is out of range; send %d to %d.", unit, n, least, int64(weir.MaxUnits))
+		}
+	}
+	return nil
+}
+
+// CheckUsed reports why a number of units that were used is invalid.
+func CheckUsed(used int64) *FieldError {
+	if used < 0 || used > weir.MaxUnits {
+		return fault("used", "%d is out of range; send 0 to %d.", used, int64(weir.MaxUnits))
+	}
+	return nil
+}
+
+// HoldOf parses the id of a hold.
+func HoldOf(text string) (weir.HoldID, *FieldError) {
+	if text == "" {
+		return weir.HoldID{}, fault("hold", "required; send the hold that the reservation returned.")
+	}
+	id, err := weir.ParseHoldID(text)
+	if err != nil {
+		return id, fault("hold", "it is not the id of a hold; send the one that the reservation returned.")
+	}
+	return id, nil
+}
+
+// TTL reads the time after which a hold expires; 0 is the default.
+func TTL(ms int64) (time.Duration, *FieldError) {
+	if ms < 0 || ms > weir.MaxHoldTTL.Milliseconds() {
+		return 0, fault("ttl_ms", "%d is out of range; send 1 to %d, or leave it out for %d.", ms, weir.MaxHoldTTL.Milliseconds(), weir.DefaultHoldTTL.Milliseconds())
+	}
+	return time.Duration(ms) * time.Millisecond, nil
 }

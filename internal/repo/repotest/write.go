@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -140,4 +142,225 @@ func testCancelled(t *testing.T, p Place) {
 		}
 	}
 	check(t, "Current", current(t, r), v.Number, source(1))
+}
+
+func testHistory(t *testing.T, p Place) {
+	r := p.Open()
+	var written []repo.Version
+	for i := range 5 {
+		v := testcall.Must(r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: fmt.Sprint("author ", i), Source: source(i)}))(t)
+		written = append(written, v)
+	}
+	again := p.Open()
+	history := historyOf(t, again)
+	for i, want := range written {
+		got := history[len(written)-1-i]
+		if got.Number != want.Number || got.Author != want.Author || got.Summary != want.Summary || !got.Time.Equal(want.Time) {
+			t.Errorf("the history has %+v, want %+v", got, want)
+		}
+		found := testcall.Must(again.Find(t.Context(), want.Number))(t)
+		check(t, "Find", found, want.Number, source(i))
+		if found.Author != want.Author || found.Summary != want.Summary || !found.Time.Equal(want.Time) {
+			t.Errorf("Find = %+v, want %+v", found, want)
+		}
+	}
+	for _, n := range []int64{0, -1, written[4].Number + 1, 1 << 62} {
+		if v, err := again.Find(t.Context(), n); !errors.Is(err, repo.ErrNoVersion) {
+			t.Errorf("Find(%d) = %+v, %v", n, v, err)
+		}
+	}
+}
+
+// historyOf returns the history, of which it checks what is always so.
+func historyOf(t *testing.T, r repo.Repository) []repo.Version {
+	t.Helper()
+	history := testcall.Must(r.History(t.Context()))(t)
+	if len(history) > repo.MaxHistory {
+		t.Errorf("the history has %d versions", len(history))
+	}
+	for i, v := range history {
+		if i > 0 && v.Number != history[i-1].Number-1 {
+			t.Errorf("after version %d the history has %d", history[i-1].Number, v.Number)
+		}
+		if v.Source != nil {
+			t.Errorf("the history has a source of version %d", v.Number)
+		}
+	}
+	if now := current(t, r); now.Number > 0 && (len(history) == 0 || history[0].Number != now.Number) {
+		t.Errorf("the history does not begin with version %d, which is current", now.Number)
+	}
+	return history
+}
+
+func testHistoryIsBounded(t *testing.T, p Place) {
+	r := p.Open()
+	first := write(t, r, source(0))
+	for i := range repo.MaxHistory + 5 {
+		write(t, r, source(i+1))
+	}
+	history := historyOf(t, r)
+	if len(history) != repo.MaxHistory {
+		t.Fatalf("the history has %d versions, want %d", len(history), repo.MaxHistory)
+	}
+	oldest := history[len(history)-1].Number
+	if oldest != first.Number+6 {
+		t.Errorf("the oldest is %d, want %d", oldest, first.Number+6)
+	}
+	found := testcall.Must(r.Find(t.Context(), oldest))(t)
+	check(t, "the oldest", found, oldest, source(6))
+	if _, err := r.Find(t.Context(), oldest-1); !errors.Is(err, repo.ErrNoVersion) {
+		t.Errorf("Find of what is too old = %v", err)
+	}
+}
+
+// testWriters has writers who each read, and write upon what they have read. Every
+// write that was accepted is in the history once, and none that was not.
+func testWriters(t *testing.T, p Place) {
+	const writers, each = 8, 6
+	base := current(t, p.Open()).Number
+	var mu sync.Mutex
+	accepted := map[int64]string{}
+	var wg sync.WaitGroup
+	for w := range writers {
+		r := p.Open()
+		wg.Go(func() {
+			for done := 0; done < each; {
+				now, err := r.Current(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				author := fmt.Sprintf("writer %d, change %d", w, done)
+				v, err := r.Write(t.Context(), repo.Draft{Base: now.Number, Author: author, Source: source(w*each + done)})
+				var conflict *repo.ConflictError
+				if errors.As(err, &conflict) {
+					if conflict.Current.Number <= now.Number {
+						t.Errorf("a conflict of %d with %d", now.Number, conflict.Current.Number)
+					}
+					continue
+				}
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				done++
+				if v.Number != now.Number+1 {
+					t.Errorf("version %d was based on %d, and the versions in between were not reported", v.Number, now.Number)
+				}
+				mu.Lock()
+				if before := accepted[v.Number]; before != "" {
+					t.Errorf("version %d is %s's and %s's", v.Number, before, author)
+				}
+				accepted[v.Number] = author
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	history := historyOf(t, p.Open())
+	if got := history[0].Number - base; got != writers*each {
+		t.Errorf("there are %d new versions, want %d", got, writers*each)
+	}
+	for _, v := range history {
+		if v.Number > base && accepted[v.Number] != v.Author {
+			t.Errorf("version %d is %q's, and was accepted from %q", v.Number, v.Author, accepted[v.Number])
+		}
+	}
+}
+
+// testForce has somebody edit the document by other means.
+func testForce(t *testing.T, p Place) {
+	r := p.Open()
+	v := write(t, r, source(1))
+	w := Watch(t, p.Open())
+	w.WaitVersion(v.Number)
+	p.Force(source(2))
+	check(t, "Watch", w.WaitVersion(v.Number+1).Version, v.Number+1, source(2))
+	check(t, "Current", current(t, r), v.Number+1, source(2))
+	// Who has not seen it must not overwrite it.
+	_, err := r.Write(t.Context(), repo.Draft{Base: v.Number, Source: source(3)})
+	var conflict *repo.ConflictError
+	if !errors.As(err, &conflict) {
+		t.Errorf("Write upon what was changed = %v", err)
+	}
+	next := write(t, r, source(3))
+	check(t, "Write", next, v.Number+2, source(3))
+	found := testcall.Must(r.Find(t.Context(), v.Number+1))(t)
+	check(t, "Find", found, v.Number+1, source(2))
+	historyOf(t, r)
+}
+
+// testForceUnusable has somebody make a mistake: the version before stays in force, for
+// those who were there and for those who come, and the mistake can be mended by hand or
+// by a write.
+func testForceUnusable(t *testing.T, p Place) {
+	r := p.Open()
+	v := write(t, r, source(1))
+	w := Watch(t, p.Open())
+	w.WaitVersion(v.Number)
+
+	p.Force([]byte("rules: [oh"))
+	w.WaitError(v.Number)
+	check(t, "Current", current(t, r), v.Number, source(1))
+	late := p.Open()
+	check(t, "Current of one who comes", current(t, late), v.Number, source(1))
+	lateWatch := Watch(t, late)
+	lateWatch.WaitError(v.Number)
+	if calls := lateWatch.Calls(); len(calls) != 2 || calls[0].Err != nil || calls[0].Version.Number != v.Number {
+		t.Errorf("one who comes is told %+v, want the version, and then the error", calls)
+	}
+
+	// Mended by hand: a new version.
+	p.Force(source(2))
+	now := w.Wait("another version", func(c Call) bool { return c.Err == nil && c.Version.Number > v.Number }).Version
+	check(t, "Watch", now, now.Number, source(2))
+	check(t, "Current", current(t, r), now.Number, source(2))
+
+	// Mended by a write upon what is in force.
+	p.Force([]byte("rules: [no"))
+	w.WaitError(now.Number)
+	next := write(t, r, source(3))
+	if next.Number <= now.Number {
+		t.Errorf("version %d came after %d", next.Number, now.Number)
+	}
+	check(t, "Watch", w.WaitVersion(next.Number).Version, next.Number, source(3))
+
+	// Each trouble is told once.
+	errs := 0
+	for _, c := range w.Calls() {
+		if c.Err != nil {
+			errs++
+		}
+	}
+	if errs != 2 {
+		t.Errorf("%d errors were told, want 2: %+v", errs, w.Calls())
+	}
+}
+
+// testNeverInstalled tries every way in for documents that cannot be compiled. Watch
+// looks at everything that comes out; here is the rest.
+func testNeverInstalled(t *testing.T, p Place) {
+	r := p.Open()
+	v := write(t, r, source(0))
+	w := Watch(t, p.Open())
+	w.WaitVersion(v.Number)
+	for name, bad := range unusable {
+		if _, err := r.Write(t.Context(), repo.Draft{Base: v.Number, Source: []byte(bad)}); err == nil {
+			t.Fatalf("%s: it was written", name)
+		}
+		p.Force([]byte(bad))
+		w.WaitError(v.Number)
+		for _, some := range []repo.Repository{r, p.Open()} {
+			check(t, name+": Current", current(t, some), v.Number, v.Source)
+			history := testcall.Must(some.History(t.Context()))(t)
+			for _, old := range history {
+				found := testcall.Must(some.Find(t.Context(), old.Number))(t)
+				if _, err := rule.Usable("", found.Source); err != nil {
+					t.Errorf("%s: version %d is in the history: %v", name, old.Number, err)
+				}
+			}
+		}
+		v = write(t, r, source(int(v.Number)))
+		w.WaitVersion(v.Number)
+	}
 }
