@@ -193,30 +193,16 @@ func (r *rules) install(v repo.Version) error {
 // reload looks now.
 func (r *rules) reload(ctx context.Context) error {
 	version, err := r.repository.Current(ctx)
-	_, number := r.app.engine.Rules()
-	switch {
-	case err != nil:
-	case r.stale.Load() != nil && version.Number == number:
-		err = r.stillStale(ctx) // and if not, watch sees that, too
-	default:
+	if _, number := r.app.engine.Rules(); err == nil && (version.Trouble == nil || version.Number != number) {
 		err = r.install(version)
+	}
+	if err == nil && !errors.Is(version.Trouble, repo.ErrNotRecorded) {
+		err = version.Trouble
 	}
 	if err != nil {
 		return fmt.Errorf("the rules in %s: %w", r.where, err)
 	}
 	return nil
-}
-
-// stillStale is why a later document than the one in force cannot be loaded now; nil if there is none.
-func (r *rules) stillStale(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, 5*time.Second)
-	defer stop()
-	_, why := r.notLoaded() // if there is no answer
-	_ = r.repository.Watch(ctx, func(_ repo.Version, trouble error) {
-		why = trouble // it comes last
-		stop()
-	})
-	return why
 }
 
 // watch installs what comes without an error, and reports the others.

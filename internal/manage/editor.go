@@ -34,9 +34,7 @@ type Editor struct {
 	rules repo.Repository
 	apply func(repo.Version) error
 
-	// writing has room for one element: this process edits or compiles only one document
-	// at a time.
-	writing chan struct{}
+	writing turn         // this process edits or compiles only one document at a time
 	drafts  *budget.Room // bytes of drafts that are being formatted
 
 	inForce atomic.Pointer[repo.Version]
@@ -49,7 +47,7 @@ func NewEditor(rules repo.Repository, apply func(repo.Version) error) *Editor {
 	if apply == nil {
 		apply = func(repo.Version) error { return nil }
 	}
-	return &Editor{rules: rules, apply: apply, writing: make(chan struct{}, 1), drafts: budget.New(maxDrafts)}
+	return &Editor{rules: rules, apply: apply, writing: newTurn(), drafts: budget.New(maxDrafts)}
 }
 
 // Terms are the conditions and the description of a change.
@@ -76,15 +74,7 @@ type Written struct {
 	Warnings     rule.Problems
 }
 
-// change is a change of the latest document.
-type change struct {
-	terms Terms
-	about string // the id of the changed rule; "" for the whole document
-
-	// edit returns the document. It may be called again, with a later version.
-	edit func(*ruleedit.Document) (edited, error)
-}
-
+// edited is a document that was changed.
 type edited struct {
 	document *ruleedit.Document
 	kept     bool // all comments
@@ -95,70 +85,66 @@ type edited struct {
 // are faster.
 const maxTries = 20
 
-// errFaster reports that another writer was faster, and the change can be tried again.
-var errFaster = errors.New("manage: somebody was faster")
-
-// write makes a change, and tries again if another writer was faster.
-func (e *Editor) write(ctx context.Context, ch change) (Written, error) {
-	if err := e.begin(ctx); err != nil {
+// write changes the latest document, and tries again if another writer was faster. About is the id
+// of the changed rule, "" for the whole document. Edit may be called again, with a later document.
+func (e *Editor) write(ctx context.Context, t Terms, about string, edit func(*ruleedit.Document) (edited, error)) (Written, error) {
+	if err := e.writing.begin(ctx); err != nil {
 		return Written{}, err
 	}
-	defer e.finish()
+	defer e.writing.end()
 	for range maxTries {
-		w, err := e.try(ctx, &ch)
-		if err != errFaster {
+		w, err := e.try(ctx, t, about, edit)
+		conflict, ok := errors.AsType[*repo.ConflictError](err)
+		switch {
+		case !ok:
 			return w, err
+		case t.Match != nil:
+			return Written{}, &OutdatedError{conflict.Current.Number}
 		}
 	}
 	return Written{}, ErrBusy
 }
 
-// begin waits for its turn to change a document.
-func (e *Editor) begin(ctx context.Context) error {
+// turn lets one caller at a time proceed.
+type turn chan struct{}
+
+func newTurn() turn { return make(turn, 1) }
+
+func (t turn) begin(ctx context.Context) error {
 	select {
-	case e.writing <- struct{}{}:
+	case t <- struct{}{}:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (e *Editor) finish() { <-e.writing }
+func (t turn) end() { <-t }
 
 // try tries a change once.
-func (e *Editor) try(ctx context.Context, ch *change) (Written, error) {
-	current, err := e.rules.Current(ctx)
+func (e *Editor) try(ctx context.Context, t Terms, about string, edit func(*ruleedit.Document) (edited, error)) (Written, error) {
+	version, err := e.rules.Current(ctx)
 	if err != nil {
 		return Written{}, err
 	}
-	match := ch.terms.Match
-	if match != nil && !match(current.Number) {
-		return Written{}, &OutdatedError{current.Number}
+	if t.Match != nil && !t.Match(version.Number) {
+		return Written{}, &OutdatedError{version.Number}
 	}
-	done, err := ch.edit(current.Document)
+	done, err := edit(version.Document)
 	if err != nil {
 		return Written{}, unnamedError(err)
 	}
-	version := current
-	if !bytes.Equal(done.document.Source, current.Source) {
-		version, err = e.rules.Write(ctx, repo.Draft{
-			Base: current.Number, Author: ch.terms.Author, Summary: ch.terms.Summary, Source: done.document.Source,
-		})
-	}
-	if conflict, ok := errors.AsType[*repo.ConflictError](err); ok {
-		if match == nil {
-			return Written{}, errFaster
+	if !bytes.Equal(done.document.Source, version.Source) {
+		version, err = e.rules.Write(ctx, repo.Draft{Base: version.Number, Author: t.Author, Summary: t.Summary, Source: done.document.Source})
+		if err != nil {
+			return Written{}, err
 		}
-		return Written{}, &OutdatedError{conflict.Current.Number}
-	}
-	if err != nil {
-		return Written{}, err
 	}
 	if err := e.apply(version); err != nil {
 		return Written{}, &UnappliedError{version.Number, err}
 	}
 	return Written{
-		Version: version, New: done.added, CommentsKept: done.kept, Warnings: warnings(version.Document, ch.about),
+		Version: version, New: done.added, CommentsKept: done.kept, Warnings: warnings(version.Document, about),
 	}, nil
 }
 

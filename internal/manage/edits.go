@@ -37,29 +37,29 @@ func (e *Editor) Version(ctx context.Context, number int64) (repo.Version, error
 // Add adds a new rule to the document. If a rule with its id exists, the error is an
 // *ExistsError.
 func (e *Editor) Add(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
-	return e.write(ctx, change{terms: t, about: r.ID, edit: func(d *ruleedit.Document) (edited, error) {
+	return e.write(ctx, t, r.ID, func(d *ruleedit.Document) (edited, error) {
 		if d.Find(r.ID) != nil {
 			return edited{}, &ExistsError{r.ID}
 		}
 		next, kept, err := d.Put(r)
 		return edited{next, kept, true}, err
-	}})
+	})
 }
 
 // Put replaces the rule with the same id, or adds the rule.
 func (e *Editor) Put(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
-	return e.write(ctx, change{terms: t, about: r.ID, edit: func(d *ruleedit.Document) (edited, error) {
+	return e.write(ctx, t, r.ID, func(d *ruleedit.Document) (edited, error) {
 		next, kept, err := d.Put(r)
 		return edited{next, kept, d.Find(r.ID) == nil}, err
-	}})
+	})
 }
 
 // Delete removes a rule. The error is ruleedit.ErrNoRule if there is none.
 func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error) {
-	return e.write(ctx, change{terms: t, about: id, edit: func(d *ruleedit.Document) (edited, error) {
+	return e.write(ctx, t, id, func(d *ruleedit.Document) (edited, error) {
 		next, kept, err := d.Delete(id)
 		return edited{document: next, kept: kept}, err
-	}})
+	})
 }
 
 // List adds a client to the exempt list or the block list, or removes it. If the client is
@@ -73,17 +73,17 @@ func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written
 		t.Summary = fmt.Sprintf("%s: %s %s %s", l.List, done, l.Kind, l.Client)
 		t.Summary = t.Summary[:min(len(t.Summary), rule.MaxSummary)]
 	}
-	return e.write(ctx, change{terms: t, edit: func(d *ruleedit.Document) (edited, error) {
+	return e.write(ctx, t, "", func(d *ruleedit.Document) (edited, error) {
 		next, kept, err := d.List(l)
 		return edited{document: next, kept: kept}, err
-	}})
+	})
 }
 
 // Replace replaces the whole document.
 func (e *Editor) Replace(ctx context.Context, t Terms, d *ruleedit.Document) (Written, error) {
-	return e.write(ctx, change{terms: t, edit: func(*ruleedit.Document) (edited, error) {
+	return e.write(ctx, t, "", func(*ruleedit.Document) (edited, error) {
 		return edited{document: d, kept: true}, nil
-	}})
+	})
 }
 
 // RollBack writes the document of an older version as a new version. The versions in
@@ -193,10 +193,10 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 			return nil, err
 		}
 	}
-	if err := e.begin(ctx); err != nil {
+	if err := e.writing.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer e.finish()
+	defer e.writing.end()
 	_, _, err = v.Document.Put(r)
 	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
 		problems = append(problems, unnamed(invalid.Problems)...)
@@ -218,10 +218,10 @@ func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (tabl
 			return nil, "", err
 		}
 	}
-	if err := e.begin(ctx); err != nil {
+	if err := e.writing.begin(ctx); err != nil {
 		return nil, "", err
 	}
-	defer e.finish()
+	defer e.writing.end()
 	with := *v.Document.Set
 	with.Rules = slices.Clone(with.Rules)
 	if i := slices.IndexFunc(with.Rules, func(other rule.Rule) bool { return other.ID == r.ID }); i >= 0 {
@@ -275,10 +275,10 @@ func (e *Editor) RuleHistory(ctx context.Context, id string) (changed []repo.Ver
 // ruleIn is a rule of a document as JSON; nil if the document has none with this id, or
 // cannot be read.
 func (e *Editor) ruleIn(ctx context.Context, source []byte, id string) ([]byte, error) {
-	if err := e.begin(ctx); err != nil {
+	if err := e.writing.begin(ctx); err != nil {
 		return nil, err
 	}
-	defer e.finish()
+	defer e.writing.end()
 	set, problems := rule.Parse("", source)
 	if problems.Err() != nil {
 		return nil, nil

@@ -35,7 +35,7 @@ type OverrideOptions struct {
 // concurrent use.
 type Overrides struct {
 	options OverrideOptions
-	turn    chan struct{} // has room for one element
+	turn    turn
 
 	// The overrides that this instance knows. They stay in force while the place is
 	// unavailable.
@@ -53,7 +53,7 @@ func NewOverrides(o OverrideOptions) *Overrides {
 		o.Clock = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	all := &Overrides{options: o, turn: make(chan struct{}, 1), revision: repo.Unknown}
+	all := &Overrides{options: o, turn: newTurn(), revision: repo.Unknown}
 	all.list.Store(new(override.List))
 	return all
 }
@@ -67,10 +67,10 @@ func (o *Overrides) Follow(ctx context.Context) error {
 // Look reads the overrides and puts them into force. If they cannot be read, the previous
 // overrides stay in force.
 func (o *Overrides) Look(ctx context.Context) error {
-	if err := o.begin(ctx); err != nil {
+	if err := o.turn.begin(ctx); err != nil {
 		return err
 	}
-	defer o.finish()
+	defer o.turn.end()
 	_, err := o.lookLocked(ctx)
 	if errors.Is(err, repo.ErrChanged) {
 		return nil // the next Look reads the change
@@ -103,17 +103,6 @@ func (o *Overrides) Restore(r io.Reader) error {
 	}
 	return err
 }
-
-func (o *Overrides) begin(ctx context.Context) error {
-	select {
-	case o.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (o *Overrides) finish() { <-o.turn }
 
 // lookLocked reads the list, and puts it into force if it has changed. If the place has lost
 // the document, as a Redis without persistence does, lookLocked writes it back.
@@ -172,10 +161,10 @@ func (o *Overrides) reportLocked(err error) {
 // change edits the latest list, writes it, and puts it into force on this instance. If
 // another instance was faster, change tries again with the newer list.
 func (o *Overrides) change(ctx context.Context, edit func(override.List) (override.List, error)) error {
-	if err := o.begin(ctx); err != nil {
+	if err := o.turn.begin(ctx); err != nil {
 		return err
 	}
-	defer o.finish()
+	defer o.turn.end()
 	for range maxTries {
 		if err := o.changeLocked(ctx, edit); !errors.Is(err, repo.ErrChanged) {
 			return err

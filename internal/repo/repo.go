@@ -21,15 +21,19 @@ import (
 // Version is the document of rules at one time. A change names the version that it is
 // based on, and fails with a [ConflictError] if that is no longer the latest.
 type Version struct {
-	Number  int64     // from 1; 0 is a document that was never written
-	Time    time.Time // when it was written
-	Author  string    // by whom, as far as that is known
-	Summary string    // what changed, in a line
-	Source  []byte    // the document, as it was written, not to be changed; nil in a history
+	Number  int64     `json:"number"`  // from 1; 0 is a document that was never written
+	Time    time.Time `json:"time"`    // when it was written
+	Author  string    `json:"author"`  // by whom, as far as that is known
+	Summary string    `json:"summary"` // what changed, in a line
+	Source  []byte    `json:"-"`       // the document, as it was written, not to be changed; nil in a history
 
 	// Document is what was read of the source: of what Current, Write and Watch tell, nil for
 	// older versions.
-	Document *ruleedit.Document
+	Document *ruleedit.Document `json:"-"`
+
+	// Trouble, of what Current returns, is why a later document is not used, or why the version
+	// is not recorded; nil if there is none of that.
+	Trouble error `json:"-"`
 }
 
 // Draft is a document that somebody wants to write.

@@ -15,11 +15,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -187,7 +185,7 @@ func (s *shelf) numbers() ([]int64, error) {
 
 func (s *shelf) head(number int64) (entry, error) {
 	e, err := s.load(number)
-	e.source = nil
+	e.Source = nil
 	return e, err
 }
 
@@ -213,27 +211,11 @@ func (s *shelf) save(e entry, _ fs.FileMode) error {
 // entry is a version in the archive: a comment in one line, and then the document as
 // it was. So it can be read, compared and copied back like the document itself.
 type entry struct {
-	Number  int64       `json:"number"`
-	Time    time.Time   `json:"time"`
-	Author  string      `json:"author"`
-	Summary string      `json:"summary"`
-	Digest  repo.Digest `json:"sha256"`
-
-	source []byte
+	repo.Version
+	Digest repo.Digest `json:"sha256"`
 }
 
 const entryMark = "# weir "
-
-func (e *entry) version() repo.Version {
-	return repo.Version{Number: e.Number, Time: e.Time, Author: e.Author, Summary: e.Summary, Source: e.source}
-}
-
-// used is the version that is in force, with what was read of its source.
-func (e *entry) used(read *ruleedit.Document) *repo.Version {
-	v := e.version()
-	v.Document = read
-	return &v
-}
 
 func (e *entry) encode() ([]byte, error) {
 	var b bytes.Buffer
@@ -243,7 +225,7 @@ func (e *entry) encode() ([]byte, error) {
 	if err := encoder.Encode(e); err != nil { // which ends with a line break
 		return nil, err
 	}
-	b.Write(e.source)
+	b.Write(e.Source)
 	return b.Bytes(), nil
 }
 
@@ -269,6 +251,6 @@ func decode(text []byte) (entry, error) {
 	if err != nil || repo.DigestOf(source) != e.Digest {
 		return entry{}, errDamaged
 	}
-	e.source = source
+	e.Source = source
 	return e, nil
 }

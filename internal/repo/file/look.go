@@ -21,15 +21,8 @@ type finding struct {
 // look finds out which version is in force. While the document does not change, it
 // takes no lock.
 func (r *Repository) look(ctx context.Context) finding {
-	d, err := readDocument(r.path)
-	if err == nil {
-		if v := r.recorded(d); v != nil {
-			r.reject(nil)
-			return finding{version: v}
-		}
-	}
-	if why := r.rejection(d, err); why != nil {
-		return r.fallBack(why)
+	if f, known := r.known(readDocument(r.path)); known {
+		return f
 	}
 	unlock, err := r.lock(ctx)
 	if err != nil {
@@ -47,14 +40,8 @@ func (r *Repository) reconcile(ctx context.Context) finding {
 			return r.fallBack(err)
 		}
 	}
-	if err == nil {
-		if v := r.recorded(d); v != nil {
-			r.reject(nil)
-			return finding{version: v}
-		}
-	}
-	if why := r.rejection(d, err); why != nil {
-		return r.fallBack(why)
+	if f, known := r.known(d, err); known {
+		return f
 	}
 	d, err = r.settle(ctx, d)
 	if ctx.Err() != nil {
@@ -73,6 +60,21 @@ func (r *Repository) reconcile(ctx context.Context) finding {
 	return r.record(d)
 }
 
+// known is what is found at once: a document that is recorded, or one that was rejected before.
+func (r *Repository) known(d *document, err error) (finding, bool) {
+	if err == nil {
+		if v := r.recorded(d); v != nil {
+			r.reject(nil)
+			return finding{version: v}, true
+		}
+	}
+	why := r.rejection(d, err)
+	if why == nil {
+		return finding{}, false
+	}
+	return r.fallBack(why), true
+}
+
 // recorded is the version of the document, if it is the latest that is kept and can
 // be used.
 func (r *Repository) recorded(d *document) *repo.Version {
@@ -80,12 +82,12 @@ func (r *Repository) recorded(d *document) *repo.Version {
 	if e == nil || e.Digest != d.digest {
 		return nil
 	}
-	read, err := r.Usable(d.source)
-	if err != nil {
+	var err error
+	if e.Document, err = r.Usable(d.source); err != nil {
 		return nil
 	}
-	e.source = d.source
-	return e.used(read)
+	e.Source = d.source
+	return &e.Version
 }
 
 // latest is the head of the latest entry that is not damaged. Numbers are not used
@@ -113,19 +115,17 @@ func (r *Repository) record(d *document) finding {
 	var old *ruleedit.Document
 	if last != nil {
 		if e, err := r.archive.load(last.Number); err == nil {
-			old, _ = r.Read(e.source)
+			old, _ = r.Read(e.Source)
 		}
 	}
-	e := entry{
-		Number: highest + 1, Time: d.time, Author: "file", Summary: repo.Summarize(old, read),
-		Digest: d.digest, source: d.source,
-	}
-	v := e.used(read)
-	if err := r.archive.save(e, d.mode); err != nil {
+	v := repo.Version{Number: highest + 1, Time: d.time, Author: "file", Summary: repo.Summarize(old, read), Source: d.source}
+	err = r.archive.save(entry{v, d.digest}, d.mode)
+	v.Document = read
+	if err != nil {
 		// It is in force all the same, and recorded when that can be done again.
-		return finding{v, fmt.Errorf("rules: version %d is in force but %w: %w", v.Number, repo.ErrNotRecorded, err), true}
+		return finding{&v, fmt.Errorf("rules: version %d is in force but %w: %w", v.Number, repo.ErrNotRecorded, err), true}
 	}
-	return finding{version: v}
+	return finding{version: &v}
 }
 
 // fallBack returns the latest version that can be used, when the document cannot.
@@ -136,8 +136,8 @@ func (r *Repository) fallBack(why error) finding {
 	}
 	for _, n := range numbers {
 		if e, err := r.archive.load(n); err == nil {
-			if read, err := r.Usable(e.source); err == nil {
-				return finding{version: e.used(read), trouble: why}
+			if e.Document, err = r.Usable(e.Source); err == nil {
+				return finding{version: &e.Version, trouble: why}
 			}
 		}
 	}

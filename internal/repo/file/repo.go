@@ -211,6 +211,7 @@ func (r *Repository) Current(ctx context.Context) (repo.Version, error) {
 	case f.version == nil:
 		return repo.Version{}, f.trouble
 	}
+	f.version.Trouble = f.trouble
 	return *f.version, nil
 }
 
@@ -226,7 +227,7 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 	}
 	var versions []repo.Version
 	if len(numbers) == 0 || current.Number > numbers[0] {
-		current.Source, current.Document = nil, nil
+		current.Source, current.Document, current.Trouble = nil, nil, nil
 		versions = append(versions, current)
 	}
 	for _, n := range numbers {
@@ -235,7 +236,7 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 			continue // pruned by another process just now, or damaged
 		}
 		if len(versions) < repo.MaxHistory {
-			versions = append(versions, e.version())
+			versions = append(versions, e.Version)
 		}
 	}
 	return versions, nil
@@ -254,5 +255,5 @@ func (r *Repository) Find(ctx context.Context, number int64) (repo.Version, erro
 	case err != nil:
 		return repo.Version{}, err
 	}
-	return e.version(), nil
+	return e.Version, nil
 }

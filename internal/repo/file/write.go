@@ -98,11 +98,7 @@ func (r *Repository) install(folder *folder, next repo.Version) (repo.Version, e
 		}
 	}
 	next.Number, next.Time = highest+1, time.Now().UTC().Truncate(time.Microsecond)
-	e := entry{
-		Number: next.Number, Time: next.Time, Author: next.Author, Summary: next.Summary,
-		Digest: repo.DigestOf(next.Source), source: next.Source,
-	}
-	if err := folder.propose(e, mode); err != nil {
+	if err := folder.propose(entry{next, repo.DigestOf(next.Source)}, mode); err != nil {
 		return repo.Version{}, err
 	}
 	staged, err := stageFile(r.path, next.Source, mode)
@@ -117,7 +113,7 @@ func (r *Repository) install(folder *folder, next repo.Version) (repo.Version, e
 	if err := replaceFile(r.path, staged); err != nil {
 		return repo.Version{}, err
 	}
-	if err := folder.accept(e.Number); err != nil {
+	if err := folder.accept(next.Number); err != nil {
 		return repo.Version{}, err
 	}
 	return next, nil

@@ -75,7 +75,9 @@ func (r *Repository) Current(ctx context.Context) (repo.Version, error) {
 		return repo.Version{}, s.trouble
 	}
 	r.know(s.version.Number)
-	return *s.version, nil
+	v := *s.version
+	v.Trouble = s.trouble
+	return v, nil
 }
 
 // know notes a version that somebody here may go by from now on.
@@ -96,7 +98,7 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 		return nil, err
 	}
 	if current.Number > 0 && (len(versions) == 0 || versions[0].Number < current.Number) {
-		current.Source, current.Document = nil, nil
+		current.Source, current.Document, current.Trouble = nil, nil, nil
 		versions = append([]repo.Version{current}, versions...)
 	}
 	return versions[:min(len(versions), repo.MaxHistory)], nil
