@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/disk"
 )
 
@@ -251,21 +252,14 @@ const lockEvery = 20 * time.Millisecond
 // wait takes the lock, and waits for it as long as it may.
 func (d *Dir) wait(ctx context.Context, o Options) (*os.File, error) {
 	lock, err := d.take()
-	if !errors.Is(err, disk.ErrLocked) || o.Wait <= 0 {
-		return lock, d.explained(err)
-	}
-	if o.Waiting != nil {
-		o.Waiting(d.owner())
-	}
-	ctx, cancel := context.WithTimeout(ctx, o.Wait)
-	defer cancel()
-	every := time.NewTicker(lockEvery)
-	defer every.Stop()
-	for errors.Is(err, disk.ErrLocked) && ctx.Err() == nil {
-		select {
-		case <-every.C:
+	if errors.Is(err, disk.ErrLocked) && o.Wait > 0 {
+		if o.Waiting != nil {
+			o.Waiting(d.owner())
+		}
+		ctx, cancel := context.WithTimeout(ctx, o.Wait)
+		defer cancel()
+		for errors.Is(err, disk.ErrLocked) && clock.Sleep(ctx, lockEvery) == nil {
 			lock, err = d.take()
-		case <-ctx.Done():
 		}
 	}
 	return lock, d.explained(err)

@@ -6,102 +6,75 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/rule"
 )
 
 // jsonForm is a document in JSON. It has no comments to lose.
 type jsonForm struct {
 	text   []byte
-	open   int             // just behind the brace of the document
-	empty  bool            // nothing is in it
-	fields map[string]span // their values
-	value  span            // of the field rules; end is 0 if there is none
-	items  []span          // its rules
+	eol    string // a line break, or nothing in a document of one line that has something in it
+	fields []span
+	rules  span   // the value of the field; to is 0 if there is none
+	items  []span // its rules
 }
 
-// span is a part of a text.
-type span struct{ from, to int }
+// span is where a value stands in a text, with its name if it is in an object.
+type span struct {
+	name     string
+	from, to int
+}
 
 func newJSONForm(text []byte) *jsonForm {
-	f := &jsonForm{text: text, fields: map[string]span{}, open: bytes.IndexByte(text, '{') + 1}
-	d := json.NewDecoder(bytes.NewReader(text))
-	if _, err := d.Token(); err != nil {
-		return f
+	f := &jsonForm{text: text, fields: spans(text, 0), eol: "\n"}
+	switch {
+	case len(f.fields) > 0 && !bytes.ContainsRune(bytes.TrimSpace(text), '\n'):
+		f.eol = ""
+	case bytes.Contains(text, []byte("\r\n")):
+		f.eol = "\r\n"
 	}
-	f.empty = !d.More()
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return f
-		}
-		value, raw, err := nextValue(d)
-		if err != nil {
-			return f
-		}
-		if name, ok := name.(string); ok {
-			f.fields[name] = value
-		}
-		if name == "rules" {
-			f.value = value
-			f.items = itemsOf(raw, value.from)
-		}
+	if i := f.find("rules"); i >= 0 {
+		f.rules = f.fields[i]
+		f.items = spans(text[f.rules.from:f.rules.to], f.rules.from)
 	}
 	return f
 }
 
-// nextValue reads a value and returns where it stands.
-func nextValue(d *json.Decoder) (span, json.RawMessage, error) {
-	var raw json.RawMessage
-	if err := d.Decode(&raw); err != nil {
-		return span{}, nil, err
-	}
-	end := int(d.InputOffset())
-	return span{end - len(raw), end}, raw, nil
+func (f *jsonForm) find(name string) int {
+	return slices.IndexFunc(f.fields, func(s span) bool { return s.name == name })
 }
 
-// itemsOf returns where the items of a list stand.
-func itemsOf(list json.RawMessage, offset int) (items []span) {
-	d := json.NewDecoder(bytes.NewReader(list))
-	if t, err := d.Token(); err != nil || t != json.Delim('[') {
-		return nil
-	}
-	for d.More() {
-		item, _, err := nextValue(d)
-		if err != nil {
-			return nil
+// spans returns where the values of an object or a list stand. The text is valid.
+func spans(text []byte, offset int) (all []span) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	open, err := d.Token()
+	for err == nil && d.More() {
+		var s span
+		var raw json.RawMessage
+		if open == json.Delim('{') {
+			name, _ := d.Token()
+			s.name, _ = name.(string)
 		}
-		items = append(items, span{offset + item.from, offset + item.to})
+		err = d.Decode(&raw)
+		s.to = offset + int(d.InputOffset())
+		s.from = s.to - len(raw)
+		all = append(all, s)
 	}
-	return items
+	return all
 }
 
-func (f *jsonForm) spliced(at span, text string) (change, bool) {
-	return change{slices.Concat(f.text[:at.from], []byte(text), f.text[at.to:]), true}, true
-}
-
-// eol is a line break, or nothing in a document of one line that has something in it.
-func (f *jsonForm) eol() string {
-	switch {
-	case !f.empty && !bytes.ContainsRune(bytes.TrimSpace(f.text), '\n'):
-		return ""
-	case bytes.Contains(f.text, []byte("\r\n")):
-		return "\r\n"
-	}
-	return "\n"
+func (f *jsonForm) spliced(from, to int, text string) (change, bool) {
+	return change{slices.Concat(f.text[:from], []byte(text), f.text[to:]), true}, true
 }
 
 // render writes a rule, and below it with an indentation.
 func (f *jsonForm) render(r *rule.Rule, indent string) string {
 	text := rule.RuleToJSON(r)
-	eol := f.eol()
-	if eol == "" {
-		return string(text)
-	}
 	var b bytes.Buffer
-	if err := json.Indent(&b, text, indent, "  "); err != nil {
+	if f.eol == "" || json.Indent(&b, text, indent, "  ") != nil {
 		return string(text)
 	}
-	return strings.ReplaceAll(b.String(), "\n", eol)
+	return strings.ReplaceAll(b.String(), "\n", f.eol)
 }
 
 // indentAt is how far the line of an offset is indented.
@@ -111,37 +84,40 @@ func (f *jsonForm) indentAt(offset int) string {
 }
 
 func (f *jsonForm) add(r *rule.Rule) (change, bool) {
-	if len(f.items) > 0 {
-		last := f.items[len(f.items)-1]
+	if n := len(f.items); n > 0 {
+		last := f.items[n-1]
 		indent := f.indentAt(last.from)
-		between := f.eol() + indent
-		if f.eol() == "" {
+		between := f.eol + indent
+		if f.eol == "" {
 			between = " "
 		}
-		return f.spliced(span{last.to, last.to}, ","+between+f.render(r, indent))
+		return f.spliced(last.to, last.to, ","+between+f.render(r, indent))
 	}
-	eol, outer, inner := f.eol(), "", ""
-	if eol != "" {
+	outer, inner := "", ""
+	if f.eol != "" {
 		outer, inner = "  ", "    "
 	}
-	list := "[" + eol + inner + f.render(r, inner) + eol + outer + "]"
-	switch {
-	case f.value.to > 0:
-		return f.spliced(f.value, list)
-	case f.empty:
-		return f.spliced(span{f.open, bytes.LastIndexByte(f.text, '}')}, eol+outer+`"rules": `+list+eol)
+	list := "[" + f.eol + inner + f.render(r, inner) + f.eol + outer + "]"
+	field := f.eol + outer + `"rules": ` + list
+	switch open := bytes.IndexByte(f.text, '{') + 1; {
+	case f.rules.to > 0:
+		return f.spliced(f.rules.from, f.rules.to, list)
+	case len(f.fields) == 0:
+		return f.spliced(open, bytes.LastIndexByte(f.text, '}'), field+f.eol)
+	default:
+		return f.spliced(open, open, field+",")
 	}
-	return f.spliced(span{f.open, f.open}, eol+outer+`"rules": `+list+",")
 }
 
-// amend is replace: there is nothing in a rule that would have to be kept.
-func (f *jsonForm) amend(i int, _, now *rule.Rule) (change, bool) { return f.replace(i, now) }
+// amend and list leave it to replace and field: there is nothing inside that would have to be kept.
+func (f *jsonForm) amend(int, *rule.Rule, *rule.Rule) (change, bool) { return change{}, false }
+func (f *jsonForm) list(*Listing) (change, bool)                     { return change{}, false }
 
 func (f *jsonForm) replace(i int, r *rule.Rule) (change, bool) {
 	if i >= len(f.items) {
 		return change{}, false
 	}
-	return f.spliced(f.items[i], f.render(r, f.indentAt(f.items[i].from)))
+	return f.spliced(f.items[i].from, f.items[i].to, f.render(r, f.indentAt(f.items[i].from)))
 }
 
 // remove takes a comma with the rule.
@@ -150,11 +126,28 @@ func (f *jsonForm) remove(i int) (change, bool) {
 	case i >= len(f.items):
 		return change{}, false
 	case len(f.items) == 1:
-		return f.spliced(f.value, "[]")
+		return f.spliced(f.rules.from, f.rules.to, "[]")
 	case i == 0:
-		return f.spliced(span{f.items[0].from, f.items[1].from}, "")
+		return f.spliced(f.items[0].from, f.items[1].from, "")
 	}
-	return f.spliced(span{f.items[i-1].to, f.items[i].to}, "")
+	return f.spliced(f.items[i-1].to, f.items[i].to, "")
+}
+
+// field writes a field of the document again, adds it, or removes it if it has no value.
+func (f *jsonForm) field(name string, value *document.Element) (change, bool) {
+	if value == nil || len(f.fields) == 0 {
+		return change{}, false // then all of it is written again
+	}
+	text := string(value.JSON())
+	if i := f.find(name); i >= 0 {
+		return f.spliced(f.fields[i].from, f.fields[i].to, text)
+	}
+	end := len(bytes.TrimRight(f.text[:bytes.LastIndexByte(f.text, '}')], " \t\r\n"))
+	indent := ""
+	if f.eol != "" {
+		indent = "  "
+	}
+	return f.spliced(end, end, ","+f.eol+indent+`"`+name+`": `+text)
 }
 
 // whole is the set and nothing but it.

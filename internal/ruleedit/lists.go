@@ -1,7 +1,6 @@
 package ruleedit
 
 import (
-	"bytes"
 	"net/netip"
 	"slices"
 	"strings"
@@ -195,24 +194,4 @@ func (f *yamlForm) field(name string, value *document.Element) (change, bool) {
 	}
 	lines[0] = f.withRemark(lines[0], f.lines[from])
 	return f.spliced(from, to, lines, !hasRemark(f.lines[from+1:to]))
-}
-
-// list is field: there is nothing in a list that would have to be kept.
-func (f *jsonForm) list(*Listing) (change, bool) { return change{}, false }
-
-// field writes a field of the document again, adds it, or removes it if it has no value.
-func (f *jsonForm) field(name string, value *document.Element) (change, bool) {
-	if value == nil || f.empty {
-		return change{}, false // then all of it is written again
-	}
-	text := string(value.JSON())
-	if at, found := f.fields[name]; found {
-		return f.spliced(at, text)
-	}
-	end := len(bytes.TrimRight(f.text[:bytes.LastIndexByte(f.text, '}')], " \t\r\n"))
-	indent := ""
-	if f.eol() != "" {
-		indent = "  "
-	}
-	return f.spliced(span{end, end}, ","+f.eol()+indent+`"`+name+`": `+text)
 }

@@ -6,7 +6,6 @@ package ruleedit
 import (
 	"bytes"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -115,8 +114,7 @@ func (d *Document) edit(want *rule.Set, ways ...func(form) (change, bool)) (*Doc
 const mark = "\xef\xbb\xbf"
 
 func formOf(source []byte) form {
-	text := bytes.TrimPrefix(source, []byte(mark))
-	if content := bytes.TrimLeft(text, " \t\r\n"); len(content) > 0 && content[0] == '{' && json.Valid(text) {
+	if text := bytes.TrimPrefix(source, []byte(mark)); isJSON(text) {
 		return newJSONForm(text)
 	}
 	return newYAMLForm(source)
