@@ -43,31 +43,52 @@ func Lock(ctx context.Context, path string) (*os.File, error) {
 // Replace writes a file with these permissions beside the old one, and puts it in its
 // place when all of it is on the disk. A crash leaves the old one or the new one, and perhaps a file that IsLeftover
 // knows.
-func Replace(path string, mode os.FileMode, write func(io.Writer) error) (err error) {
+func Replace(path string, mode os.FileMode, write func(io.Writer) error) error {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			_ = f.Close()
-			_ = os.Remove(f.Name())
-		}
-	}()
+	if err = fill(f, mode, write); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
+// WriteFile writes a file with these permissions to the disk, whatever was there. A crash may leave
+// a part of it.
+func WriteFile(path string, mode os.FileMode, text []byte) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	return fill(f, mode, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+}
+
+// fill writes a new file to the disk, and closes it.
+func fill(f *os.File, mode os.FileMode, write func(io.Writer) error) error {
 	w := bufio.NewWriterSize(f, 1<<16)
 	for _, step := range []func() error{
+		func() error { return f.Chmod(mode) },
 		func() error { return write(w) },
 		w.Flush,
-		func() error { return f.Chmod(mode) },
 		f.Sync,
-		f.Close,
-		func() error { return os.Rename(f.Name(), path) },
 	} {
 		if err := step(); err != nil {
+			_ = f.Close()
 			return err
 		}
 	}
-	return SyncFolder(filepath.Dir(path))
+	return f.Close()
 }
 
 var errIrregular = errors.New("it is not a regular file")

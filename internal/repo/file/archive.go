@@ -116,22 +116,23 @@ func (f *folder) save(e entry, mode fs.FileMode) error {
 // propose writes a version down that may not come to be.
 func (f *folder) propose(e entry, mode fs.FileMode) error {
 	text, err := e.encode()
-	if err != nil {
-		return fmt.Errorf("rules: %w", err)
+	if err == nil {
+		err = disk.WriteFile(f.file("next"), mode, text)
 	}
-	if err := writeFile(f.file("next"), text, mode); err != nil {
-		return err
+	if err == nil {
+		err = disk.SyncFolder(f.path)
 	}
-	return syncFolder(f.path)
+	return named(err)
 }
 
 // accept makes a version of what was proposed.
 func (f *folder) accept(number int64) error {
-	if err := os.Rename(f.file("next"), f.of(number)); err != nil {
-		return fmt.Errorf("rules: %w", err)
+	err := os.Rename(f.file("next"), f.of(number))
+	if err == nil {
+		err = disk.SyncFolder(f.path)
 	}
-	if err := syncFolder(f.path); err != nil {
-		return err
+	if err != nil {
+		return named(err)
 	}
 	numbers, err := f.numbers()
 	if err != nil {
@@ -161,10 +162,7 @@ func (f *folder) conclude(document repo.Digest) error {
 	if e, err := decode(text); err == nil && e.Digest == document && (len(numbers) == 0 || e.Number > numbers[0]) {
 		return f.accept(e.Number)
 	}
-	if err := os.Remove(f.file("next")); err != nil {
-		return fmt.Errorf("rules: %w", err)
-	}
-	return nil
+	return named(os.Remove(f.file("next")))
 }
 
 // shelf is an archive in memory, for documents that cannot be written.

@@ -45,30 +45,12 @@ func readDocument(path string) (*document, error) {
 	return &document{source, repo.DigestOf(source), info.ModTime().UTC(), info.Mode().Perm()}, nil
 }
 
-// writeFile writes a file to the disk, whatever was there.
-func writeFile(path string, text []byte, mode fs.FileMode) (err error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("rules: %w", err)
+// named says what an error is about.
+func named(err error) error {
+	if err == nil {
+		return nil
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("rules: %w", err)
-	}
-	defer func() {
-		if closeErr := file.Close(); err == nil && closeErr != nil {
-			err = fmt.Errorf("rules: %w", closeErr)
-		}
-	}()
-	for _, step := range []func() error{
-		func() error { return file.Chmod(mode) },
-		func() error { _, err := file.Write(text); return err },
-		file.Sync,
-	} {
-		if err := step(); err != nil {
-			return fmt.Errorf("rules: %w", err)
-		}
-	}
-	return nil
+	return fmt.Errorf("rules: %w", err)
 }
 
 // stageFile writes down what is to be put in the place of a file, with its permission
@@ -77,8 +59,8 @@ func stageFile(path string, text []byte, mode fs.FileMode) (staged string, err e
 	// Only one can write at a time, so one name is enough, and a crash leaves no
 	// more than one file behind.
 	staged = filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
-	if err := writeFile(staged, text, mode); err != nil {
-		return "", err
+	if err := disk.WriteFile(staged, mode, text); err != nil {
+		return "", named(err)
 	}
 	keepOwner(path, staged)
 	return staged, nil
@@ -88,17 +70,9 @@ func stageFile(path string, text []byte, mode fs.FileMode) (staged string, err e
 func replaceFile(path, staged string) error {
 	if err := os.Rename(staged, path); err != nil {
 		_ = os.Remove(staged)
-		return fmt.Errorf("rules: %w", err)
+		return named(err)
 	}
-	return syncFolder(filepath.Dir(path))
-}
-
-// syncFolder makes new names in a folder outlive a loss of power.
-func syncFolder(path string) error {
-	if err := disk.SyncFolder(path); err != nil {
-		return fmt.Errorf("rules: %w", err)
-	}
-	return nil
+	return named(disk.SyncFolder(filepath.Dir(path)))
 }
 
 // lock waits until no other call writes, in this process or in another. The lock of a
@@ -113,10 +87,13 @@ func (r *Repository) lock(ctx context.Context) (unlock func(), err error) {
 	if !ok {
 		return func() { <-r.turn }, nil
 	}
-	file, err := lockFolder(ctx, folder.path)
+	var file *os.File
+	if err = makeFolder(folder.path, 0o600); err == nil { // it may have been removed to forget the past
+		file, err = disk.Lock(ctx, filepath.Join(folder.path, "lock"))
+	}
 	if err != nil {
 		<-r.turn
-		return nil, err
+		return nil, named(err)
 	}
 	return func() {
 		_ = file.Close() // which gives back the lock
@@ -137,16 +114,4 @@ func tryFolder(path string, mode fs.FileMode) error {
 		return err
 	}
 	return file.Close()
-}
-
-func lockFolder(ctx context.Context, path string) (*os.File, error) {
-	// It may have been removed to forget the past.
-	if err := makeFolder(path, 0o600); err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
-	}
-	file, err := disk.Lock(ctx, filepath.Join(path, "lock"))
-	if err != nil {
-		return nil, fmt.Errorf("rules: %w", err)
-	}
-	return file, nil
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/repo"
 )
 
@@ -92,8 +93,8 @@ func (r *Repository) install(folder *folder, next repo.Version) (repo.Version, e
 	if before != nil {
 		if _, err := r.Usable(before.source); err != nil {
 			// Somebody has worked on it, and perhaps has not finished.
-			if err := writeFile(folder.file("unusable"), before.source, mode); err != nil {
-				return repo.Version{}, err
+			if err := disk.WriteFile(folder.file("unusable"), mode, before.source); err != nil {
+				return repo.Version{}, named(err)
 			}
 		}
 	}
