@@ -193,7 +193,7 @@ func (r *rules) install(v repo.Version) error {
 // reload looks now.
 func (r *rules) reload(ctx context.Context) error {
 	version, err := r.repository.Current(ctx)
-	if _, number := r.app.engine.Rules(); err == nil && (version.Trouble == nil || version.Number != number) {
+	if _, number := r.app.engine.Rules(); err == nil && (version.Trouble == nil || version.Number > number) {
 		err = r.install(version)
 	}
 	if err == nil && !errors.Is(version.Trouble, repo.ErrNotRecorded) {

@@ -27,6 +27,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -76,7 +77,9 @@ func (r *Repository) Current(ctx context.Context) (repo.Version, error) {
 	}
 	r.know(s.version.Number)
 	v := *s.version
-	v.Trouble = s.trouble
+	if v.Trouble = s.trouble; v.Trouble == nil {
+		v.Trouble = r.lost(v.Number)
+	}
 	return v, nil
 }
 
@@ -85,6 +88,15 @@ func (r *Repository) know(number int64) {
 	if number > 0 {
 		r.known.Store(number)
 	}
+}
+
+// lost is an error if a version was known here and nothing is there any more: not what anybody
+// wants, but what a Redis without a disk does.
+func (r *Repository) lost(number int64) error {
+	if known := r.known.Load(); number == 0 && known > 0 {
+		return fmt.Errorf("rules: Redis has lost the rules; version %d stays in force until they are written again", known)
+	}
+	return nil
 }
 
 // History implements repo.Repository.

@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
@@ -49,12 +48,11 @@ func (f *follower) follow(ctx context.Context) {
 		return
 	}
 	f.down = nil
-	if known := f.repository.known.Load(); s.version != nil && s.version.Number == 0 && known > 0 {
-		// Not what anybody wants, but what a Redis without a disk does.
-		f.Tell(nil, fmt.Errorf("rules: Redis has lost the rules; version %d stays in force until they are written again", known))
-		return
-	}
 	if s.version != nil {
+		if err := f.repository.lost(s.version.Number); err != nil {
+			f.Tell(nil, err)
+			return
+		}
 		f.repository.know(s.version.Number)
 	}
 	f.seen = s

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/internal/document"
@@ -55,5 +56,22 @@ func TestDocumentIsReadOnce(t *testing.T) {
 				t.Error("the same rules were compiled again")
 			}
 		})
+	}
+}
+
+// A reload while Redis has lost the rules leaves those in force that are, and says so.
+func TestReloadOfLostRules(t *testing.T) {
+	redis := testredis.Start(t)
+	o, _ := prepared(t, Options{Rules: InRedis, Store: "redis://" + redis.Addr}, "")
+	a := started(t, o)
+	if status, body := ask(t, nil, "PUT", "http://"+a.Addrs().HTTP.String()+"/v1/rules", perUser, "If-Match", "*"); status != http.StatusOK {
+		t.Fatal(status, body)
+	}
+	redis.Do("FLUSHALL")
+	if err := a.Reload(t.Context()); err == nil || !strings.Contains(err.Error(), "Redis has lost the rules; version 1 stays in force") {
+		t.Errorf("Reload = %v", err)
+	}
+	if table, version := a.engine.Rules(); version != 1 || len(table.Rules()) != 1 {
+		t.Errorf("version %d with %d rules is in force", version, len(table.Rules()))
 	}
 }
