@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/ruleedit"
@@ -143,9 +142,8 @@ func RuleToYAML(r *rule.Rule) []byte {
 
 // Draft is a rule that is being written. It may still be invalid.
 type Draft struct {
-	Source   []byte // YAML
-	Rule     []byte // the same as JSON; nil while the source cannot be read
-	Problems rule.Problems
+	ruleedit.Draft // without Rule while the source cannot be read
+	Problems       rule.Problems
 }
 
 // maxDrafts is how many bytes of drafts are formatted at the same time. A byte can become
@@ -161,14 +159,13 @@ func (e *Editor) Format(ctx context.Context, source, now []byte) (Draft, error) 
 		return Draft{}, err
 	}
 	defer e.drafts.Give(size)
-	var read ruleedit.Draft
+	var d Draft
 	var err error
 	if now != nil {
-		read, err = ruleedit.AmendDraft(source, now)
+		d.Draft, err = ruleedit.AmendDraft(source, now)
 	} else {
-		read, err = ruleedit.ReadDraft(source)
+		d.Draft, err = ruleedit.ReadDraft(source)
 	}
-	d := Draft{Source: read.Source, Rule: read.Rule}
 	switch {
 	case errors.Is(err, ruleedit.ErrUnreadable):
 		d.Source = source
@@ -222,14 +219,7 @@ func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (tabl
 		return nil, "", err
 	}
 	defer e.writing.end()
-	with := *v.Document.Set
-	with.Rules = slices.Clone(with.Rules)
-	if i := slices.IndexFunc(with.Rules, func(other rule.Rule) bool { return other.ID == r.ID }); i >= 0 {
-		with.Rules[i] = *r
-	} else {
-		with.Rules = append(with.Rules, *r)
-	}
-	table, err = rule.Compile(&with, o)
+	table, err = rule.Compile(v.Document.With(r), o)
 	return table, r.ID, err
 }
 
@@ -279,12 +269,11 @@ func (e *Editor) ruleIn(ctx context.Context, source []byte, id string) ([]byte, 
 		return nil, err
 	}
 	defer e.writing.end()
-	set, problems := rule.Parse("", source)
-	if problems.Err() != nil {
-		return nil, nil
-	}
-	if i := slices.IndexFunc(set.Rules, func(r rule.Rule) bool { return r.ID == id }); i >= 0 {
-		return rule.RuleToJSON(&set.Rules[i]), nil
+	// By a reader of its own: that of the repository should remember what is in use.
+	if d, err := new(ruleedit.Reader).Read(source); err == nil {
+		if r := d.Find(id); r != nil {
+			return rule.RuleToJSON(r), nil
+		}
 	}
 	return nil, nil
 }

@@ -31,20 +31,29 @@ func (d *Document) Put(r *rule.Rule) (next *Document, kept bool, err error) {
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
-	want := *d.Set
-	want.Rules = slices.Clone(d.Set.Rules)
 	i := d.find(r.ID)
-	if i < 0 {
-		want.Rules = append(want.Rules, *r)
-		return d.edit(&want, func(f form) (change, bool) { return f.add(r) })
-	}
-	if reflect.DeepEqual(d.Set.Rules[i], *r) {
+	switch {
+	case i < 0:
+		return d.edit(d.With(r), func(f form) (change, bool) { return f.add(r) })
+	case reflect.DeepEqual(d.Set.Rules[i], *r):
 		return d, true, nil
 	}
-	want.Rules[i] = *r
-	return d.edit(&want,
+	return d.edit(d.With(r),
 		func(f form) (change, bool) { return f.amend(i, &d.Set.Rules[i], r) },
 		func(f form) (change, bool) { return f.replace(i, r) })
+}
+
+// With returns the rules of the document with one more, or with one in the place of that with its
+// id. It checks nothing.
+func (d *Document) With(r *rule.Rule) *rule.Set {
+	with := *d.Set
+	with.Rules = slices.Clone(with.Rules)
+	if i := d.find(r.ID); i >= 0 {
+		with.Rules[i] = *r
+	} else {
+		with.Rules = append(with.Rules, *r)
+	}
+	return &with
 }
 
 // Delete removes a rule from a document, together with the comments in it and those
