@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -126,6 +127,16 @@ func Summarize(old, now *ruleedit.Document) string {
 		set = old.Set
 	}
 	return rule.Summarize(set, now.Set)
+}
+
+// History returns what is recorded, the latest first, with the current version in front if that is
+// not among it.
+func History(current Version, recorded []Version) []Version {
+	if current.Number > 0 && (len(recorded) == 0 || recorded[0].Number < current.Number) {
+		current.Source, current.Document, current.Trouble = nil, nil, nil
+		recorded = slices.Insert(recorded, 0, current)
+	}
+	return recorded[:min(len(recorded), MaxHistory)]
 }
 
 // OneLine turns a text into one line of at most that many bytes, for logs and lists. It has

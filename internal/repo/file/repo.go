@@ -226,20 +226,12 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 		return nil, err
 	}
 	var versions []repo.Version
-	if len(numbers) == 0 || current.Number > numbers[0] {
-		current.Source, current.Document, current.Trouble = nil, nil, nil
-		versions = append(versions, current)
-	}
 	for _, n := range numbers {
-		e, err := r.archive.head(n)
-		if err != nil {
-			continue // pruned by another process just now, or damaged
-		}
-		if len(versions) < repo.MaxHistory {
+		if e, err := r.archive.head(n); err == nil { // or it was pruned by another process just now, or is damaged
 			versions = append(versions, e.Version)
 		}
 	}
-	return versions, nil
+	return repo.History(current, versions), nil
 }
 
 // Find implements repo.Repository.

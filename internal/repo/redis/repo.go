@@ -109,11 +109,7 @@ func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
 	if err != nil {
 		return nil, err
 	}
-	if current.Number > 0 && (len(versions) == 0 || versions[0].Number < current.Number) {
-		current.Source, current.Document, current.Trouble = nil, nil, nil
-		versions = append([]repo.Version{current}, versions...)
-	}
-	return versions[:min(len(versions), repo.MaxHistory)], nil
+	return repo.History(current, versions), nil
 }
 
 // Find implements repo.Repository.
