@@ -46,6 +46,10 @@ func TestCheck(t *testing.T) {
 			t.Fatalf("answer %d has %+v", i, v.Results)
 		}
 		r := v.Results[0]
+		if !r.ResetAt.Equal(v.ResetAt) || time.Until(v.ResetAt) <= 59*time.Minute {
+			t.Errorf("answer %d says reset at %v and %v", i, v.ResetAt, r.ResetAt)
+		}
+		r.ResetAt, v.ResetAt = time.Time{}, time.Time{}
 		r.ResetAfter, r.RetryAfter, v.ResetAfter, v.RetryAfter = 0, 0, 0, 0
 		if want := (Result{Rule: "login", Key: "ip:192.0.2.1", Algorithm: "sliding_log", Policy: "2/1h", Allowed: want.Allowed, Asked: true, Cost: 1, Limit: 2, Remaining: want.Remaining}); r != want {
 			t.Errorf("answer %d has %+v, want %+v", i, r, want)

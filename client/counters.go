@@ -265,11 +265,8 @@ func checkText(field string, all ...string) error {
 }
 
 func start(at *timestamppb.Timestamp, zone *time.Location) time.Time {
-	if at == nil {
-		return time.Time{}
-	}
-	if zone == nil {
-		zone = time.UTC
+	if at == nil || zone == nil {
+		return instant(at)
 	}
 	return at.AsTime().In(zone)
 }

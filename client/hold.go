@@ -73,7 +73,7 @@ func (c *Client) Reserve(ctx context.Context, r *Request, ttl time.Duration) (*H
 	if err != nil || answer.GetHold() == "" {
 		return nil, v, err
 	}
-	return &Hold{ID: answer.GetHold(), Expires: answer.GetHoldExpiresAt().AsTime(), client: c}, v, nil
+	return &Hold{ID: answer.GetHold(), Expires: instant(answer.GetHoldExpiresAt()), client: c}, v, nil
 }
 
 // Hold returns the hold with an id, which another process may have reserved.
@@ -130,9 +130,7 @@ func (h *Hold) ask(ctx context.Context, call func(context.Context) (*pb.HoldResp
 		return s, err
 	}
 	s.Pending = answer.GetState() == pb.HoldState_HOLD_STATE_PENDING
-	if expires := answer.GetExpiresAt(); expires != nil {
-		s.Expires = expires.AsTime()
-	}
+	s.Expires = instant(answer.GetExpiresAt())
 	for _, p := range answer.GetParts() {
 		s.Parts = append(s.Parts, Part{
 			Rule: p.GetRule(), Unit: p.GetUnit(), Shadow: p.GetShadow(), Reserved: p.GetReserved(), Used: p.GetUsed(), Excess: p.GetExcess(),

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
+	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // Reason tells why a request was allowed or denied.
@@ -15,9 +16,10 @@ const (
 	Exempt                    // the client is on the exempt list
 	Blocked                   // the client is on the block list
 	Unavailable               // the store or the service is unavailable
+	Overloaded                // the service has shed the request
 )
 
-var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Unavailable: "unavailable"}
+var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Unavailable: "unavailable", Overloaded: "overloaded"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
@@ -39,6 +41,7 @@ type Verdict struct {
 	Message string // denied: the message for the end user
 
 	Limit, Remaining int64
+	ResetAt          time.Time     // when the client is fully reset, by the clock of the service's store; zero if no limit was checked
 	ResetAfter       time.Duration // time until the client is fully reset
 	RetryAfter       time.Duration // denied: time to wait; 0 if waiting does not help or the time is unknown
 	Delay            time.Duration // delay an allowed request by this long
@@ -76,7 +79,17 @@ type Result struct {
 	Cost, Limit, Remaining        int64
 	Excess                        int64 // with Charge, units of Cost that were not charged, because the client is too deep in debt
 	Leave                         int64 // units left for requests with a higher priority, which Remaining does not include
+	ResetAt                       time.Time
 	ResetAfter, RetryAfter, Delay time.Duration
+
+	// Override is the temporary override that set the limit; nil if it comes from the rule.
+	Override *Override
+}
+
+// Override is a temporary override.
+type Override struct {
+	ID   string
+	Ends time.Time
 }
 
 // outage is when to come back while the service is unavailable: a restart takes some seconds.
@@ -97,7 +110,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 		Allowed: a.GetAllowed(), Reason: reasons[a.GetReason()],
 		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
 		Limit: a.GetLimit(), Remaining: a.GetRemaining(),
-		ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
+		ResetAt: instant(a.GetResetAt()), ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
 		Priority: Priority(a.GetPriority()), Degraded: a.GetDegraded(), Unheld: a.GetUnheld(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
 	}
 	for i, r := range a.GetResults() {
@@ -106,13 +119,25 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Local: r.GetLocal(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
 			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
-			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
+			ResetAt: instant(r.GetResetAt()), ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
+		}
+		if o := r.GetOverride(); o != nil {
+			v.Results[i].Override = &Override{ID: o.GetId(), Ends: instant(o.GetEndsAt())}
 		}
 	}
 	return v
 }
 
+// instant is a time that the service sends; zero if it is absent.
+func instant(at *timestamppb.Timestamp) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return at.AsTime()
+}
+
 // reasons are those of the service. What is not here is as the limits say.
 var reasons = map[pb.Reason]Reason{
 	pb.Reason_REASON_EXEMPT: Exempt, pb.Reason_REASON_BLOCKED: Blocked, pb.Reason_REASON_UNAVAILABLE: Unavailable,
+	pb.Reason_REASON_OVERLOADED: Overloaded,
 }

@@ -27,9 +27,9 @@ type Denial struct {
 	Code     int      // the code that the rule defines, if any
 	Policies []string // names of the limits that deny
 
-	// RetryAfter is the time to wait; 0 if waiting does not help or the time is
-	// unknown. For a place of a request in flight it is a second, because others usually end
-	// sooner than their places expire.
+	// RetryAfter is the time to wait; weir.Never if waiting does not help, for which clients
+	// are told [Denial.Wait]. For a place of a request in flight it is a second, because
+	// others usually end sooner than their places expire.
 	RetryAfter time.Duration
 
 	status int // of HTTP, if the cause alone does not tell
@@ -62,17 +62,15 @@ const outage = 5 * time.Second
 func Describe(v *Verdict) Denial {
 	switch v.Reason {
 	case Blocked:
-		return Denial{Verdict: v, Cause: ClientBlocked, Detail: "This client is blocked."}
+		return hopeless(v, ClientBlocked, "This client is blocked.")
 	case Unavailable:
 		return unavailable(v)
 	case Overloaded:
 		return DescribeOverload(v)
 	}
-	d := Denial{Verdict: v, Policies: v.names(func(r *Result) bool { return !r.Allowed })}
+	d := Denial{Verdict: v, Policies: v.names(func(r *Result) bool { return !r.Allowed }), RetryAfter: weir.Never}
 	if r := v.Speaker(); r != nil {
-		if wait := v.usualWait(); wait != weir.Never {
-			d.RetryAfter = max(wait, 1)
-		}
+		d.RetryAfter = max(v.usualWait(), 1)
 		d.explain(r)
 	}
 	return d
@@ -83,22 +81,35 @@ func Describe(v *Verdict) Denial {
 // The Denial contains no details about the rules or the application; log them.
 func DescribeError(v *Verdict, err error) Denial {
 	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // the sender can correct it
-		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request has too many values for " + values.What + "; send one."}
+		return hopeless(v, InvalidRequest, "The request has too many values for "+values.What+"; send one.")
 	}
 	if wrong, ok := errors.AsType[*rule.RequestError](err); ok {
-		d := Denial{Verdict: v, Cause: InvalidRequest, Detail: wrong.Reason, status: wrong.Status}
-		if wrong.Status == http.StatusServiceUnavailable {
+		d := hopeless(v, InvalidRequest, wrong.Reason)
+		if d.status = wrong.Status; wrong.Status == http.StatusServiceUnavailable {
 			d.Cause, d.RetryAfter = ReducedCapacity, time.Second
 		}
 		return d
 	}
 	if _, ok := errors.AsType[*PermitError](err); ok {
-		return Denial{Verdict: v, Cause: ClientBlocked, Detail: "The request may not be charged to this client."}
+		return hopeless(v, ClientBlocked, "The request may not be charged to this client.")
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
-		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request is invalid, so its limits cannot be checked."}
+		return hopeless(v, InvalidRequest, "The request is invalid, so its limits cannot be checked.")
 	}
 	return unavailable(v)
+}
+
+// hopeless is a denial that does not end by itself.
+func hopeless(v *Verdict, cause Cause, detail string) Denial {
+	return Denial{Verdict: v, Cause: cause, Detail: detail, RetryAfter: weir.Never}
+}
+
+// Wait returns the time to wait as headers tell it: 0 if waiting does not help.
+func (d *Denial) Wait() time.Duration {
+	if d.RetryAfter == weir.Never {
+		return 0
+	}
+	return d.RetryAfter
 }
 
 // DescribeOverload returns the Denial for a request that cannot be served because the process or
@@ -141,13 +152,13 @@ func (d *Denial) explain(r *Result) {
 	d.Rule, d.Code, d.Detail, d.status = r.Rule.ID, deny.Code, deny.Message, deny.Status
 	switch {
 	case d.Detail != "":
-	case r.isPlace() && d.RetryAfter > 0:
+	case r.isPlace() && d.RetryAfter != weir.Never:
 		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", d.Rule, phrase.Count(r.Limit-r.Leave, "request"), duration.Up(d.RetryAfter, time.Second))
 	case r.RetryAfter == weir.Never && r.Leave > 0:
 		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + d.Rule + " allows at once."
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
-	case d.RetryAfter == 0:
+	case d.RetryAfter == weir.Never:
 		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
 	case r.full:
 		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))

@@ -66,8 +66,8 @@ func (d *Denial) Err() error {
 		}
 	}
 	details := []protoadapt.MessageV1{info}
-	if d.RetryAfter > 0 {
-		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(d.RetryAfter)})
+	if wait := d.Wait(); wait > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
 	}
 	detail := strings.ToValidUTF8(d.Detail, "?")
 	if len(d.Policies) > 0 {

@@ -59,7 +59,7 @@ func TestFieldsAreHeaders(t *testing.T) {
 			}
 			wait := time.Duration(0)
 			if !v.Allowed {
-				wait = Describe(&v).RetryAfter
+				wait = Describe(&v).Wait()
 			}
 			h := make(http.Header)
 			httplimit.WriteHeaders(h, &v, httplimit.AllHeaders)

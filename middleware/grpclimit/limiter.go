@@ -137,7 +137,7 @@ func (l *Limiter) judge(ctx context.Context, c *call, decide decide) (metadata.M
 		return nil, status.FromContextError(ctx.Err()).Err() // the client has disconnected
 	}
 	denial := translate(d)
-	return fieldsOf(d.Verdict, 0, d.RetryAfter, l.options.Headers), l.deny(ctx, c.method, denial)
+	return fieldsOf(d.Verdict, 0, denial.Wait(), l.options.Headers), l.deny(ctx, c.method, denial)
 }
 
 // deny is the error of a call that may not go on.

@@ -54,11 +54,11 @@ func (d *Denial) translate() {
 func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, prompt *prompt) {
 	d := &p.denial
 	d.translate()
-	writeHeaders(w.Header(), d.Verdict, 0, d.RetryAfter, m.options.Headers)
+	writeHeaders(w.Header(), d.Verdict, 0, d.Wait(), m.options.Headers)
 	switch {
 	case m.options.Deny != nil:
 	case prompt != nil:
-		prompt.problem(w, d.Status, d.Detail, d.RetryAfter)
+		prompt.problem(w, d.Status, d.Detail, d.Wait())
 		return
 	default:
 		d.Write(w)
@@ -72,7 +72,7 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, promp
 // change the answer, use [Describe] and [WriteHeaders].
 func WriteDenial(w http.ResponseWriter, v *engine.Verdict, families Headers) {
 	d := Describe(v)
-	writeHeaders(w.Header(), v, 0, d.RetryAfter, families)
+	writeHeaders(w.Header(), v, 0, d.Wait(), families)
 	d.Write(w)
 }
 
@@ -122,8 +122,8 @@ func (d *Denial) append(dst []byte) []byte {
 			dst = append(dst, ']')
 		}
 	}
-	if d.RetryAfter > 0 {
-		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), duration.Up(d.RetryAfter, time.Second), 10)
+	if wait := d.Wait(); wait > 0 {
+		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), duration.Up(wait, time.Second), 10)
 	}
 	return append(dst, "}\n"...)
 }

@@ -204,7 +204,7 @@ func jsonOf(v any) string {
 
 // A verdict that says nothing is still answered.
 func TestDescribeNothing(t *testing.T) {
-	if d := Describe(&engine.Verdict{}); d.Status != 429 || d.RetryAfter != 0 {
+	if d := Describe(&engine.Verdict{}); d.Status != 429 || d.Wait() != 0 {
 		t.Errorf("%+v", d)
 	}
 }

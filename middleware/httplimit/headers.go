@@ -45,7 +45,8 @@ const (
 func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 	var wait time.Duration
 	if !v.Allowed {
-		wait = engine.Describe(v).RetryAfter
+		d := engine.Describe(v)
+		wait = d.Wait()
 	}
 	writeHeaders(h, v, 0, wait, families)
 }

@@ -28,7 +28,7 @@ func TestFewHeaders(t *testing.T) {
 			}
 			wait := time.Duration(0)
 			if !v.Allowed {
-				wait = Describe(&v).RetryAfter
+				wait = Describe(&v).Wait()
 			}
 			age := time.Duration(i) * time.Millisecond
 			for families := range NoHeaders + 1 {

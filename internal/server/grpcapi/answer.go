@@ -14,15 +14,27 @@ import (
 )
 
 // waits is room for the durations of an answer, or of one of its results.
-type waits struct{ reset, retry, delay durationpb.Duration }
+type waits struct {
+	reset, retry, delay durationpb.Duration
+	at                  timestamppb.Timestamp
+}
 
 // set fills one of them. The shortest answer has none: 0 is what is not there.
 func set(room *durationpb.Duration, d time.Duration) *durationpb.Duration {
-	if d <= 0 {
+	if d <= 0 || d == weir.Never {
 		return nil
 	}
 	room.Seconds, room.Nanos = int64(d/time.Second), int32(d%time.Second)
 	return room
+}
+
+// instant is the same for when the client is fully reset.
+func (w *waits) instant(at weir.Micros) *timestamppb.Timestamp {
+	if at == 0 {
+		return nil
+	}
+	w.at.Seconds, w.at.Nanos = int64(at/1e6), int32(at%1e6)*1e3
+	return &w.at
 }
 
 // result is room for what one limit says, so that it takes one allocation.
@@ -39,11 +51,13 @@ type response struct {
 	pointers [2]*pb.LimitResult
 }
 
+// reasons has one for each of the engine's, which a test counts.
 var reasons = [...]pb.Reason{
 	engine.Limits:      pb.Reason_REASON_LIMITS,
 	engine.Exempt:      pb.Reason_REASON_EXEMPT,
 	engine.Blocked:     pb.Reason_REASON_BLOCKED,
 	engine.Unavailable: pb.Reason_REASON_UNAVAILABLE,
+	engine.Overloaded:  pb.Reason_REASON_OVERLOADED,
 }
 
 // answer says what a verdict does. Nothing in it is the verdict's, which is used again
@@ -56,15 +70,10 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 		a.Priority = pb.Priority(v.Priority)
 	}
 	a.Delay = set(&r.waits.delay, v.Delay)
-	if speaker := v.Speaker(); speaker != nil {
-		a.Rule, a.Limit, a.Remaining = speaker.Rule.ID, speaker.Limit, speaker.Remaining
-		a.ResetAfter = set(&r.waits.reset, speaker.ResetAfter)
-	}
-	if !v.Allowed {
-		d := engine.Describe(v)
-		a.Status, a.Rule, a.Code, a.Message = int32(d.HTTPStatus()), d.Rule, int64(d.Code), valid(d.Detail)
-		a.RetryAfter = set(&r.waits.retry, d.RetryAfter)
-	}
+	said := v.Answer()
+	a.Rule, a.Limit, a.Remaining, a.ResetAt = said.Rule, said.Limit, said.Remaining, r.waits.instant(said.ResetAt)
+	a.ResetAfter, a.RetryAfter = set(&r.waits.reset, said.ResetAfter), set(&r.waits.retry, said.RetryAfter)
+	a.Status, a.Code, a.Message = int32(said.Status), int64(said.Code), valid(said.Message)
 	if v.Hold != (weir.HoldID{}) {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), timestamppb.New(v.HoldExpires.Time())
 	}
@@ -96,10 +105,10 @@ func (s *Server) describe(from *engine.Result, to *result) {
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())
 	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining
-	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)
-	if from.RetryAfter != weir.Never {
-		r.RetryAfter = set(&to.waits.retry, from.RetryAfter)
+	if from.Asked {
+		r.ResetAt = to.waits.instant(from.ResetAt)
 	}
+	r.ResetAfter, r.RetryAfter = set(&to.waits.reset, from.ResetAfter), set(&to.waits.retry, from.RetryAfter)
 	r.Delay = set(&to.waits.delay, from.Delay)
 	if o := from.Override; o != nil {
 		r.Override = &pb.LimitOverride{Id: valid(o.ID), EndsAt: timestamppb.New(o.Ends)}

@@ -146,11 +146,11 @@ func notChecked(err error) error {
 		}
 		return kind.of("%s", manage.Sentence(err)).in(invalid.Field)
 	}
-	return hurried(err)
+	return contextEnded(err)
 }
 
-// hurried is that the context of a call ended before it was answered.
-func hurried(err error) error {
+// contextEnded is that the context of a call ended before it was answered.
+func contextEnded(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
@@ -81,6 +82,8 @@ func testCheck(t *testing.T, s *stand) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		at := timestamppb.New(begin.Add(step.want.ResetAfter.AsDuration()))
+		step.want.ResetAt, step.want.Results[0].ResetAt = at, at
 		step.want.Rule, step.want.Limit, step.want.Version, step.want.Reason = "login", 2, 2, pb.Reason_REASON_LIMITS
 		if !proto.Equal(got, step.want) {
 			t.Errorf("answer %d is\n%v, want\n%v", i, got, step.want)

@@ -150,7 +150,7 @@ func (s *Server) counterTrouble(c *call, err error, changes bool) error {
 		s.warn(c, "counters full; new names are rejected", err)
 		return countersFull.of(manage.CountersFull)
 	case c.Err() != nil:
-		return hurried(c.Err())
+		return contextEnded(c.Err())
 	}
 	s.warn(c, "store of counters unavailable", err)
 	if changes {

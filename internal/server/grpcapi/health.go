@@ -50,7 +50,7 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 			now = h.status(ctx)
 		}
 		if ctx.Err() != nil {
-			return hurried(ctx.Err())
+			return contextEnded(ctx.Err())
 		}
 		if now != last {
 			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {

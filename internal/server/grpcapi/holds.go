@@ -118,7 +118,7 @@ func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error))
 	}
 	switch {
 	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		return nil, hurried(err)
+		return nil, contextEnded(err)
 	case err != nil:
 		l.s.options.Logger.Warn("a hold could not be settled", "error", err)
 		return nil, storeGone.of("The store is unavailable; try again.").wait(outage)

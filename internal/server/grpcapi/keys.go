@@ -77,7 +77,7 @@ func (s *Server) keyTrouble(c *call, err error) error {
 	case errors.As(err, &invalid):
 		return badField.of("%s", manage.Sentence(err)).in("key")
 	case c.Err() != nil && errors.Is(err, c.Err()):
-		return hurried(err)
+		return contextEnded(err)
 	}
 	s.options.Logger.Warn("store unavailable", "method", c.method, "request_id", c.id, "error", err)
 	return storeGone.of("The store is unavailable; try again soon.").wait(outage)

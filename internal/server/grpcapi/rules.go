@@ -127,7 +127,7 @@ func missing(id string) *fault {
 // is only logged, because it may contain internal paths and servers.
 func (s *Server) rulesTrouble(c *call, err error) error {
 	if cause := c.Err(); cause != nil && errors.Is(err, cause) {
-		return hurried(cause)
+		return contextEnded(cause)
 	}
 	s.options.Logger.Error("cannot read or write rules", "method", c.method, "request_id", c.id, "error", err)
 	return rulesGone.of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made.").wait(outage)

@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/engine"
@@ -152,6 +153,14 @@ func millis(d *durationpb.Duration) int64 {
 	return (d.AsDuration() + time.Millisecond - 1).Milliseconds()
 }
 
+// seconds is an instant as the HTTP API has it: rounded up, and 0 if there is none.
+func seconds(at *timestamppb.Timestamp) int64 {
+	if at == nil {
+		return 0
+	}
+	return at.AsTime().Add(time.Second - 1).Unix()
+}
+
 // wait is the same for a RetryAfter, where nothing is null, unless it is allowed.
 func wait(d *durationpb.Duration, allowed bool) string {
 	if d == nil && !allowed {
@@ -170,18 +179,18 @@ func pointed(ms *int64) string {
 // sameAnswer fails unless both say the same, in every field.
 func sameAnswer(t *rapid.T, h *httpapi.CheckAnswer, g *pb.CheckResponse) {
 	line := func(values ...any) string { return fmt.Sprintln(values...) }
-	want := line(h.Allowed, h.Reason, h.Status, h.Rule, h.Code, h.Message, h.Limit, h.Remaining, h.ResetAfterMS, pointed(h.RetryAfterMS), h.DelayMS, h.Degraded, h.Version)
+	want := line(h.Allowed, h.Reason, h.Status, h.Rule, h.Code, h.Message, h.Limit, h.Remaining, h.ResetAt, h.ResetAfterMS, pointed(h.RetryAfterMS), h.DelayMS, h.Degraded, h.Version)
 	got := line(g.Allowed, strings.ToLower(strings.TrimPrefix(g.Reason.String(), "REASON_")), g.Status, g.Rule, g.Code, g.Message,
-		g.Limit, g.Remaining, millis(g.ResetAfter), wait(g.RetryAfter, g.Allowed), millis(g.Delay), g.Degraded, g.Version)
+		g.Limit, g.Remaining, seconds(g.ResetAt), millis(g.ResetAfter), wait(g.RetryAfter, g.Allowed), millis(g.Delay), g.Degraded, g.Version)
 	for _, r := range h.Results {
-		want += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, r.ResetAfterMS, pointed(r.RetryAfterMS), r.DelayMS)
+		want += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, r.ResetAt, r.ResetAfterMS, pointed(r.RetryAfterMS), r.DelayMS)
 		if o := r.Override; o != nil {
 			want += line(o.ID, o.EndsAt)
 		}
 	}
 	for _, r := range g.Results {
 		retry := wait(r.RetryAfter, r.Allowed || !r.Asked)
-		got += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, millis(r.ResetAfter), retry, millis(r.Delay))
+		got += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, seconds(r.ResetAt), millis(r.ResetAfter), retry, millis(r.Delay))
 		if o := r.Override; o != nil {
 			got += line(o.Id, o.EndsAt.AsTime())
 		}

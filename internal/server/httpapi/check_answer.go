@@ -29,16 +29,12 @@ func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 	if v.Hold != (weir.HoldID{}) {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), v.HoldExpires.Time()
 	}
-	if s := v.Speaker(); s != nil {
-		a.Rule, a.Limit, a.Remaining = s.Rule.ID, s.Limit, s.Remaining
-		a.ResetAt, a.ResetAfterMS = headerfield.UnixSeconds(s.ResetAt), millis(s.ResetAfter)
-	}
-	if !v.Allowed {
-		d := engine.Describe(v)
-		a.Status, a.Rule, a.Code, a.Message = d.HTTPStatus(), d.Rule, d.Code, d.Detail
-		if waits[0] = millis(d.RetryAfter); waits[0] == 0 {
-			a.RetryAfterMS = nil
-		}
+	said := v.Answer()
+	a.Status, a.Rule, a.Code, a.Message = said.Status, said.Rule, said.Code, said.Message
+	a.Limit, a.Remaining = said.Limit, said.Remaining
+	a.ResetAt, a.ResetAfterMS = headerfield.UnixSeconds(said.ResetAt), millis(said.ResetAfter)
+	if waits[0] = millis(said.RetryAfter); said.RetryAfter == weir.Never {
+		a.RetryAfterMS = nil
 	}
 	if a.Results == nil {
 		a.Results = []LimitAnswer{}

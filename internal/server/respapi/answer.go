@@ -26,36 +26,26 @@ func count(conditions ...bool) (n int) {
 // only if the client wants them.
 func (w *work) writeVerdict() {
 	v := &w.verdict
-	var d engine.Denial
-	id, wait := "", time.Duration(0)
-	var limit weir.Decision
-	if s := v.Speaker(); s != nil {
-		id, limit = s.Rule.ID, s.Decision
-	}
-	if !v.Allowed {
-		d = engine.Describe(v)
-		if id, wait = d.Rule, d.RetryAfter; wait == 0 {
-			wait = weir.Never
-		}
-	}
+	said := v.Answer()
+	limit := weir.Decision{Limit: said.Limit, Remaining: said.Remaining, ResetAt: said.ResetAt, ResetAfter: said.ResetAfter}
 	held := v.Hold != (weir.HoldID{})
 	priority := v.Priority != rule.Normal
-	w.dict(10 + count(!v.Allowed, id != "", d.Code != 0, d.Detail != "", held, held, v.Unheld, priority, w.asked.results))
+	w.dict(10 + count(!v.Allowed, said.Rule != "", said.Code != 0, said.Message != "", held, held, v.Unheld, priority, w.asked.results))
 	w.boolAt("allowed", v.Allowed)
 	w.textAt("reason", v.Reason.String())
 	if !v.Allowed {
-		w.integerAt("status", int64(d.HTTPStatus()))
+		w.integerAt("status", int64(said.Status))
 	}
-	if id != "" {
-		w.textAt("rule", id)
+	if said.Rule != "" {
+		w.textAt("rule", said.Rule)
 	}
-	if d.Code != 0 {
-		w.integerAt("code", int64(d.Code))
+	if said.Code != 0 {
+		w.integerAt("code", int64(said.Code))
 	}
-	if d.Detail != "" {
-		w.textAt("message", d.Detail)
+	if said.Message != "" {
+		w.textAt("message", said.Message)
 	}
-	w.numbers(&limit, v.Speaker() != nil, wait, v.Delay)
+	w.numbers(&limit, true, said.RetryAfter, v.Delay)
 	if held {
 		w.textAt("hold", v.Hold.String())
 		w.textAt("hold_expires_at", v.HoldExpires.Time().Format(time.RFC3339Nano))

@@ -142,6 +142,7 @@ const (
 	Reason_REASON_EXEMPT      Reason = 2 // the client is on the exempt list
 	Reason_REASON_BLOCKED     Reason = 3 // the client is on the block list
 	Reason_REASON_UNAVAILABLE Reason = 4 // the store is unavailable, and a rule fails closed
+	Reason_REASON_OVERLOADED  Reason = 5 // the process has shed the request
 )
 
 // Enum value maps for Reason.
@@ -152,6 +153,7 @@ var (
 		2: "REASON_EXEMPT",
 		3: "REASON_BLOCKED",
 		4: "REASON_UNAVAILABLE",
+		5: "REASON_OVERLOADED",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED": 0,
@@ -159,6 +161,7 @@ var (
 		"REASON_EXEMPT":      2,
 		"REASON_BLOCKED":     3,
 		"REASON_UNAVAILABLE": 4,
+		"REASON_OVERLOADED":  5,
 	}
 )
 
@@ -528,6 +531,7 @@ type CheckResponse struct {
 	HoldExpiresAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=hold_expires_at,json=holdExpiresAt,proto3" json:"hold_expires_at,omitempty"`
 	Unheld        bool                   `protobuf:"varint,17,opt,name=unheld,proto3" json:"unheld,omitempty"`                           // charged without a hold, because there are too many
 	Priority      Priority               `protobuf:"varint,18,opt,name=priority,proto3,enum=weir.v1.Priority" json:"priority,omitempty"` // of the request; left out if it is normal
+	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -686,6 +690,13 @@ func (x *CheckResponse) GetPriority() Priority {
 		return x.Priority
 	}
 	return Priority_PRIORITY_UNSPECIFIED
+}
+
+func (x *CheckResponse) GetResetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ResetAt
+	}
+	return nil
 }
 
 type ReserveRequest struct {
@@ -1058,13 +1069,14 @@ type LimitResult struct {
 	ResetAfter    *durationpb.Duration   `protobuf:"bytes,11,opt,name=reset_after,json=resetAfter,proto3" json:"reset_after,omitempty"`
 	RetryAfter    *durationpb.Duration   `protobuf:"bytes,12,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	Delay         *durationpb.Duration   `protobuf:"bytes,13,opt,name=delay,proto3" json:"delay,omitempty"`
-	Override      *LimitOverride         `protobuf:"bytes,14,opt,name=override,proto3" json:"override,omitempty"` // the limit comes from it, and not from the rule
-	Penalty       bool                   `protobuf:"varint,15,opt,name=penalty,proto3" json:"penalty,omitempty"`  // a penalty of the rule runs, so the limit denies
-	Soft          bool                   `protobuf:"varint,16,opt,name=soft,proto3" json:"soft,omitempty"`        // the rule is in soft mode: it denies nothing, but the client is to be told
-	Warning       int32                  `protobuf:"varint,17,opt,name=warning,proto3" json:"warning,omitempty"`  // the highest threshold of the rule (warn) that the usage has reached, in percent; 0 if none
-	Leave         int64                  `protobuf:"varint,18,opt,name=leave,proto3" json:"leave,omitempty"`      // units that are left for requests with a higher priority; remaining does not include them
-	Excess        int64                  `protobuf:"varint,19,opt,name=excess,proto3" json:"excess,omitempty"`    // with charge always, units of the cost that were not charged, because the client is too deep in debt
-	Local         bool                   `protobuf:"varint,20,opt,name=local,proto3" json:"local,omitempty"`      // the store was unavailable for this limit, and the instance decided by itself
+	Override      *LimitOverride         `protobuf:"bytes,14,opt,name=override,proto3" json:"override,omitempty"`              // the limit comes from it, and not from the rule
+	Penalty       bool                   `protobuf:"varint,15,opt,name=penalty,proto3" json:"penalty,omitempty"`               // a penalty of the rule runs, so the limit denies
+	Soft          bool                   `protobuf:"varint,16,opt,name=soft,proto3" json:"soft,omitempty"`                     // the rule is in soft mode: it denies nothing, but the client is to be told
+	Warning       int32                  `protobuf:"varint,17,opt,name=warning,proto3" json:"warning,omitempty"`               // the highest threshold of the rule (warn) that the usage has reached, in percent; 0 if none
+	Leave         int64                  `protobuf:"varint,18,opt,name=leave,proto3" json:"leave,omitempty"`                   // units that are left for requests with a higher priority; remaining does not include them
+	Excess        int64                  `protobuf:"varint,19,opt,name=excess,proto3" json:"excess,omitempty"`                 // with charge always, units of the cost that were not charged, because the client is too deep in debt
+	Local         bool                   `protobuf:"varint,20,opt,name=local,proto3" json:"local,omitempty"`                   // the store was unavailable for this limit, and the instance decided by itself
+	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"` // by the store's clock; absent if it was not asked
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1237,6 +1249,13 @@ func (x *LimitResult) GetLocal() bool {
 		return x.Local
 	}
 	return false
+}
+
+func (x *LimitResult) GetResetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ResetAt
+	}
+	return nil
 }
 
 // LimitOverride is a temporary override, which only the HTTP API can change.
@@ -3546,7 +3565,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x8e\x05\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc5\x05\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -3568,7 +3587,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x04hold\x18\x0f \x01(\tR\x04hold\x12B\n" +
 	"\x0fhold_expires_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\rholdExpiresAt\x12\x16\n" +
 	"\x06unheld\x18\x11 \x01(\bR\x06unheld\x12-\n" +
-	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\"n\n" +
+	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\x125\n" +
+	"\breset_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
@@ -3597,7 +3617,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xe2\x04\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\x99\x05\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3621,7 +3641,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\awarning\x18\x11 \x01(\x05R\awarning\x12\x14\n" +
 	"\x05leave\x18\x12 \x01(\x03R\x05leave\x12\x16\n" +
 	"\x06excess\x18\x13 \x01(\x03R\x06excess\x12\x14\n" +
-	"\x05local\x18\x14 \x01(\bR\x05local\"T\n" +
+	"\x05local\x18\x14 \x01(\bR\x05local\x125\n" +
+	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
@@ -3780,13 +3801,14 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x16HOLD_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fHOLD_STATE_OPEN\x10\x01\x12\x16\n" +
 	"\x12HOLD_STATE_SETTLED\x10\x02\x12\x16\n" +
-	"\x12HOLD_STATE_PENDING\x10\x03*r\n" +
+	"\x12HOLD_STATE_PENDING\x10\x03*\x89\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_LIMITS\x10\x01\x12\x11\n" +
 	"\rREASON_EXEMPT\x10\x02\x12\x12\n" +
 	"\x0eREASON_BLOCKED\x10\x03\x12\x16\n" +
-	"\x12REASON_UNAVAILABLE\x10\x04*N\n" +
+	"\x12REASON_UNAVAILABLE\x10\x04\x12\x15\n" +
+	"\x11REASON_OVERLOADED\x10\x05*N\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
@@ -3933,104 +3955,106 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	14, // 10: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
 	63, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
 	0,  // 12: weir.v1.CheckResponse.priority:type_name -> weir.v1.Priority
-	6,  // 13: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
-	62, // 14: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
-	61, // 15: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
-	62, // 16: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
-	1,  // 17: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
-	63, // 18: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
-	13, // 19: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
-	62, // 20: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	62, // 21: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	62, // 22: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	15, // 23: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
-	63, // 24: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
-	6,  // 25: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	7,  // 26: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	29, // 27: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	29, // 28: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	28, // 29: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	28, // 30: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
-	3,  // 31: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	63, // 32: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	29, // 33: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	14, // 34: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	4,  // 35: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	5,  // 36: weir.v1.CounterKey.window:type_name -> weir.v1.Window
-	39, // 37: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
-	37, // 38: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
-	41, // 39: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
-	37, // 40: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
-	37, // 41: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	37, // 42: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	37, // 43: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
-	47, // 44: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
-	48, // 45: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
-	63, // 46: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
-	50, // 47: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
-	37, // 48: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
-	37, // 49: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
-	54, // 50: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
-	55, // 51: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
-	55, // 52: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
-	63, // 53: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
-	6,  // 54: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	16, // 55: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	6,  // 56: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	6,  // 57: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
-	8,  // 58: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
-	9,  // 59: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
-	10, // 60: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
-	11, // 61: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
-	18, // 62: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	20, // 63: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	21, // 64: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	22, // 65: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	23, // 66: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	26, // 67: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	30, // 68: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	32, // 69: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	24, // 70: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	33, // 71: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	35, // 72: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	38, // 73: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
-	40, // 74: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
-	42, // 75: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
-	43, // 76: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
-	45, // 77: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
-	49, // 78: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
-	52, // 79: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
-	7,  // 80: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	17, // 81: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	7,  // 82: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	7,  // 83: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
-	7,  // 84: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
-	12, // 85: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
-	12, // 86: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
-	12, // 87: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
-	19, // 88: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	25, // 89: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	25, // 90: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	25, // 91: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	25, // 92: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	27, // 93: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	31, // 94: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	29, // 95: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	25, // 96: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	34, // 97: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	36, // 98: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	44, // 99: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
-	44, // 100: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
-	44, // 101: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
-	44, // 102: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
-	46, // 103: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
-	51, // 104: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
-	53, // 105: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
-	80, // [80:106] is the sub-list for method output_type
-	54, // [54:80] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	63, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
+	6,  // 14: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
+	62, // 15: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	61, // 16: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
+	62, // 17: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
+	1,  // 18: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
+	63, // 19: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
+	13, // 20: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
+	62, // 21: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	62, // 22: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	62, // 23: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	15, // 24: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
+	63, // 25: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
+	63, // 26: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	6,  // 27: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	7,  // 28: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	29, // 29: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	29, // 30: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	28, // 31: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	28, // 32: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	3,  // 33: weir.v1.Problem.severity:type_name -> weir.v1.Severity
+	63, // 34: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	29, // 35: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	14, // 36: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	4,  // 37: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	5,  // 38: weir.v1.CounterKey.window:type_name -> weir.v1.Window
+	39, // 39: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
+	37, // 40: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
+	41, // 41: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
+	37, // 42: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
+	37, // 43: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	37, // 44: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	37, // 45: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
+	47, // 46: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
+	48, // 47: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
+	63, // 48: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
+	50, // 49: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
+	37, // 50: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
+	37, // 51: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
+	54, // 52: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
+	55, // 53: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
+	55, // 54: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
+	63, // 55: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
+	6,  // 56: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	16, // 57: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	6,  // 58: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	6,  // 59: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
+	8,  // 60: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
+	9,  // 61: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
+	10, // 62: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
+	11, // 63: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
+	18, // 64: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	20, // 65: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	21, // 66: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	22, // 67: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	23, // 68: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	26, // 69: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	30, // 70: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	32, // 71: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	24, // 72: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	33, // 73: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	35, // 74: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	38, // 75: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
+	40, // 76: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
+	42, // 77: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
+	43, // 78: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
+	45, // 79: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
+	49, // 80: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
+	52, // 81: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
+	7,  // 82: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	17, // 83: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	7,  // 84: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	7,  // 85: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
+	7,  // 86: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
+	12, // 87: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
+	12, // 88: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
+	12, // 89: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
+	19, // 90: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	25, // 91: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	25, // 92: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	25, // 93: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	25, // 94: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	27, // 95: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	31, // 96: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	29, // 97: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	25, // 98: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	34, // 99: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	36, // 100: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	44, // 101: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
+	44, // 102: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
+	44, // 103: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
+	44, // 104: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
+	46, // 105: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
+	51, // 106: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
+	53, // 107: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
+	82, // [82:108] is the sub-list for method output_type
+	56, // [56:82] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
