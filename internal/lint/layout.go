@@ -28,6 +28,7 @@ var layout = []line{
 	{[]string{"deploy"}, "files for operators, and tests that compare them with what weir exposes"},
 	{[]string{"internal/gateway"}, "weir's reverse proxy, behind the limiter; it makes no decisions about limits"},
 	{[]string{"internal/server/httpapi", "internal/server/envoyrls", "internal/server/grpcapi", "internal/server/respapi"}, "the HTTP API, Envoy's rate limit service, the gRPC API and commands for Redis clients; they only translate between protocol and engine, and do not know each other"},
+	{[]string{"internal/fault"}, "the catalogue of what goes wrong with a call, with a column for each protocol"},
 	{[]string{"internal/manage"}, "changes of rules, and lookup, reset and block of clients, for every protocol"},
 	{[]string{"internal/envoyxds"}, "subscribes to Envoy's rate limit configuration at an xDS control plane"},
 	{[]string{"internal/envoyconfig"}, "reads Envoy's rate limit configuration and finds the limits of a request; no protocol"},
@@ -109,6 +110,7 @@ var thirdParty = map[string][]string{
 
 	"internal/document":    {"go.yaml.in/yaml/v4"},
 	"rule/expression":      {"cel.dev/cel-go"},
+	"internal/fault":       {"google.golang.org/grpc/codes"},
 	"internal/inbound":     {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"internal/redislink":   {"github.com/redis/rueidis"},
 	"internal/testleak":    {"go.uber.org/goleak"},

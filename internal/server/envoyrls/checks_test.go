@@ -40,7 +40,7 @@ func TestWhoMayAsk(t *testing.T) {
 		words        string
 	}{
 		{"", "x", codes.Unauthenticated, 401, "A token is required"},
-		{"wrong-but-long-enough-for-one", "x", codes.Unauthenticated, 401, "Unknown token"},
+		{"wrong-but-long-enough-for-one", "x", codes.Unauthenticated, 401, "The server does not know this token"},
 		{reader, "x", codes.PermissionDenied, 403, "The token of bob has the rights read; use one with the right check."},
 		{other, "x", codes.PermissionDenied, 403, `not for the rule envoy:d.open and the client "d|open=x"`},
 		{other, "y1", codes.OK, 200, ""},

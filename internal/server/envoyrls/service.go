@@ -30,6 +30,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
@@ -169,7 +170,7 @@ func (s *Service) identify(ctx context.Context, client netip.Addr, own func() ma
 		err = k.Need(bearer.Check)
 	}
 	if err != nil {
-		return k, fault(ctx, err)
+		return k, statusOf(ctx, err)
 	}
 	return k, nil
 }
@@ -194,10 +195,10 @@ func (s *Service) limit(ctx context.Context, k *manage.Checker, req *pb.RateLimi
 	}
 	if len(w.demands) > 0 {
 		if err := k.PermitDemands(bearer.Check, w.demands); err != nil {
-			return nil, fault(ctx, err)
+			return nil, statusOf(ctx, err)
 		}
 		if err := s.options.Engine.Demand(ctx, w.demands, &w.verdict); err != nil {
-			return nil, fault(ctx, err)
+			return nil, statusOf(ctx, err)
 		}
 		k.Charged(&w.verdict, w.demands)
 		w.fold()
@@ -221,19 +222,19 @@ func (s *Service) giveBack(ctx context.Context, w *work) {
 	}
 }
 
-// fault returns the error of a request that could not be checked.
-func fault(ctx context.Context, err error) error {
+// calls is how Envoy's configuration names what a remedy needs.
+var calls = fault.Calls{Token: "the metadata authorization: Bearer or weir-token"}
+
+// statusOf returns the error of a request that could not be checked.
+func statusOf(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
 	}
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
 		return status.Error(codes.InvalidArgument, invalid.Error())
 	}
-	if right, ok := errors.AsType[*manage.RightError](err); ok {
-		return status.Error(codes.PermissionDenied, right.Detail())
-	}
-	if errors.Is(err, manage.ErrNoToken) || errors.Is(err, manage.ErrWrongToken) {
-		return status.Error(codes.Unauthenticated, manage.Sentence(err))
+	if f := calls.Of(err); f != nil {
+		return status.Error(f.Kind.Code, f.Detail)
 	}
 	return status.Error(codes.Unavailable, err.Error())
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -89,11 +90,11 @@ func TestTokens(t *testing.T) {
 	for name, c := range managedCalls {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
-			want(t, c.call(t.Context(), s), tokenRequired, "authorization: Bearer")
-			want(t, c.call(as(t.Context(), "wrong-but-long-enough-for-one"), s), invalidToken)
+			want(t, c.call(t.Context(), s), fault.TokenRequired, "authorization: Bearer")
+			want(t, c.call(as(t.Context(), "wrong-but-long-enough-for-one"), s), fault.InvalidToken)
 			err := c.call(as(t.Context(), readerToken), s)
 			if c.changes {
-				want(t, err, forbidden, "bob")
+				want(t, err, fault.Forbidden, "bob")
 			} else if err != nil {
 				t.Errorf("a reader got %v", err)
 			}
@@ -176,7 +177,7 @@ func TestGuard(t *testing.T) {
 		return err
 	}
 	for range 2 {
-		want(t, try("192.0.2.1", "wrong-but-long-enough-for-one"), invalidToken)
+		want(t, try("192.0.2.1", "wrong-but-long-enough-for-one"), fault.InvalidToken)
 	}
 	lines := strings.Count(s.log.String(), "\n")
 	for _, bearer := range []string{"wrong-but-long-enough-for-one", adminToken} {

@@ -15,7 +15,6 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/middleware/grpclimit"
 )
 
 // call is one call that may need a token.
@@ -45,47 +44,18 @@ func guarded[A any](ctx context.Context, s *Server, method string, visit manage.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 
 	var answer *A
-	err := s.allow(c, md, visit)
-	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
-		return nil, grpclimit.Describe(often.Verdict).Err() // costs less to send than to log
-	}
-	if err == nil {
-		answer, err = do(c)
-	}
-	if f, ok := errors.AsType[*fault](err); ok {
-		f.id = c.id
-	}
-	if !visit.Uncounted {
-		s.report(c, err, time.Since(start))
-	}
-	return answer, err
-}
-
-// allow is an error if the caller may not do that.
-func (s *Server) allow(c *call, md metadata.MD, visit manage.Visit) error {
 	visit.Client, visit.Credentials = c.client, credentialsOf(md)
 	caller, err := s.options.Guard.Allow(c, s.options.Tokens(), visit)
 	c.holder = caller.Name
-	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
-		return often
+	_, often := errors.AsType[*manage.TooOftenError](err)
+	if err == nil {
+		answer, err = do(c)
 	}
-	return turnAway(err)
-}
-
-// turnAway says why a caller may not do something; nil if it may.
-func turnAway(err error) error {
-	var right *manage.RightError
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, manage.ErrNoToken):
-		return tokenRequired.of("A token is required; send the metadata authorization: Bearer or weir-token with a token from the server's token file.")
-	case errors.Is(err, manage.ErrWrongToken):
-		return invalidToken.of("The server does not know this token; use one from its token file.")
-	case errors.As(err, &right):
-		return forbidden.of("%s", right.Detail())
+	err = failed(err, c.id)
+	if !visit.Uncounted && !often { // which costs less to send than to log
+		s.report(c, err, time.Since(start))
 	}
-	return notChecked(err)
+	return answer, err
 }
 
 // tokenKey is where a token may stand in metadata besides authorization.
@@ -106,12 +76,11 @@ func (s *Server) checker(ctx context.Context) (manage.Checker, error) {
 		return s.options.Checks.Anybody(), nil
 	}
 	md, _ := metadata.FromIncomingContext(ctx)
-	k, err := s.options.Checks.Identify(ctx, s.clientOf(ctx, md), credentialsOf(md))
-	return k, turnAway(err)
+	return s.options.Checks.Identify(ctx, s.clientOf(ctx, md), credentialsOf(md))
 }
 
-// named is who checks, for what is logged.
-func (s *Server) named(ctx context.Context, k *manage.Checker) *manage.Checker {
+// withClient is who checks, for what is logged.
+func (s *Server) withClient(ctx context.Context, k *manage.Checker) *manage.Checker {
 	if !k.Client.IsValid() {
 		md, _ := metadata.FromIncomingContext(ctx)
 		k.Client = s.clientOf(ctx, md)

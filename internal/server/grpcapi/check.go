@@ -2,16 +2,12 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
-	"time"
 
-	"google.golang.org/grpc/status"
-
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -74,15 +70,15 @@ type asking func(context.Context, *rule.Request, *engine.Verdict) error
 func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.Rights, ask asking) (*pb.CheckResponse, error) {
 	k, err := l.s.checker(ctx)
 	if err != nil {
-		return nil, err
+		return nil, failed(err, "")
 	}
 	q := questions.Get().(*question)
 	defer q.release()
 	if err := q.put(ctx, req, &k, right, ask); err != nil {
-		return nil, err
+		return nil, failed(err, "")
 	}
 	if right == bearer.Charge {
-		l.s.named(ctx, &k).Charged(&q.verdict, nil)
+		l.s.withClient(ctx, &k).Charged(&q.verdict, nil)
 	}
 	return l.s.answer(&q.verdict), nil
 }
@@ -90,13 +86,12 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.R
 // put asks what a client says, if the client may.
 func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right bearer.Rights, ask asking) error {
 	if bad := q.read(req); bad != nil {
-		return badField.of("%s", bad.Detail).in(bad.Field)
+		return bad
 	}
-	err := k.Permit(right, &q.said.Request)
-	if err == nil {
-		err = k.Judged(right, ask(ctx, &q.said.Request, &q.verdict))
+	if err := k.Permit(right, &q.said.Request); err != nil {
+		return err
 	}
-	return turnAway(err)
+	return k.Judged(right, ask(ctx, &q.said.Request, &q.verdict))
 }
 
 // CheckMany implements pb.LimiterServer. All requests are validated before the first is
@@ -104,10 +99,10 @@ func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Chec
 func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.CheckManyResponse, error) {
 	k, err := l.s.checker(ctx)
 	if err != nil {
-		return nil, err
+		return nil, failed(err, "")
 	}
 	if n := len(req.GetRequests()); n > MaxChecks {
-		return nil, badField.of("requests: %d requests exceed the maximum of %d; send several calls.", n, MaxChecks).in("requests")
+		return nil, failed(fault.BadField.Of("requests: %d requests exceed the maximum of %d; send several calls.", n, MaxChecks).In("requests"), "")
 	}
 	q := questions.Get().(*question)
 	defer q.release()
@@ -128,31 +123,12 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 
 // ofRequest says of which of several requests an error is.
 func ofRequest(i int, err error) error {
-	if f, ok := errors.AsType[*fault](err); ok {
-		f.detail = manage.Clip(fmt.Sprintf("Request %d: %s", i+1, f.detail))
-		if f.field != "" {
-			f.field = fmt.Sprintf("requests[%d].%s", i, f.field)
+	if f := calls.Of(err); f != nil {
+		f.Detail = manage.Clip(fmt.Sprintf("Request %d: %s", i+1, f.Detail))
+		if f.Field != "" {
+			f.Field = fmt.Sprintf("requests[%d].%s", i, f.Field)
 		}
+		err = f
 	}
-	return err
-}
-
-// notChecked returns the error of a request that the engine could not check.
-func notChecked(err error) error {
-	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		kind := &invalidRequest
-		if manage.IsMisstated(invalid) {
-			kind = &badField
-		}
-		return kind.of("%s", manage.Sentence(err)).in(invalid.Field)
-	}
-	return contextEnded(err)
-}
-
-// contextEnded is that the context of a call ended before it was answered.
-func contextEnded(err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return status.FromContextError(err).Err()
-	}
-	return busy.of("The call timed out before it was answered; try again.").wait(time.Second)
+	return failed(err, "")
 }

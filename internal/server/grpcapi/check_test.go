@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -192,9 +193,9 @@ func TestCheckProblems(t *testing.T) {
 		{&pb.CheckRequest{Headers: map[string]string{"x-a": "1", "X-A": "2"}}, "headers", "X-A is given twice"},
 	} {
 		_, err := s.limiter.Check(t.Context(), c.req)
-		want(t, err, badField, c.word).about(t, c.field)
+		want(t, err, fault.BadField, c.word).about(t, c.field)
 		_, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{Path: "/safe"}, c.req}})
-		want(t, err, badField, "Request 2").about(t, "requests[1]."+c.field)
+		want(t, err, fault.BadField, "Request 2").about(t, "requests[1]."+c.field)
 		if text := status.Convert(err).Message(); len(text) > manage.MaxDetail {
 			t.Errorf("the message has %d bytes", len(text))
 		}
@@ -244,7 +245,7 @@ func TestCheckMany(t *testing.T) {
 	}
 	req.Requests = append(req.Requests, &pb.CheckRequest{})
 	_, err = s.limiter.CheckMany(t.Context(), &req)
-	want(t, err, badField, "101 requests").about(t, "requests")
+	want(t, err, fault.BadField, "101 requests").about(t, "requests")
 	if a, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{}); err != nil || len(a.Responses) != 0 {
 		t.Errorf("%v %v", a, err)
 	}
@@ -291,9 +292,9 @@ func TestUnjudged(t *testing.T) {
 	}
 	s := newPipe(t, Options{Service: manage.Service{Rules: openRules(t, text.String())}})
 	_, err := s.limiter.Check(t.Context(), &pb.CheckRequest{})
-	want(t, err, invalidRequest)
+	want(t, err, fault.InvalidRequest)
 	_, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{}}})
-	want(t, err, invalidRequest)
+	want(t, err, fault.InvalidRequest)
 }
 
 func TestCheckEnds(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -67,8 +68,8 @@ func TestWhoMayCharge(t *testing.T) {
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			want(t, call(t.Context(), "victim"), tokenRequired, "weir-token")
-			want(t, call(as(t.Context(), "wrong-but-long-enough-for-one"), "victim"), invalidToken)
+			want(t, call(t.Context(), "victim"), fault.TokenRequired, "weir-token")
+			want(t, call(as(t.Context(), "wrong-but-long-enough-for-one"), "victim"), fault.InvalidToken)
 			aboutHold := name == "Settle" || name == "Cancel" || name == "Extend"
 			for _, c := range []struct {
 				token, user string
@@ -85,9 +86,9 @@ func TestWhoMayCharge(t *testing.T) {
 				err := call(metadata.AppendToOutgoingContext(t.Context(), "weir-token", c.token), c.user)
 				switch {
 				case !c.allowed:
-					want(t, err, forbidden, c.words)
+					want(t, err, fault.Forbidden, c.words)
 				case aboutHold:
-					want(t, err, holdUnknown)
+					want(t, err, fault.HoldUnknown)
 				case err != nil:
 					t.Errorf("%s for %s: %v", c.token, c.user, err)
 				}
@@ -126,11 +127,11 @@ rules:
 `)}})
 	for _, c := range []struct {
 		req          *pb.CheckRequest
-		kind         kind
+		kind         *fault.Kind
 		words, about string
 	}{
-		{&pb.CheckRequest{User: "victim"}, forbidden, `Request 2: The token of eu has the right check, but not for the rule all and the client "user:victim"`, ""},
-		{&pb.CheckRequest{User: "eu-1", Path: "/llm", Cost: 7}, badField, "Request 2: ", "requests[1].cost"},
+		{&pb.CheckRequest{User: "victim"}, fault.Forbidden, `Request 2: The token of eu has the right check, but not for the rule all and the client "user:victim"`, ""},
+		{&pb.CheckRequest{User: "eu-1", Path: "/llm", Cost: 7}, fault.BadField, "Request 2: ", "requests[1].cost"},
 	} {
 		_, err := s.limiter.CheckMany(as(t.Context(), eu), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{User: "eu-1"}, c.req}})
 		if f := want(t, err, c.kind, c.words); c.about != "" {

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -137,35 +138,23 @@ func (s *Server) warn(c *call, message string, err error) {
 
 // counterTrouble is why a call about counters failed.
 func (s *Server) counterTrouble(c *call, err error, changes bool) error {
-	if _, known := errors.AsType[*fault](err); known {
-		return err
-	}
-	invalid, isInvalid := errors.AsType[*weir.InvalidError](err)
-	switch {
-	case isInvalid:
-		return badField.of("%s: %s", invalid.Field, manage.Ended(invalid.Reason)).in(invalid.Field)
-	case errors.Is(err, counter.ErrRange):
-		return outOfRange.of(manage.CounterRange)
-	case errors.Is(err, counter.ErrFull):
+	if errors.Is(err, counter.ErrFull) {
 		s.warn(c, "counters full; new names are rejected", err)
-		return countersFull.of(manage.CountersFull)
+	}
+	switch {
+	case calls.Of(err) != nil:
+		return err
 	case c.Err() != nil:
-		return contextEnded(c.Err())
+		return c.Err()
 	}
 	s.warn(c, "store of counters unavailable", err)
-	if changes {
-		return storeGone.of(manage.CounterUnknown).wait(outage)
-	}
-	return storeGone.of(manage.CountersGone).wait(outage)
+	return fault.Store(changes)
 }
 
 // each reads a list of a call. An error names the place in the list.
 func each[M, T any](list string, all []M, read func(M, func(string) string) (T, error)) ([]T, error) {
-	switch n := len(all); {
-	case n == 0:
-		return nil, badField.of("%s: required; send at least one.", list).in(list)
-	case n > counter.MaxBatch:
-		return nil, badField.of("%s: %d items exceed the maximum of %d; send fewer.", list, n, counter.MaxBatch).in(list)
+	if err := fault.Length(list, len(all), counter.MaxBatch); err != nil {
+		return nil, err
 	}
 	found := make([]T, len(all))
 	for i, m := range all {
@@ -180,7 +169,7 @@ func each[M, T any](list string, all []M, read func(M, func(string) string) (T, 
 func readKey(k *pb.CounterKey, field func(string) string) (counter.Key, error) {
 	window := k.GetWindow()
 	if pb.Window_name[int32(window)] == "" {
-		return counter.Key{}, badField.of("%s: %d is unknown; use a value of the enum Window.", field("window"), window).in(field("window"))
+		return counter.Key{}, fault.BadField.Of("%s: %d is unknown; use a value of the enum Window.", field("window"), window).In(field("window"))
 	}
 	key, bad := manage.CounterName{
 		Name: k.GetName(), Group: k.GetGroup(), Window: counter.Window(window), Zone: k.GetZone(), Distinct: k.GetDistinct(),
@@ -215,7 +204,7 @@ func readSetting(s *pb.CounterSetting, field func(string) string) (counter.Setti
 		return counter.Setting{}, err
 	}
 	if s.GetValue() == "" {
-		return counter.Setting{}, badField.of("%s: required; send the new value.", field("value")).in(field("value"))
+		return counter.Setting{}, fault.BadField.Of("%s: required; send the new value.", field("value")).In(field("value"))
 	}
 	to, err := readAmount(s.GetValue(), field("value"))
 	if err != nil {
@@ -234,7 +223,7 @@ func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error)
 	for i, v := range s.GetValues() {
 		if sample.Values[i], err = counter.FromFloat(v); err != nil {
 			where := fmt.Sprintf("%s[%d]", field("values"), i)
-			return sample, badField.of("%s: %v is not a value; send numbers from 0 to 9e12.", where, v).in(where)
+			return sample, fault.BadField.Of("%s: %v is not a value; send numbers from 0 to 9e12.", where, v).In(where)
 		}
 	}
 	return sample, wrong(manage.CheckSample(sample, field))
@@ -243,7 +232,7 @@ func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error)
 func readAmount(text, field string) (counter.Amount, error) {
 	amount, err := counter.ParseAmount(text)
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return 0, badField.of("%s: %s", field, manage.Ended(invalid.Reason)).in(field)
+		return 0, &weir.InvalidError{Field: field, Reason: invalid.Reason}
 	}
 	return amount, nil
 }
@@ -253,7 +242,7 @@ func wrong(bad *manage.FieldError) error {
 	if bad == nil {
 		return nil
 	}
-	return badField.of("%s", bad.Detail).in(bad.Field)
+	return bad
 }
 
 // lastWindows is how many windows of keys are read.

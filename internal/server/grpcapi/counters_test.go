@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testcall"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -79,7 +80,7 @@ func TestCounters(t *testing.T) {
 	add(`{"values": ["2"]}`, &pb.CounterDelta{Key: users, Members: []string{"alice", "bob", "alice"}})
 	add(`{"values": ["8999999999999.999999"]}`, &pb.CounterDelta{Key: named("large"), By: "8999999999999.999999"})
 	_, err := s.counters.AddCounters(t.Context(), &pb.AddCountersRequest{Add: []*pb.CounterDelta{{Key: named("large")}, {Key: named("views")}}})
-	want(t, err, outOfRange, "nothing was counted")
+	want(t, err, fault.OutOfRange, "nothing was counted")
 
 	set, err := s.counters.SetCounters(t.Context(), &pb.SetCountersRequest{Set: []*pb.CounterSetting{{Key: named("views"), Value: "0.000001"}}})
 	says(t, set, err, `{"values": ["2"]}`)
@@ -186,7 +187,7 @@ func TestCountersInvalid(t *testing.T) {
 		case *pb.GetDistributionsRequest:
 			_, err = s.counters.GetDistributions(t.Context(), req)
 		}
-		want(t, err, badField, c.words).about(t, c.field)
+		want(t, err, fault.BadField, c.words).about(t, c.field)
 	}
 	got, err := s.counters.GetCounters(t.Context(), &pb.GetCountersRequest{Keys: []*pb.CounterKey{named("a")}})
 	says(t, got, err, `{"values": ["0"]}`)
@@ -219,9 +220,9 @@ func TestCounterTokens(t *testing.T) {
 	}
 	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	for _, c := range counterCalls {
-		want(t, c.call(t.Context(), s), tokenRequired, "authorization: Bearer")
+		want(t, c.call(t.Context(), s), fault.TokenRequired, "authorization: Bearer")
 		if err := c.call(as(t.Context(), readerToken), s); c.changes {
-			want(t, err, forbidden, "bob", "use")
+			want(t, err, fault.Forbidden, "bob", "use")
 		} else if err != nil {
 			t.Error(err)
 		}
@@ -231,7 +232,7 @@ func TestCounterTokens(t *testing.T) {
 			}
 		}
 	}
-	want(t, counterCalls[pb.Counters_GetCounters_FullMethodName].call(as(t.Context(), "wrong-but-long-enough-for-one"), s), invalidToken)
+	want(t, counterCalls[pb.Counters_GetCounters_FullMethodName].call(as(t.Context(), "wrong-but-long-enough-for-one"), s), fault.InvalidToken)
 	if log := s.log.String(); log != "" {
 		t.Errorf("the log has %s", log)
 	}
@@ -259,7 +260,7 @@ func TestCountersAreFull(t *testing.T) {
 		if err := add("a"); err != nil {
 			t.Fatal(err)
 		}
-		want(t, add("b"), countersFull, "raise --counter-capacity")
+		want(t, add("b"), fault.CountersFull, "raise --counter-capacity")
 	}
 	if lines := strings.Count(s.log.String(), "counters full"); lines == 0 || lines > 2+int(time.Since(begin).Seconds()) {
 		t.Errorf("the log has %d lines", lines)
@@ -270,11 +271,11 @@ func TestCountersAreGone(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Counters: goneCounters{countermemory.New(countermemory.Options{})}}})
 	begin := time.Now()
 	for range 20 {
-		p := want(t, counterCalls[pb.Counters_AddCounters_FullMethodName].call(t.Context(), s), storeGone, "may or may not")
-		if p.retry.GetRetryDelay().AsDuration() != outage || p.id == "" {
+		p := want(t, counterCalls[pb.Counters_AddCounters_FullMethodName].call(t.Context(), s), fault.StoreUnavailable, "may or may not")
+		if p.retry.GetRetryDelay().AsDuration() != fault.Outage || p.id == "" {
 			t.Fatalf("%+v", p)
 		}
-		want(t, counterCalls[pb.Counters_GetCounters_FullMethodName].call(t.Context(), s), storeGone, "try again soon")
+		want(t, counterCalls[pb.Counters_GetCounters_FullMethodName].call(t.Context(), s), fault.StoreUnavailable, "try again soon")
 	}
 	if lines := strings.Count(s.log.String(), "store of counters unavailable"); lines == 0 || lines > 2+int(time.Since(begin).Seconds()) {
 		t.Errorf("the log has %d lines", lines)

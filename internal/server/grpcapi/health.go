@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -22,7 +23,7 @@ type health struct {
 // Check implements healthpb.HealthServer.
 func (h health) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !h.knows(req.GetService()) {
-		return nil, noService.of("There is no service %q; leave it out to check the whole server.", manage.Clip(req.GetService()))
+		return nil, failed(fault.NoService.Of("There is no service %q; leave it out to check the whole server.", manage.Clip(req.GetService())), "")
 	}
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
@@ -50,7 +51,7 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 			now = h.status(ctx)
 		}
 		if ctx.Err() != nil {
-			return contextEnded(ctx.Err())
+			return failed(ctx.Err(), "")
 		}
 		if now != last {
 			if err := stream.Send(&healthpb.HealthCheckResponse{Status: now}); err != nil {
@@ -59,7 +60,7 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 			last = now
 		}
 		if down {
-			return stopping.of("The server is shutting down; call another one.")
+			return failed(fault.Stopping.Of("The server is shutting down; call another one."), "")
 		}
 		select {
 		case <-tick.C:

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testcall"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -81,16 +82,16 @@ func TestHoldTrouble(t *testing.T) {
 	late := s.reservation(t)
 	s.move(time.Hour)
 	_, err := s.limiter.Cancel(t.Context(), &pb.CancelRequest{Hold: late.Hold})
-	want(t, err, holdUnknown)
+	want(t, err, fault.HoldUnknown)
 	late = s.reservation(t)
 	s.move(91 * time.Second)
 	_, err = s.limiter.Cancel(t.Context(), &pb.CancelRequest{Hold: late.Hold})
-	want(t, err, holdExpired, "Charge")
+	want(t, err, fault.HoldExpired, "Charge")
 	s.move(time.Hour)
 	r := s.reservation(t)
 	s.store.lost.Store(true)
 	_, err = s.limiter.Extend(t.Context(), &pb.ExtendRequest{Hold: r.Hold})
-	want(t, err, storeGone)
+	want(t, err, fault.StoreUnavailable)
 	if p := testcall.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, Used: proto.Int64(1)}))(t); p.State != pb.HoldState_HOLD_STATE_PENDING {
 		t.Errorf("%v", p)
 	}
@@ -136,7 +137,7 @@ func TestHoldsInvalid(t *testing.T) {
 		case *pb.CheckRequest:
 			_, err = s.limiter.Charge(t.Context(), req)
 		}
-		if p := want(t, err, badField); len(p.fields) != 1 || p.fields[0] != c.field {
+		if p := want(t, err, fault.BadField); len(p.fields) != 1 || p.fields[0] != c.field {
 			t.Errorf("%v: the fields are %q, want %s", c.req, p.fields, c.field)
 		}
 	}
@@ -147,7 +148,7 @@ func TestHoldsInvalid(t *testing.T) {
 		t.Errorf("a thousand units: %v", err)
 	}
 	_, err := s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: id, Used: proto.Int64(1)})
-	want(t, err, holdUnknown, "no such hold")
+	want(t, err, fault.HoldUnknown, "no such hold")
 
 	// A unit that no rule has. CheckMany charges nothing of the others then.
 	const names = `no rule has the unit "tokns"; there are tokens.`
@@ -158,7 +159,7 @@ func TestHoldsInvalid(t *testing.T) {
 		"cost":             testcall.Err(s.limiter.Check(t.Context(), &pb.CheckRequest{User: "alice", Costs: misspelt})),
 		"requests[1].cost": testcall.Err(s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{costing(1), {Costs: misspelt}}})),
 	} {
-		if p := want(t, err, badField, names); len(p.fields) != 1 || p.fields[0] != field {
+		if p := want(t, err, fault.BadField, names); len(p.fields) != 1 || p.fields[0] != field {
 			t.Errorf("the fields are %q, want %s", p.fields, field)
 		}
 	}

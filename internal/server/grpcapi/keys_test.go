@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -73,15 +74,15 @@ func TestKeys(t *testing.T) {
 	}
 	for _, c := range []struct {
 		key, rule, tier string
-		kind            kind
+		kind            *fault.Kind
 		field           string
 	}{
-		{"", "", "", badField, "key"},
-		{strings.Repeat("x", 1025), "", "", badField, "key"},
-		{"nonsense", "", "", badField, "key"},
-		{"ip:192.0.2.1", "api", "", badField, "key"},
-		{"user:alice", "none", "", noRule, "rule"},
-		{"user:alice", "api", strings.Repeat("x", 1025), badField, "tier"},
+		{"", "", "", fault.BadField, "key"},
+		{strings.Repeat("x", 1025), "", "", fault.BadField, "key"},
+		{"nonsense", "", "", fault.BadField, "key"},
+		{"ip:192.0.2.1", "api", "", fault.BadField, "key"},
+		{"user:alice", "none", "", fault.NoRule, "rule"},
+		{"user:alice", "api", strings.Repeat("x", 1025), fault.BadField, "tier"},
 	} {
 		_, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: c.key, Rule: c.rule, Tier: c.tier})
 		want(t, err, c.kind).about(t, c.field)
@@ -93,11 +94,11 @@ func TestKeys(t *testing.T) {
 	}
 	s.store.lost.Store(true)
 	_, err = s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "user:alice"})
-	if p := want(t, err, storeGone); p.retry.RetryDelay.AsDuration() != outage || strings.Contains(p.text, "lost") {
+	if p := want(t, err, fault.StoreUnavailable); p.retry.RetryDelay.AsDuration() != fault.Outage || strings.Contains(p.text, "lost") {
 		t.Errorf("%+v", p)
 	}
 	_, err = s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: "user:alice"})
-	want(t, err, storeGone)
+	want(t, err, fault.StoreUnavailable)
 	if !strings.Contains(s.log.String(), errLost.Error()) {
 		t.Error("the log does not say why")
 	}

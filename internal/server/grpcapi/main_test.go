@@ -19,6 +19,7 @@ import (
 	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/testleak"
@@ -312,11 +313,11 @@ func read(err error) problem {
 }
 
 // want fails unless the error is of this kind, and says these words.
-func want(t testing.TB, err error, k kind, words ...string) problem {
+func want(t testing.TB, err error, k *fault.Kind, words ...string) problem {
 	t.Helper()
 	p := read(err)
-	if status.Code(err) != k.code || p.info == nil || p.info.Reason != k.reason || p.info.Domain != "weir" {
-		t.Fatalf("the error is %v with %v, want %s %s", err, p.info, k.code, k.reason)
+	if status.Code(err) != k.Code || p.info == nil || p.info.Reason != k.Reason || p.info.Domain != "weir" {
+		t.Fatalf("the error is %v with %v, want %s %s", err, p.info, k.Code, k.Reason)
 	}
 	for _, word := range words {
 		if !strings.Contains(p.text, word) {

@@ -2,14 +2,14 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
-	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
 // rules is the service Rules.
@@ -29,7 +29,7 @@ func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRu
 		if id := req.GetId(); id != "" {
 			one := v.Document.Find(id)
 			if one == nil {
-				return nil, missing(id)
+				return nil, calls.NoRule(id)
 			}
 			source = manage.RuleToYAML(one)
 		}
@@ -68,13 +68,13 @@ func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.V
 // find is a version that is kept.
 func (r rules) find(c *call, number int64) (repo.Version, error) {
 	v, err := r.s.options.Editor.Version(c, number)
-	switch {
-	case errors.Is(err, repo.ErrNoVersion):
-		return v, noVersion.of("Version %d does not exist or is no longer kept; ListVersions lists the versions that are.", number)
-	case err != nil:
-		return v, r.s.rulesTrouble(c, err)
+	if f := calls.OfVersion(number, err); f != nil {
+		return v, f
 	}
-	return v, nil
+	if err != nil {
+		err = r.s.rulesTrouble(c, err)
+	}
+	return v, err
 }
 
 // ValidateRules implements pb.RulesServer.
@@ -96,11 +96,7 @@ func (r rules) ValidateRules(ctx context.Context, req *pb.ValidateRulesRequest) 
 
 // versionOf is a version without its document.
 func versionOf(v repo.Version) *pb.Version {
-	answer := &pb.Version{Number: v.Number, Author: valid(v.Author), Summary: valid(v.Summary)}
-	if !v.Time.IsZero() {
-		answer.Time = timestamppb.New(v.Time)
-	}
-	return answer
+	return &pb.Version{Number: v.Number, Author: valid(v.Author), Summary: valid(v.Summary), Time: instant(v.Time)}
 }
 
 func problemsOf(problems rule.Problems) []*pb.Problem {
@@ -118,17 +114,7 @@ func problemsOf(problems rule.Problems) []*pb.Problem {
 	return all
 }
 
-// missing is a rule that is not there.
-func missing(id string) *fault {
-	return noRule.of("There is no rule %q; GetRules returns all rules.", manage.Clip(id))
-}
-
-// rulesTrouble returns the error for rules that could not be read or written. The cause
-// is only logged, because it may contain internal paths and servers.
+// rulesTrouble is that the rules could not be read or written.
 func (s *Server) rulesTrouble(c *call, err error) error {
-	if cause := c.Err(); cause != nil && errors.Is(err, cause) {
-		return contextEnded(cause)
-	}
-	s.options.Logger.Error("cannot read or write rules", "method", c.method, "request_id", c.id, "error", err)
-	return rulesGone.of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made.").wait(outage)
+	return s.unavailable(c, slog.LevelError, "cannot read or write rules", err, fault.Rules())
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -28,7 +29,7 @@ func TestRules(t *testing.T) {
 		t.Fatalf("%v %v", one, err)
 	}
 	_, err = s.admin.GetRules(ctx, &pb.GetRulesRequest{Id: "none"})
-	want(t, err, noRule, `"none"`)
+	want(t, err, fault.NoRule, `"none"`)
 
 	// A rule is created, replaced and removed; this instance applies each change
 	// immediately.
@@ -40,7 +41,7 @@ func TestRules(t *testing.T) {
 		t.Errorf("%v %v", a, err)
 	}
 	_, err = s.admin.CreateRule(ctx, &pb.CreateRuleRequest{Source: "{id: signin, key: ip, limit: 1/1m}"})
-	want(t, err, ruleExists, "signin")
+	want(t, err, fault.RuleExists, "signin")
 	w, err = s.admin.PutRule(ctx, &pb.PutRuleRequest{Source: "{id: signin, match: {path: /signin}, key: ip, limit: 2/1m, on_failure: local}", Base: base(3)})
 	if err != nil || w.Created || w.Version.Number != 4 || len(w.Warnings) != 0 || !strings.Contains(w.Version.Summary, "1/1m → 2/1m") {
 		t.Fatalf("%v %v", w, err)
@@ -68,7 +69,7 @@ func TestRules(t *testing.T) {
 			return err
 		},
 	} {
-		if p := want(t, call(), versionConflict, "version is 5"); p.info.Metadata["version"] != "5" || p.id == "" {
+		if p := want(t, call(), fault.VersionConflict, "version is 5"); p.info.Metadata["version"] != "5" || p.id == "" {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -76,7 +77,7 @@ func TestRules(t *testing.T) {
 		t.Fatalf("%v %v", w, err)
 	}
 	_, err = s.admin.DeleteRule(ctx, &pb.DeleteRuleRequest{Id: "search", AnyVersion: true})
-	want(t, err, noRule, `"search"`)
+	want(t, err, fault.NoRule, `"search"`)
 	if w, err = s.admin.Rollback(ctx, &pb.RollbackRequest{Version: 2, Base: base(6)}); err != nil || w.Version.Number != 7 || w.Version.Summary != "rolled back to 2" {
 		t.Fatalf("%v %v", w, err)
 	}
@@ -95,9 +96,9 @@ func TestRules(t *testing.T) {
 		t.Fatalf("%v %v", old, err)
 	}
 	_, err = s.admin.GetVersion(ctx, &pb.GetVersionRequest{Number: 99})
-	want(t, err, noVersion, "99")
+	want(t, err, fault.NoVersion, "99")
 	_, err = s.admin.Rollback(ctx, &pb.RollbackRequest{Version: 99, AnyVersion: true})
-	want(t, err, noVersion, "99")
+	want(t, err, fault.NoVersion, "99")
 }
 
 func TestRulesProblems(t *testing.T) {
@@ -107,28 +108,28 @@ func TestRulesProblems(t *testing.T) {
 		_, err := s.admin.PutRules(ctx, req)
 		return err
 	}
-	want(t, put(&pb.PutRulesRequest{Source: "rules: []"}), versionRequired, "any_version").about(t, "base")
-	want(t, put(&pb.PutRulesRequest{Source: "rules: []", Base: base(2), AnyVersion: true}), badField, "one of the two").about(t, "any_version")
-	want(t, put(&pb.PutRulesRequest{Source: "", AnyVersion: true}), badField, "rules: []").about(t, "source")
-	want(t, put(&pb.PutRulesRequest{Source: "rules: []", AnyVersion: true, Summary: strings.Repeat("x", rule.MaxSummary+1)}), badField, "1001 bytes").about(t, "summary")
-	p := want(t, put(&pb.PutRulesRequest{Source: "rules:\n- {id: upload, kye: user, limit: 10/1h}\n", AnyVersion: true}), badRules, "There is another error")
+	want(t, put(&pb.PutRulesRequest{Source: "rules: []"}), fault.VersionRequired, "any_version").about(t, "base")
+	want(t, put(&pb.PutRulesRequest{Source: "rules: []", Base: base(2), AnyVersion: true}), fault.BadField, "one of the two").about(t, "any_version")
+	want(t, put(&pb.PutRulesRequest{Source: "", AnyVersion: true}), fault.BadField, "rules: []").about(t, "source")
+	want(t, put(&pb.PutRulesRequest{Source: "rules: []", AnyVersion: true, Summary: strings.Repeat("x", rule.MaxSummary+1)}), fault.BadField, "1001 bytes").about(t, "summary")
+	p := want(t, put(&pb.PutRulesRequest{Source: "rules:\n- {id: upload, kye: user, limit: 10/1h}\n", AnyVersion: true}), fault.BadRules, "There is another error")
 	if p.info.Metadata["problems"] != "2" || len(p.bad.FieldViolations) != 2 || p.bad.FieldViolations[1].Reason != "E005" || !strings.HasPrefix(p.bad.FieldViolations[1].Description, "line 2, column 16: ") {
 		t.Errorf("%+v", p)
 	}
 	for _, id := range []string{"", "\x00"} {
 		_, err := s.admin.DeleteRule(ctx, &pb.DeleteRuleRequest{Id: id, AnyVersion: true})
-		want(t, err, noRule)
+		want(t, err, fault.NoRule)
 	}
 	_, err := s.admin.PutRule(ctx, &pb.PutRuleRequest{Source: "{id: a, key: ip}", AnyVersion: true})
-	want(t, err, badRules)
+	want(t, err, fault.BadRules)
 	_, err = s.admin.CreateRule(ctx, &pb.CreateRuleRequest{Source: "{id: a, key: ip"})
-	want(t, err, badRules)
+	want(t, err, fault.BadRules)
 	_, err = s.admin.Rollback(ctx, &pb.RollbackRequest{AnyVersion: true})
-	want(t, err, badField).about(t, "version")
+	want(t, err, fault.BadField).about(t, "version")
 
 	// However many errors there are, what is sent as metadata is short.
 	err = put(&pb.PutRulesRequest{Source: "rules:\n" + strings.Repeat("- {id: "+strings.Repeat("x", 99)+", kye: "+strings.Repeat("u", 200)+"}\n", 1000), AnyVersion: true})
-	p = want(t, err, badRules)
+	p = want(t, err, fault.BadRules)
 	if size := proto.Size(status.Convert(err).Proto()); size > 6<<10 || p.info.Metadata["problems"] != "1001" || len(p.bad.FieldViolations) < 2 {
 		t.Errorf("it has %d bytes, and %v", size, p.info)
 	}
@@ -136,7 +137,7 @@ func TestRulesProblems(t *testing.T) {
 		t.Errorf("a huge document: %v", err)
 	}
 	// The longest document fits into a message, so that it is rule that says no.
-	want(t, put(&pb.PutRulesRequest{Source: "rules: []\n" + strings.Repeat("#", rule.MaxDocument), AnyVersion: true}), badRules)
+	want(t, put(&pb.PutRulesRequest{Source: "rules: []\n" + strings.Repeat("#", rule.MaxDocument), AnyVersion: true}), fault.BadRules)
 }
 
 func TestValidateRules(t *testing.T) {

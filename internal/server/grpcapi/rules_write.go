@@ -3,9 +3,9 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
@@ -54,7 +54,7 @@ func (r rules) DeleteRule(ctx context.Context, req *pb.DeleteRuleRequest) (*pb.W
 	return r.write(ctx, pb.Rules_DeleteRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
 		w, err := r.s.options.Editor.Delete(c, t, req.GetId())
 		if errors.Is(err, ruleedit.ErrNoRule) {
-			return w, missing(req.GetId())
+			return w, calls.NoRule(req.GetId())
 		}
 		return w, err
 	})
@@ -65,7 +65,7 @@ func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.Write
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	return r.write(ctx, pb.Rules_Rollback_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
 		if n := req.GetVersion(); n < 1 {
-			return manage.Written{}, badField.of("version: %d is not a version; ListVersions lists the versions that are kept.", n).in("version")
+			return manage.Written{}, fault.BadField.Of("version: %d is not a version; ListVersions lists the versions that are kept.", n).In("version")
 		}
 		old, err := r.find(c, req.GetVersion())
 		if err != nil {
@@ -90,14 +90,14 @@ func (d draft) terms(c *call) (manage.Terms, error) {
 	}
 	switch {
 	case d.base != nil && d.any:
-		return t, badField.of("any_version: cannot be combined with base %d; send one of the two.", *d.base).in("any_version")
+		return t, fault.BadField.Of("any_version: cannot be combined with base %d; send one of the two.", *d.base).In("any_version")
 	case d.base != nil:
 		t.Match = manage.Base(*d.base)
 	case !d.any:
-		return t, versionRequired.of("base is required, so that no change is overwritten; send the version you read as base, or any_version to replace any version.").in("base")
+		return t, fault.VersionRequired.Of("base is required, so that no change is overwritten; send the version you read as base, or any_version to replace any version.").In("base")
 	}
 	if len(d.summary) > rule.MaxSummary {
-		return t, badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(d.summary), rule.MaxSummary).in("summary")
+		return t, fault.BadField.Of("summary: %d bytes exceed the maximum of %d; write one line.", len(d.summary), rule.MaxSummary).In("summary")
 	}
 	return t, nil
 }
@@ -121,30 +121,13 @@ func (r rules) write(ctx context.Context, method string, d draft, change func(*c
 
 // unwritten is why a change did not take place, or is not in force.
 func (s *Server) unwritten(c *call, err error) error {
-	var (
-		known   *fault
-		late    *manage.OutdatedError
-		exists  *manage.ExistsError
-		idle    *manage.UnappliedError
-		invalid *rule.InvalidError
-	)
-	switch {
-	case errors.As(err, &known):
-		return known
-	case errors.As(err, &late):
-		return versionConflict.of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send %[1]d as base.", late.Current).at(late.Current)
-	case errors.As(err, &exists):
-		return ruleExists.of("The rule %s already exists; choose another id, or replace it with PutRule.", exists.ID)
-	case errors.As(err, &idle):
+	if idle, ok := errors.AsType[*manage.UnappliedError](err); ok {
 		s.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id, "error", idle.Err)
-		return notApplied.of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version).at(idle.Version)
-	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Too many other changes of the rules are in progress; try again.").wait(time.Second)
-	case errors.Is(err, manage.ErrEmpty):
-		return badField.of("source: %s", manage.Sentence(err)).in("source")
-	case errors.As(err, &invalid):
-		f := badRules.of("%s", manage.Unusable(invalid.Problems))
-		f.problems = invalid.Problems
+	}
+	if errors.Is(err, manage.ErrEmpty) {
+		return fault.BadField.Of("source: %s", manage.Sentence(err)).In("source")
+	}
+	if f := calls.Of(err); f != nil {
 		return f
 	}
 	return s.rulesTrouble(c, err)

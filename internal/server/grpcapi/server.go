@@ -19,16 +19,15 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
@@ -97,7 +96,7 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return crowded.of("%d streams are already open, the maximum; try again, or call without a stream.", maxStreams).wait(time.Second)
+		return failed(fault.TooManyStreams.Of("%d streams are already open, the maximum; try again, or call without a stream.", maxStreams).After(time.Second), "")
 	}
 	return next(srv, stream)
 }
@@ -120,22 +119,12 @@ func (s *Server) end(ctx context.Context, method string, start time.Time, err *e
 	}
 }
 
-// codeOf is what the client gets to see of an error.
-func codeOf(err error) codes.Code {
-	if st, ok := status.FromError(err); ok {
-		return st.Code()
-	}
-	return status.FromContextError(err).Code()
-}
-
 // crash is the answer to a call that has panicked.
 func (s *Server) crash(method string, cause any) error {
 	id := manage.NewRequestID()
 	s.options.Logger.Error("a call failed unexpectedly; please report this",
 		"method", method, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
-	f := internalError.of("An internal error occurred; weir's log has the cause under this request ID.")
-	f.id = id
-	return f
+	return failed(fault.Internal(""), id)
 }
 
 // Bounds on messages. Other messages contain a few names and have the usual bound. The

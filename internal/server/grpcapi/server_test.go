@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -64,7 +65,7 @@ func TestHealth(t *testing.T) {
 		}
 	}
 	_, err = s.health.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "shop.v1.Orders"})
-	want(t, err, noService, "shop.v1.Orders")
+	want(t, err, fault.NoService, "shop.v1.Orders")
 	unknown, err := s.health.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: "shop.v1.Orders"})
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +92,7 @@ func TestHealth(t *testing.T) {
 		}
 		seen = append(seen, a.Status)
 	}
-	want(t, err, stopping)
+	want(t, err, fault.Stopping)
 	if len(seen) < 2 || seen[len(seen)-1] != healthpb.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("the watcher saw %v", seen)
 	}
@@ -120,7 +121,7 @@ func TestShutdownIsTold(t *testing.T) {
 		t.Errorf("%v %v", a, err)
 	}
 	_, err = watch.Recv()
-	want(t, err, stopping)
+	want(t, err, fault.Stopping)
 }
 
 func TestReflection(t *testing.T) {
@@ -177,7 +178,7 @@ func TestStreamsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = w.Recv()
-	want(t, err, crowded)
+	want(t, err, fault.TooManyStreams)
 	if _, err := s.limiter.Check(ctx, &pb.CheckRequest{}); err != nil {
 		t.Error(err)
 	}
@@ -187,13 +188,13 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestPanic(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Ready: func(context.Context) error { panic("a mistake") }}})
 	_, err := s.health.Check(t.Context(), &healthpb.HealthCheckRequest{})
-	p := want(t, err, internalError)
+	p := want(t, err, fault.InternalError)
 	w, err := s.health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.Recv()
-	want(t, err, internalError)
+	want(t, err, fault.InternalError)
 	if log := s.log.String(); !strings.Contains(log, p.id) || !strings.Contains(log, "a mistake") || strings.Contains(p.text, "a mistake") {
 		t.Errorf("%+v, and the log %s", p, log)
 	}
@@ -279,7 +280,7 @@ func TestSilentClient(t *testing.T) {
 func TestCodeOf(t *testing.T) {
 	for want, err := range map[codes.Code]error{
 		codes.OK: nil, codes.Canceled: context.Canceled, codes.NotFound: status.Error(codes.NotFound, ""),
-		codes.Unknown: io.EOF, codes.Aborted: versionConflict.of("x"),
+		codes.Unknown: io.EOF, codes.Aborted: failed(fault.VersionConflict.Of("x"), ""),
 	} {
 		if got := codeOf(err); got != want {
 			t.Errorf("%v is %v, want %v", err, got, want)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -56,32 +57,32 @@ func TestRulesAreGone(t *testing.T) {
 		if !strings.Contains(name, "Rules/") {
 			continue
 		}
-		p := want(t, c.call(t.Context(), s), rulesGone)
-		if strings.Contains(p.text, "business") || p.retry.RetryDelay.AsDuration() != outage || p.id == "" || !strings.Contains(s.log.String(), p.id) {
+		p := want(t, c.call(t.Context(), s), fault.RulesUnavailable)
+		if strings.Contains(p.text, "business") || p.retry.RetryDelay.AsDuration() != fault.Outage || p.id == "" || !strings.Contains(s.log.String(), p.id) {
 			t.Errorf("%s: %+v", name, p)
 		}
 	}
 	g.err, g.write = nil, errors.New("the disk is full")
 	_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
-	want(t, err, rulesGone, "whether it was made")
+	want(t, err, fault.RulesUnavailable, "whether it was made")
 	g.write = &repo.ConflictError{Base: 2, Current: repo.Version{Number: 7}}
 	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
-	if p := want(t, err, busy); p.retry == nil {
+	if p := want(t, err, fault.Busy); p.retry == nil {
 		t.Errorf("%+v", p)
 	}
 	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", Base: base(2)})
-	if p := want(t, err, versionConflict); p.info.Metadata["version"] != "7" {
+	if p := want(t, err, fault.VersionConflict); p.info.Metadata["version"] != "7" {
 		t.Errorf("%+v", p)
 	}
 	g.write = context.DeadlineExceeded // of the repository's own
 	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
-	want(t, err, rulesGone)
+	want(t, err, fault.RulesUnavailable)
 }
 
 func TestApplyFails(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}})
 	_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
-	if p := want(t, err, notApplied, "Version 3 is stored"); p.info.Metadata["version"] != "3" || !strings.Contains(s.log.String(), "no room") {
+	if p := want(t, err, fault.NotApplied, "Version 3 is stored"); p.info.Metadata["version"] != "3" || !strings.Contains(s.log.String(), "no room") {
 		t.Errorf("%+v, and the log %s", p, s.log.String())
 	}
 }

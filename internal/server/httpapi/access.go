@@ -1,15 +1,14 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // allow is an error if a call may not go on.
@@ -29,7 +28,7 @@ func (h *Handler) allow(c *call, needs access) error {
 		}
 	case needs == signing:
 		if err := h.options.Guard.Count(c.r.Context(), c.client); err != nil {
-			return h.turnAway(c, err)
+			return err
 		}
 	case needs > signing:
 		if err := h.identify(c, tokens, needs); err != nil {
@@ -51,7 +50,7 @@ func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err erro
 		if c.credentials, err = h.credentials(c.r); err != nil {
 			if needs >= reading {
 				if often := h.options.Guard.Count(c.r.Context(), c.client); often != nil {
-					return h.turnAway(c, often)
+					return often
 				}
 			}
 			return err
@@ -60,10 +59,7 @@ func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err erro
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
 		Client: c.client, Credentials: c.credentials, Needs: needs.right(), Uncounted: needs < reading,
 	})
-	if err != nil {
-		return h.turnAway(c, err)
-	}
-	return nil
+	return err
 }
 
 // mayCheck finds out who checks. It is an error if they may not. What a proxy forwards besides
@@ -85,10 +81,7 @@ func (h *Handler) mayCheck(c *call, needs access) (err error) {
 	if c.checks, err = h.options.Checks.Identify(c.r.Context(), c.client, own); err == nil {
 		err = c.checks.Need(bearer.Peek) // at least; decide knows what else it takes
 	}
-	if err != nil {
-		return h.turnAway(c, err)
-	}
-	return nil
+	return err
 }
 
 // checker is who checks, for what is logged.
@@ -108,7 +101,7 @@ func (h *Handler) atHome(c *call, needs access) error {
 			h.options.Logger.Warn("call for an unknown host name rejected", "route", c.name, "host", manage.Clip(c.r.Host),
 				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
 		}
-		return foreignHost.of("Without tokens, the server answers only to IP addresses, localhost and the names in --host-names; use one of them, or start it with tokens.")
+		return fault.ForeignHost.Of("Without tokens, the server answers only to IP addresses, localhost and the names in --host-names; use one of them, or start it with tokens.")
 	}
 	return h.fromOwnPage(c, needs)
 }
@@ -116,7 +109,7 @@ func (h *Handler) atHome(c *call, needs access) error {
 // fromOwnPage is an error if a page of another site has caused a call without a token.
 func (h *Handler) fromOwnPage(c *call, needs access) error {
 	if h.strange(c.r, needs) {
-		return foreignOrigin.of("The server rejects calls without a token from web pages of other sites; call it from a program, or start it so that the call requires a token.")
+		return fault.ForeignOrigin.Of("The server rejects calls without a token from web pages of other sites; call it from a program, or start it so that the call requires a token.")
 	}
 	return nil
 }
@@ -156,36 +149,6 @@ func (h *Handler) local(host string) bool {
 	}
 	same := func(other string) bool { return strings.EqualFold(strings.TrimSuffix(name, "."), other) }
 	return same("localhost") || slices.ContainsFunc(h.options.Hosts, same)
-}
-
-// turnAway is why the guard does not allow a call.
-func (h *Handler) turnAway(c *call, err error) error {
-	var often *manage.TooOftenError
-	var right *manage.RightError
-	switch {
-	case errors.As(err, &often):
-		c.logged = false // it costs less to send than to log
-		httplimit.WriteDenial(c, often.Verdict, httplimit.AllHeaders)
-		return errAnswered
-	case errors.Is(err, manage.ErrNoToken):
-		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
-		return tokenRequired.of("A token is required; send the header Authorization: Bearer or Weir-Token with a token from the server's token file.")
-	case errors.Is(err, manage.ErrWrongToken):
-		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
-		return invalidToken.of("The server does not know this token; use one from its token file.")
-	case errors.Is(err, manage.ErrWrongSession), errors.Is(err, manage.ErrSessionOver):
-		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
-		h.endSession(c)
-		return tokenRequired.of("The session is over, or its token was removed; sign in again.").coded("session-over")
-	case errors.As(err, &right):
-		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		p := forbidden.of("%s", right.Detail())
-		if right.Beyond == nil {
-			p = p.coded("", "holder", right.Holder, "has", right.Has, "needs", right.Needs)
-		}
-		return p
-	}
-	return err
 }
 
 // WhoAnswer is what GET /v1/whoami answers, so that a page knows which buttons to show.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -73,18 +74,18 @@ func TestTokens(t *testing.T) {
 			withEnvoy(t, &o)
 			s := newStand(t, o)
 			r := s.call(c.what, c.body, "If-Match: *")
-			r.wantProblem(t, tokenRequired, "Authorization: Bearer")
+			r.wantProblem(t, fault.TokenRequired, "Authorization: Bearer")
 			if got := r.Header.Get("WWW-Authenticate"); got != `Bearer realm="weir"` {
 				t.Errorf("WWW-Authenticate: %s", got)
 			}
 			r = s.call(c.what, c.body, "If-Match: *", as("wrong-but-long-enough-for-one"))
-			r.wantProblem(t, invalidToken)
+			r.wantProblem(t, fault.InvalidToken)
 			if got := r.Header.Get("WWW-Authenticate"); !strings.Contains(got, "invalid_token") {
 				t.Errorf("WWW-Authenticate: %s", got)
 			}
 			r = s.call(c.what, c.body, "If-Match: *", as(readerToken))
 			if c.changes {
-				r.wantProblem(t, forbidden, "bob")
+				r.wantProblem(t, fault.Forbidden, "bob")
 				if got := r.Header.Get("WWW-Authenticate"); !strings.Contains(got, "insufficient_scope") {
 					t.Errorf("WWW-Authenticate: %s", got)
 				}
@@ -165,10 +166,10 @@ func TestWrongTokensAreLimited(t *testing.T) {
 	try := func(from, bearer string) *reply { return s.call("GET /v1/rules", "", "From: "+from, as(bearer)) }
 	const guesser, other = "192.0.2.1:1", "192.0.2.2:1"
 	for range 5 {
-		s.call("GET /v1/rules", "", "From: "+guesser).wantProblem(t, tokenRequired) // is no try
+		s.call("GET /v1/rules", "", "From: "+guesser).wantProblem(t, fault.TokenRequired) // is no try
 	}
 	for i := range 3 {
-		try(guesser, fmt.Sprintf("wrong-but-long-enough-%d", i)).wantProblem(t, invalidToken)
+		try(guesser, fmt.Sprintf("wrong-but-long-enough-%d", i)).wantProblem(t, fault.InvalidToken)
 	}
 	lines := strings.Count(s.log.String(), "\n")
 	for _, bearer := range []string{"wrong-but-long-enough-3", adminToken} {
@@ -221,11 +222,11 @@ func TestBrowsersAtHome(t *testing.T) {
 	}{"POST /v1/check", "{}", true})
 	for _, c := range calls {
 		for _, host := range []string{"evil.example.com", "evil.example.com:8080", "localhost.evil.com", "127.0.0.1.evil.com", "xlocalhost", "[::1", "127.0.0.1:80:80"} {
-			s.call(c.what, c.body, "If-Match: *", "Host: "+host).wantProblem(t, foreignHost)
+			s.call(c.what, c.body, "If-Match: *", "Host: "+host).wantProblem(t, fault.ForeignHost)
 		}
 		if c.what == "POST /v1/rules/validate" || c.changes {
 			for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example.com", "Origin: null"} {
-				s.call(c.what, c.body, "If-Match: *", header).wantProblem(t, foreignOrigin)
+				s.call(c.what, c.body, "If-Match: *", header).wantProblem(t, fault.ForeignOrigin)
 			}
 		}
 	}
@@ -252,7 +253,7 @@ func TestBrowsersAtOpenChecks(t *testing.T) {
 		})
 		for _, what := range []string{"POST /v1/check", "POST /v1/reserve", "GET /v1/authz", "POST /json"} {
 			for _, header := range []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example.com"} {
-				if r := s.call(what, "{}", header); r.StatusCode != foreignOrigin.status {
+				if r := s.call(what, "{}", header); r.StatusCode != fault.ForeignOrigin.Status {
 					t.Errorf("with %s, %s with %s: %d", name, what, header, r.StatusCode)
 				}
 			}
@@ -270,7 +271,7 @@ func TestBrowsersAtAuthz(t *testing.T) {
 	for _, what := range asked {
 		// A page whose name was pointed at the loopback can write any of these.
 		for _, host := range []string{"evil.example.com", "evil.example.com:8080", "weir"} {
-			s.call(what, "", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin", "X-Original-URI: /login", "X-Forwarded-For: 203.0.113.7").wantProblem(t, foreignHost)
+			s.call(what, "", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin", "X-Original-URI: /login", "X-Forwarded-For: 203.0.113.7").wantProblem(t, fault.ForeignHost)
 		}
 		for _, host := range []string{"127.0.0.1:8080", "localhost", "[::1]:8080", "weir.internal"} {
 			s.call(what, "", "Host: "+host).want(t, 200, nil)
@@ -278,7 +279,7 @@ func TestBrowsersAtAuthz(t *testing.T) {
 	}
 	for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example.com", "Origin: null"} {
 		for _, what := range []string{"GET /v1/authz", "HEAD /v1/authz", "POST /v1/authz", "OPTIONS /v1/authz", "POST /json"} {
-			if r := s.call(what, "", header); r.StatusCode != foreignOrigin.status {
+			if r := s.call(what, "", header); r.StatusCode != fault.ForeignOrigin.Status {
 				t.Errorf("%s with %s: %d", what, header, r.StatusCode)
 			}
 		}

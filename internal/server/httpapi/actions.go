@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -31,15 +32,15 @@ const maxActions = counter.MaxBatch / 2
 
 // recordActions answers POST /v1/actions.
 func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
-	if err := batch("actions", len(want.Actions), maxActions); err != nil {
+	if err := fault.Length("actions", len(want.Actions), maxActions); err != nil {
 		return nil, err
 	}
-	if err := fieldProblem(manage.CheckNames("actions", want.Actions)); err != nil {
+	if err := wrong(manage.CheckNames("actions", want.Actions)); err != nil {
 		return nil, err
 	}
 	zone, bad := manage.Zone(want.Zone, "zone")
 	if bad != nil {
-		return nil, fieldProblem(bad)
+		return nil, wrong(bad)
 	}
 	tallies, err := counter.Actions{Store: h.options.Counters, Zone: zone}.Record(c.r.Context(), want.User, want.Actions...)
 	return ActionsAnswer{User: want.User, Actions: tallies}, err
@@ -60,7 +61,7 @@ func (h *Handler) getActionHistory(c *call) (any, error) {
 	q, actions, names := h.actionsAsked(c, "window", "n")
 	window := q.window(counter.Hour)
 	if window != counter.Hour && window != counter.Day {
-		q.wrong(badField.of("window: actions are not counted per %v; write hour or day.", window).in("window"))
+		q.wrong(fault.BadField.Of("window: actions are not counted per %v; write hour or day.", window).In("window"))
 	}
 	n := q.windows(window)
 	if q.err != nil {
@@ -75,6 +76,6 @@ func (h *Handler) actionsAsked(c *call, more ...string) (q *query, in counter.Ac
 	q = c.queryOfTexts("action", append([]string{"user", "zone"}, more...)...)
 	names = q.list("action", maxActions)
 	zone, bad := manage.Zone(q.text("zone"), "zone")
-	q.wrong(fieldProblem(bad))
+	q.wrong(wrong(bad))
 	return q, counter.Actions{Store: h.options.Counters, Zone: zone}, names
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 )
 
 func TestActions(t *testing.T) {
@@ -52,7 +53,7 @@ func TestActionProblems(t *testing.T) {
 		{history + "?user=u&action=a&n=721", "", "n", "only 720"},
 		{history + "?user=u&action=a&n=0", "", "n", "from 1"},
 	} {
-		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
+		p := k.call(c.what, c.body).wantProblem(t, fault.BadField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "weir:") {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/stats/alert"
 )
 
@@ -21,7 +22,7 @@ var alertRoutes = []route{
 func watching(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Alerts == nil {
-			return nil, notEnabled.of("Alerts are not enabled on this server; they need statistics.").coded("alerts-off")
+			return nil, fault.NotEnabled.Of("Alerts are not enabled on this server; they need statistics.").Coded("alerts-off")
 		}
 		return serve(h, c)
 	}
@@ -86,11 +87,11 @@ type AlertDelivery struct {
 // testAlerts answers POST /v1/alerts/test.
 func (h *Handler) testAlerts(c *call) (any, error) {
 	if h.options.TestAlerts == nil {
-		return nil, notEnabled.of("This server does not send alerts.").coded("no-receivers")
+		return nil, fault.NotEnabled.Of("This server does not send alerts.").Coded("no-receivers")
 	}
 	sent, all := h.options.TestAlerts(c.r.Context())
 	if len(all) == 0 {
-		return nil, notEnabled.of("This server does not send alerts; start it with --alert-webhook or --alertmanager.").coded("no-receivers")
+		return nil, fault.NotEnabled.Of("This server does not send alerts; start it with --alert-webhook or --alertmanager.").Coded("no-receivers")
 	}
 	answer := AlertTestAnswer{Alert: sent}
 	for _, d := range all {
@@ -114,10 +115,10 @@ func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
 	err := list.Silence(context.WithoutCancel(c.r.Context()), s)
 	if errors.Is(err, alert.ErrNotShared) {
 		h.options.Logger.Warn("silence not shared with other instances", "alert", s.ID, "request_id", c.id, "error", err)
-		return nil, storeGone.of("The silence applies on this instance, but not yet on the others, and another instance may still send the alert. The others apply it when the archive is available again; to be sure, try again soon.").after(outage).coded("silence-not-shared")
+		return nil, fault.StoreUnavailable.Of("The silence applies on this instance, but not yet on the others, and another instance may still send the alert. The others apply it when the archive is available again; to be sure, try again soon.").After(fault.Outage).Coded("silence-not-shared")
 	}
 	if err != nil {
-		return nil, badField.of("id: there are already %d silences, the maximum; end some, or silence a kind.", alert.MaxSilences).in("id").coded("too-many", "max", alert.MaxSilences)
+		return nil, fault.BadField.Of("id: there are already %d silences, the maximum; end some, or silence a kind.", alert.MaxSilences).In("id").Coded("too-many", "max", alert.MaxSilences)
 	}
 	if s.ID = readable(s.ID); *want.For == 0 {
 		s.Until = now
@@ -131,17 +132,17 @@ func (s *SilenceRequest) validate() error {
 	most := int64(MaxSilence / time.Second)
 	switch {
 	case s.ID == "":
-		return badField.of(`id: required; send the id of an alert, or a kind, such as "denied", to silence all alerts of it.`).in("id").coded("required")
+		return fault.BadField.Of(`id: required; send the id of an alert, or a kind, such as "denied", to silence all alerts of it.`).In("id").Coded("required")
 	case len(s.ID) > maxAlertID:
-		return badField.of("id: %d bytes exceed the maximum of %d; send the id that GET /v1/alerts returns.", len(s.ID), maxAlertID).in("id").coded("too-long", "bytes", len(s.ID), "max", maxAlertID)
+		return fault.BadField.Of("id: %d bytes exceed the maximum of %d; send the id that GET /v1/alerts returns.", len(s.ID), maxAlertID).In("id").Coded("too-long", "bytes", len(s.ID), "max", maxAlertID)
 	case !slices.Contains(kinds, kind):
-		return badField.of("id: unknown kind of alert %q; send an id that GET /v1/alerts returns, or one of %s.", kind, strings.Join(kinds, ", ")).in("id")
+		return fault.BadField.Of("id: unknown kind of alert %q; send an id that GET /v1/alerts returns, or one of %s.", kind, strings.Join(kinds, ", ")).In("id")
 	case s.For == nil:
-		return badField.of("for_s: required; send the duration in seconds, or 0 to end a silence.").in("for_s").coded("required")
+		return fault.BadField.Of("for_s: required; send the duration in seconds, or 0 to end a silence.").In("for_s").Coded("required")
 	case *s.For < 0 || *s.For > most:
-		return badField.of("for_s: %d is out of range; send 1 to %d seconds, or 0 to end a silence.", *s.For, most).in("for_s").coded("not-in-range", "value", *s.For, "min", 0, "max", most)
+		return fault.BadField.Of("for_s: %d is out of range; send 1 to %d seconds, or 0 to end a silence.", *s.For, most).In("for_s").Coded("not-in-range", "value", *s.For, "min", 0, "max", most)
 	case len(s.Comment) > maxComment:
-		return badField.of("comment: %d bytes exceed the maximum of %d; shorten it.", len(s.Comment), maxComment).in("comment").coded("too-long", "bytes", len(s.Comment), "max", maxComment)
+		return fault.BadField.Of("comment: %d bytes exceed the maximum of %d; shorten it.", len(s.Comment), maxComment).In("comment").Coded("too-long", "bytes", len(s.Comment), "max", maxComment)
 	}
 	return nil
 }

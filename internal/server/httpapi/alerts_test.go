@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
@@ -63,12 +64,12 @@ func TestTestAlerts(t *testing.T) {
 	o := Options{Service: manage.Service{Tokens: tokens(t)}}
 	withStats(t, &o)
 	s := newStand(t, o)
-	s.call("POST /v1/alerts/test", "", as(readerToken)).wantProblem(t, forbidden)
+	s.call("POST /v1/alerts/test", "", as(readerToken)).wantProblem(t, fault.Forbidden)
 	var told []alert.Delivery
 	s.options.TestAlerts = func(context.Context) (alert.Alert, []alert.Delivery) {
 		return alert.Alert{ID: "test", Kind: alert.Test, State: alert.Firing}, told
 	}
-	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notEnabled, "--alert-webhook or --alertmanager")
+	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, fault.NotEnabled, "--alert-webhook or --alertmanager")
 	told = []alert.Delivery{{To: "webhook a.example.com"}, {To: "alertmanager b.example.com", Err: errors.New("alert: the answer is 404\xff")}}
 	var a AlertTestAnswer
 	s.call("POST /v1/alerts/test", "", as(adminToken)).want(t, 200, &a)
@@ -76,7 +77,7 @@ func TestTestAlerts(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	s.options.TestAlerts = nil
-	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notEnabled)
+	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, fault.NotEnabled)
 }
 
 func TestAlerts(t *testing.T) {
@@ -120,7 +121,7 @@ func TestAlerts(t *testing.T) {
 	if read(); len(a.Silences) != 0 {
 		t.Errorf("after a second: %s", r.body)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":0}`, as(readerToken)).wantProblem(t, forbidden)
+	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":0}`, as(readerToken)).wantProblem(t, fault.Forbidden)
 }
 
 func TestSilenceProblems(t *testing.T) {
@@ -141,18 +142,18 @@ func TestSilenceProblems(t *testing.T) {
 		{`{"id":"drop","for_s":1,"comment":"` + strings.Repeat("é", 251) + `"}`, "comment", "502 bytes"},
 		{`{"id":"drop","for_":1}`, "for_", "did you mean for_s?"},
 	} {
-		if p := s.call("POST /v1/alerts/silences", c.body).wantProblem(t, badField, c.words); p.Field != c.field {
+		if p := s.call("POST /v1/alerts/silences", c.body).wantProblem(t, fault.BadField, c.words); p.Field != c.field {
 			t.Errorf("%s: %q in %q", c.body, p.Detail, p.Field)
 		}
 	}
-	s.call("POST /v1/alerts/silences", "").wantProblem(t, badBody)
-	s.call("POST /v1/alerts/silences?x=1", `{"id":"drop","for_s":1}`).wantProblem(t, badField)
+	s.call("POST /v1/alerts/silences", "").wantProblem(t, fault.BadBody)
+	s.call("POST /v1/alerts/silences?x=1", `{"id":"drop","for_s":1}`).wantProblem(t, fault.BadField)
 	s.call("POST /v1/alerts/silences", `{"id":"drop","for_s":2592000,"comment":"`+strings.Repeat("é", 250)+`"}`).want(t, 201, nil)
 	// However many are wanted, a few are kept; those that are there can be changed.
 	for i := range alert.MaxSilences - 1 {
 		s.call("POST /v1/alerts/silences", fmt.Sprintf(`{"id":"hot_key:user:%d","for_s":60}`, i)).want(t, 201, nil)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).wantProblem(t, badField, "the maximum")
+	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).wantProblem(t, fault.BadField, "the maximum")
 	s.call("POST /v1/alerts/silences", `{"id":"drop","for_s":0}`).want(t, 200, nil)
 	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).want(t, 201, nil)
 }
@@ -248,8 +249,8 @@ func TestSilenceIsNotShared(t *testing.T) {
 	redis.Kill()
 	for _, body := range []string{`{"id":"denied","for_s":60}`, `{"id":"drop","for_s":0}`} {
 		r := s.call("POST /v1/alerts/silences", body)
-		r.wantProblem(t, storeGone, "not yet on the others")
-		if r.Header.Get("Retry-After") != outage || strings.Contains(string(r.body), redis.Addr) {
+		r.wantProblem(t, fault.StoreUnavailable, "not yet on the others")
+		if r.Header.Get("Retry-After") != "5" || strings.Contains(string(r.body), redis.Addr) {
 			t.Errorf("%v: %s", r.Header, r.body)
 		}
 	}
@@ -262,7 +263,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 		if r.StatusCode == 201 {
 			break
 		}
-		if r.wantProblem(t, storeGone); time.Now().After(deadline) {
+		if r.wantProblem(t, fault.StoreUnavailable); time.Now().After(deadline) {
 			t.Fatal("Redis is available again, but it is not used")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -42,7 +43,7 @@ func (h *Handler) serveAuthz(c *call) (any, error) {
 		return nil, err
 	}
 	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, h.turnAway(c, err)
+		return nil, err
 	}
 	var a *asked
 	if permit := c.checks.Holder.Permit(bearer.Check); status != 0 || permit != nil {
@@ -51,7 +52,7 @@ func (h *Handler) serveAuthz(c *call) (any, error) {
 	}
 	h.authz.ServeHTTP(c, original)
 	if a != nil && a.rejected {
-		return nil, h.turnAway(c, c.checks.Judged(bearer.Check, a.beyond))
+		return nil, c.checks.Judged(bearer.Check, a.beyond)
 	}
 	return nil, nil
 }
@@ -86,7 +87,7 @@ func permitAuthz(r *http.Request) func(rule, key string) bool {
 func denyStatus(r *http.Request) (int, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return 0, badField.of("The query is invalid; write ?deny_status=403, or leave it out.").in("deny_status")
+		return 0, fault.BadField.Of("The query is invalid; write ?deny_status=403, or leave it out.").In("deny_status")
 	}
 	switch text := query.Get("deny_status"); text {
 	case "":
@@ -95,7 +96,7 @@ func denyStatus(r *http.Request) (int, error) {
 		status, _ := strconv.Atoi(text)
 		return status, nil
 	default:
-		return 0, badField.of("deny_status: %q is not a status that proxies treat as a denial; write 401, 403, 429 or 503.", text).in("deny_status")
+		return 0, fault.BadField.Of("deny_status: %q is not a status that proxies treat as a denial; write 401, 403, 429 or 503.", text).In("deny_status")
 	}
 }
 
@@ -123,7 +124,7 @@ func originalOf(r *http.Request) (*http.Request, error) {
 	uri, _, _ = strings.Cut(uri, "#")
 	target, err := url.ParseRequestURI(uri)
 	if err != nil || len(uri) > maxURI {
-		return nil, badField.of("X-Original-URI or X-Forwarded-Uri is not a path; make the proxy send the URI of the request, such as /api/login?next=1.").in("uri")
+		return nil, fault.BadField.Of("X-Original-URI or X-Forwarded-Uri is not a path; make the proxy send the URI of the request, such as /api/login?next=1.").In("uri")
 	}
 	original := new(http.Request)
 	*original = *r
@@ -149,7 +150,7 @@ func told(r *http.Request, what, otherwise string) (string, error) {
 	for _, name := range [...]string{"X-Original-" + what, "X-Forwarded-" + what} {
 		for _, v := range r.Header[name] {
 			if found && v != value {
-				return "", conflictingHeaders.of("X-Original-%s and X-Forwarded-%s differ; make the proxy set one and remove the other.", what, what)
+				return "", fault.ConflictingHeaders.Of("X-Original-%s and X-Forwarded-%s differ; make the proxy set one and remove the other.", what, what)
 			}
 			value, found = v, true
 		}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
@@ -77,7 +78,7 @@ func TestAuthzDenyStatus(t *testing.T) {
 	}
 	s.call("GET /v1/authz?deny_status=403", "", proxy, "X-Forwarded-For: 198.51.100.7").want(t, 200, nil)
 	for _, query := range []string{"deny_status=200", "deny_status=0403", "deny_status=x", "deny_status=%zz"} {
-		s.call("GET /v1/authz?"+query, "", blocked...).wantProblem(t, badField)
+		s.call("GET /v1/authz?"+query, "", blocked...).wantProblem(t, fault.BadField)
 	}
 	s.store.lost.Store(true)
 	closed := []string{"X-Original-URI: /safe"}
@@ -97,11 +98,11 @@ func TestAuthzForged(t *testing.T) {
 		{"X-Original-Method: GET", "X-Forwarded-Method: POST", "X-Original-URI: /api/login"},
 		{"X-Original-Host: a.example.com", "X-Forwarded-Host: b.example.com"},
 	} {
-		s.call("GET /v1/authz", "", append(headers, proxy)...).wantProblem(t, conflictingHeaders, "remove the other")
+		s.call("GET /v1/authz", "", append(headers, proxy)...).wantProblem(t, fault.ConflictingHeaders, "remove the other")
 	}
 	s.call("GET /v1/authz", "", "X-Original-URI: /api/login", "X-Forwarded-Uri: /api/login", proxy).want(t, 200, nil)
 	for _, uri := range []string{"login", "%zz", "/%zz", strings.Repeat("/x", maxURI)} {
-		s.call("GET /v1/authz", "", "X-Original-URI: "+uri, proxy).wantProblem(t, badField)
+		s.call("GET /v1/authz", "", "X-Original-URI: "+uri, proxy).wantProblem(t, fault.BadField)
 	}
 	// A fragment does not make another path of it.
 	for i, want := range []int{200, 200, 429} {

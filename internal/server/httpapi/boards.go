@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -63,7 +64,7 @@ type PlaceAnswer struct {
 func (h *Handler) scoreBoard(c *call, want *ScoreRequest) (any, error) {
 	board, err := boardOf(want.Board, 0, inside("board"))
 	if err == nil {
-		err = batch("score", len(want.Score), counter.MaxBatch)
+		err = fault.Length("score", len(want.Score), counter.MaxBatch)
 	}
 	if err != nil {
 		return nil, err
@@ -135,12 +136,12 @@ const maxSeconds = int64(counter.MaxSliding / time.Second)
 func boardOf(k BoardKey, ago int, field func(string) string) (counter.Board, error) {
 	zone, bad := manage.Zone(k.Zone, field("zone"))
 	if bad != nil {
-		return counter.Board{}, fieldProblem(bad)
+		return counter.Board{}, wrong(bad)
 	}
 	if k.SlidingS != 0 {
 		if k.Window != counter.Ever || zone != nil || ago != 0 {
 			where := field("sliding_s")
-			return counter.Board{}, badField.of("%s: a sliding board has no window, zone or ago; leave them out.", where).in(where)
+			return counter.Board{}, fault.BadField.Of("%s: a sliding board has no window, zone or ago; leave them out.", where).In(where)
 		}
 		if err := seconds(k.SlidingS, field("sliding_s")); err != nil {
 			return counter.Board{}, err
@@ -153,7 +154,7 @@ func boardOf(k BoardKey, ago int, field func(string) string) (counter.Board, err
 // seconds is what is wrong with the length of a sliding window.
 func seconds(n int64, field string) error {
 	if n < 1 || n > maxSeconds {
-		return badField.of("%s: %d is out of range; write whole seconds, from 1 to %d.", field, n, maxSeconds).in(field)
+		return fault.BadField.Of("%s: %d is out of range; write whole seconds, from 1 to %d.", field, n, maxSeconds).In(field)
 	}
 	return nil
 }

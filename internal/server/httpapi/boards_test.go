@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 )
 
 func TestBoards(t *testing.T) {
@@ -60,7 +61,7 @@ func TestBoardProblems(t *testing.T) {
 		{standing + "?board=b&member=m&n=1", "", "n", "no parameter"},
 		{standing + "?board=b&member=" + long, "", "member", "256"},
 	} {
-		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
+		p := k.call(c.what, c.body).wantProblem(t, fault.BadField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "weir:") {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/spelling"
@@ -90,13 +91,13 @@ func (c *call) unread(err error, most int64) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		return tooLarge.of("The body has more than %d bytes; send a smaller one.", most).coded("", "max", most)
+		return fault.TooLarge.Of("The body has more than %d bytes; send a smaller one.", most).Coded("", "max", most)
 	case errors.Is(err, httpbody.ErrBusy):
-		return busy.of("Other calls use all the memory for large bodies; try again.").after("1").coded("memory-busy")
+		return fault.Busy.Of("Other calls use all the memory for large bodies; try again.").After(time.Second).Coded("memory-busy")
 	case errors.Is(err, httpbody.ErrSlow):
-		return badBody.of("The body came too slowly; send it again.")
+		return fault.BadBody.Of("The body came too slowly; send it again.")
 	}
-	return badBody.of("The body ended before it was complete; send it again.")
+	return fault.BadBody.Of("The body ended before it was complete; send it again.")
 }
 
 // decode reads the body of a call that takes no parameters.
@@ -132,14 +133,14 @@ func taking[T any](most int64, serve func(*Handler, *call, *T) (any, error)) han
 func decode(body []byte, into any) error {
 	known := func() []string { return namesOf(reflect.TypeOf(into).Elem()) }
 	if !utf8.Valid(body) {
-		return badBody.of("The body is not valid UTF-8; send JSON in UTF-8.")
+		return fault.BadBody.Of("The body is not valid UTF-8; send JSON in UTF-8.")
 	}
 	content := bytes.TrimLeft(body, " \t\r\n")
 	if len(content) == 0 {
-		return badBody.of("The body is empty; send a JSON object, such as {%q: …}.", known()[0])
+		return fault.BadBody.Of("The body is empty; send a JSON object, such as {%q: …}.", known()[0])
 	}
 	if content[0] != '{' {
-		return badBody.of("The body is not a JSON object; send one, such as {%q: …}.", known()[0])
+		return fault.BadBody.Of("The body is not a JSON object; send one, such as {%q: …}.", known()[0])
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -147,7 +148,7 @@ func decode(body []byte, into any) error {
 		return diagnose(body, err, into, known())
 	}
 	if rest := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return badBody.of("The body continues after the JSON object, at byte %d; send only one object.", len(body)-len(rest)+1)
+		return fault.BadBody.Of("The body continues after the JSON object, at byte %d; send only one object.", len(body)-len(rest)+1)
 	}
 	return strict(body, into)
 }
@@ -159,9 +160,9 @@ func diagnose(body []byte, err error, into any, known []string) error {
 	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badBody.of("The JSON ends too early; check its brackets and quotes.")
+		return fault.BadBody.Of("The JSON ends too early; check its brackets and quotes.")
 	case errors.As(err, &syntax):
-		return badBody.of("The body is not valid JSON at byte %d: %s; check the commas, quotes and brackets before it.", syntax.Offset, syntax.Error())
+		return fault.BadBody.Of("The body is not valid JSON at byte %d: %s; check the commas, quotes and brackets before it.", syntax.Offset, syntax.Error())
 	}
 	for name := range fieldsIn(body) {
 		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
@@ -171,16 +172,16 @@ func diagnose(body []byte, err error, into any, known []string) error {
 	switch {
 	case errors.As(err, &kind):
 		field := inJSON(kind.Field)
-		return badField.of("%s cannot be %s %s; send %s.", field, article(kind.Value), kind.Value, wanted(kind.Type)).in(field)
+		return fault.BadField.Of("%s cannot be %s %s; send %s.", field, article(kind.Value), kind.Value, wanted(kind.Type)).In(field)
 	case errors.As(err, &invalid):
-		return misused(invalid, itself)
+		return invalid
 	}
 	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
 		if name, err := strconv.Unquote(quoted); err == nil { // of an object further inside
 			return unknownName("field", name, namesIn(reflect.TypeOf(into)))
 		}
 	}
-	return badBody.of("The body is invalid; docs/reference/api.md describes its fields.")
+	return fault.BadBody.Of("The body is invalid; docs/reference/api.md describes its fields.")
 }
 
 // fieldsIn are the names in an object, one after the other: there may be very many.
@@ -201,14 +202,14 @@ func fieldsIn(body []byte) iter.Seq[string] {
 
 // unknownName is a field or parameter that nothing knows, with the one that was
 // probably meant.
-func unknownName(what, name string, known []string) *Problem {
+func unknownName(what, name string, known []string) *fault.Fault {
 	if near := spelling.Nearest(name, known); near != "" {
-		return badField.of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).in(manage.Clip(name)).coded("unknown-name", "name", name, "near", near)
+		return fault.BadField.Of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).In(manage.Clip(name)).Coded("unknown-name", "name", name, "near", near)
 	}
 	if len(known) == 0 {
-		return badField.of("There is no %s %q; leave it out.", what, manage.Clip(name)).in(manage.Clip(name)).coded("unknown-name", "name", name)
+		return fault.BadField.Of("There is no %s %q; leave it out.", what, manage.Clip(name)).In(manage.Clip(name)).Coded("unknown-name", "name", name)
 	}
-	return badField.of("There is no %s %q; use %s.", what, manage.Clip(name), strings.Join(known, ", ")).in(manage.Clip(name)).coded("unknown-name", "name", name)
+	return fault.BadField.Of("There is no %s %q; use %s.", what, manage.Clip(name), strings.Join(known, ", ")).In(manage.Clip(name)).Coded("unknown-name", "name", name)
 }
 
 func article(word string) string {
@@ -279,13 +280,3 @@ func nameOf(f reflect.StructField) string {
 	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 	return name
 }
-
-// misused is a value that a lower package does not take. Where it stands is called what
-// field makes of the package's own name for it.
-func misused(err *weir.InvalidError, field func(string) string) *Problem {
-	name := field(err.Field)
-	return badField.of("%s: %s", name, manage.Ended(err.Reason)).in(name)
-}
-
-// itself is for fields that are called as in the lower package.
-func itself(field string) string { return field }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/manage"
 )
@@ -45,7 +46,7 @@ func strictValue(s *jsontext.Scanner, t reflect.Type) (err error) {
 		case !known:
 			err = unknownName("field", name, slices.Sorted(maps.Keys(fields)))
 		case seen[name]:
-			err = badField.of("%s: given twice; send it once.", manage.Clip(name)).in(manage.Clip(name)).coded("twice")
+			err = fault.BadField.Of("%s: given twice; send it once.", manage.Clip(name)).In(manage.Clip(name)).Coded("twice")
 		default:
 			if seen == nil {
 				seen = map[string]bool{}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -10,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/queue"
 )
@@ -112,31 +112,17 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case len(allowed) > 0:
 		header.Set("Allow", strings.Join(allowed, ", "))
-		err = methodNotAllowed.of("%s does not support this method; it supports %s.", r.URL.Path, strings.Join(allowed, ", ")).coded("", "allowed", strings.Join(allowed, ", "))
+		err = fault.MethodNotAllowed.Of("%s does not support this method; it supports %s.", r.URL.Path, strings.Join(allowed, ", ")).Coded("", "allowed", strings.Join(allowed, ", "))
 	case ours(r.URL.Path):
-		err = notFound.of("The API has no such path; GET /v1/openapi.yaml lists all paths.")
+		err = fault.NotFound.Of("The API has no such path; GET /v1/openapi.yaml lists all paths.")
 	default:
 		answer, err = h.home(c)
 	}
 	c.release() // a client may take its time to read the answer
 	if err != nil {
-		c.fail(err)
+		h.fail(c, err)
 	} else if answer != nil {
 		c.answer(answer)
-	}
-}
-
-// errAnswered is that a call may not go on, and has been told so.
-var errAnswered = errors.New("httpapi: the call was answered")
-
-// fail answers with an error.
-func (c *call) fail(err error) {
-	p, ok := errors.AsType[*Problem](err)
-	switch {
-	case ok:
-		c.reject(p)
-	case err != errAnswered:
-		c.reject(outOfTime(err))
 	}
 }
 
@@ -147,7 +133,7 @@ func (h *Handler) end(c *call, start time.Time) {
 		h.options.Logger.Error("a call failed unexpectedly; please report this",
 			"route", c.name, "request_id", c.id, "cause", cause, "stack", string(debug.Stack()))
 		if c.status == 0 {
-			c.reject(internalError.of("An internal error occurred; weir's log has the cause under this request ID."))
+			c.reject(fault.Internal(""))
 			cause = nil
 		} else {
 			cause = http.ErrAbortHandler // half an answer must not look like a whole one

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -33,7 +34,7 @@ func TestEveryAnswer(t *testing.T) {
 		if id := got.Header["X-Request-Id"]; len(id) != 1 || c.want != "" && id[0] != c.want || c.want == "" && id[0] == c.given {
 			t.Errorf("%q became %q", c.given, id)
 		}
-		got.wantProblem(t, noRule)
+		got.wantProblem(t, fault.NoRule)
 	}
 	if r := s.call("GET /healthz", "", "X-Request-Id: a", "X-Request-Id: b"); len(r.Header["X-Request-Id"]) != 1 || len(r.Header.Get("X-Request-Id")) != 16 {
 		t.Errorf("two ids became %q", r.Header["X-Request-Id"])
@@ -44,27 +45,27 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, c := range []struct {
 		what  string
-		kind  *kind
+		kind  *fault.Kind
 		allow string
 	}{
-		{"GET /v1", notFound, ""},
-		{"GET /v1/", notFound, ""},
-		{"GET /v1/chek", notFound, ""},
-		{"GET /v1/rules/", notFound, ""},
-		{"GET /v1/rules/a/b", notFound, ""},
-		{"GET /v1/rules/history/", notFound, ""},
-		{"GET /v1/rules/history/1/2", notFound, ""},
-		{"POST //v1/check", notFound, ""},
-		{"GET /favicon.ico", notFound, ""},
-		{"GET /metrics", notFound, ""},
-		{"GET /v1/check", methodNotAllowed, "POST"},
-		{"OPTIONS /v1/check", methodNotAllowed, "POST"},
-		{"PATCH /v1/rules", methodNotAllowed, "GET, HEAD, POST, PUT"},
-		{"POST /v1/rules/login", methodNotAllowed, "DELETE, GET, HEAD, PUT"},
-		{"POST /v1/rules/history", methodNotAllowed, "DELETE, GET, HEAD, PUT"},
-		{"POST /healthz", methodNotAllowed, "GET, HEAD"},
-		{"POST /", methodNotAllowed, "GET, HEAD"},
-		{"TRACE /v1/keys", methodNotAllowed, "DELETE, GET, HEAD"},
+		{"GET /v1", fault.NotFound, ""},
+		{"GET /v1/", fault.NotFound, ""},
+		{"GET /v1/chek", fault.NotFound, ""},
+		{"GET /v1/rules/", fault.NotFound, ""},
+		{"GET /v1/rules/a/b", fault.NotFound, ""},
+		{"GET /v1/rules/history/", fault.NotFound, ""},
+		{"GET /v1/rules/history/1/2", fault.NotFound, ""},
+		{"POST //v1/check", fault.NotFound, ""},
+		{"GET /favicon.ico", fault.NotFound, ""},
+		{"GET /metrics", fault.NotFound, ""},
+		{"GET /v1/check", fault.MethodNotAllowed, "POST"},
+		{"OPTIONS /v1/check", fault.MethodNotAllowed, "POST"},
+		{"PATCH /v1/rules", fault.MethodNotAllowed, "GET, HEAD, POST, PUT"},
+		{"POST /v1/rules/login", fault.MethodNotAllowed, "DELETE, GET, HEAD, PUT"},
+		{"POST /v1/rules/history", fault.MethodNotAllowed, "DELETE, GET, HEAD, PUT"},
+		{"POST /healthz", fault.MethodNotAllowed, "GET, HEAD"},
+		{"POST /", fault.MethodNotAllowed, "GET, HEAD"},
+		{"TRACE /v1/keys", fault.MethodNotAllowed, "DELETE, GET, HEAD"},
 	} {
 		r := s.call(c.what, "")
 		r.wantProblem(t, c.kind)
@@ -115,7 +116,7 @@ func TestPanics(t *testing.T) {
 		defer mu.Unlock()
 		statuses = append(statuses, status)
 	}})
-	p := s.call("GET /before", "").wantProblem(t, internalError, "request ID")
+	p := s.call("GET /before", "").wantProblem(t, fault.InternalError, "request ID")
 	if strings.Contains(p.Detail, "secret") || !strings.Contains(s.log.String(), "secret things") || !strings.Contains(s.log.String(), "TestPanics") || !strings.Contains(s.log.String(), p.RequestID) {
 		t.Errorf("%q, and the log %s", p.Detail, s.log)
 	}
@@ -235,7 +236,7 @@ func TestHealth(t *testing.T) {
 	}
 	trouble = errors.New("the rules are not read yet")
 	r := s.call("GET /readyz", "")
-	if p := r.wantProblem(t, notReady); p.Detail != "The rules are not read yet." || r.Header.Get("Retry-After") != "1" {
+	if p := r.wantProblem(t, fault.NotReady); p.Detail != "The rules are not read yet." || r.Header.Get("Retry-After") != "1" {
 		t.Errorf("%+v %v", p, r.Header)
 	}
 	s.call("GET /healthz", "").want(t, 200, nil)
@@ -248,10 +249,10 @@ func TestHealth(t *testing.T) {
 func TestEnvoyConfig(t *testing.T) {
 	var o Options
 	s := newStand(t, o)
-	s.call("GET /rlconfig", "").wantProblem(t, notFound, "--envoy-config")
+	s.call("GET /rlconfig", "").wantProblem(t, fault.NotFound, "--envoy-config")
 	o.Envoy = func() *envoyconfig.Config { return nil }
 	s = newStand(t, o)
-	s.call("GET /rlconfig", "").wantProblem(t, notReady, "weir's log")
+	s.call("GET /rlconfig", "").wantProblem(t, fault.NotReady, "weir's log")
 	withEnvoy(t, &o)
 	s = newStand(t, o)
 	const want = "edge.remote_address: unit=SECOND requests_per_unit=50, shadow_mode: false, quota_mode: false\n"

@@ -1,14 +1,13 @@
 package httpapi
 
 import (
-	"errors"
 	"net/http"
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 )
@@ -72,15 +71,15 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 	right, life := bearer.Check, time.Duration(0)
 	switch {
 	case q.asked.Charge != "" && q.asked.Charge != "always":
-		return badField.of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).in("charge")
+		return fault.BadField.Of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).In("charge")
 	case q.asked.Charge != "" && (q.asked.Peek || ttl != nil):
-		return badField.of("charge: it cannot be combined with a peek or a reservation; leave it out.").in("charge")
+		return fault.BadField.Of("charge: it cannot be combined with a peek or a reservation; leave it out.").In("charge")
 	case q.asked.Peek && ttl != nil:
-		return badField.of("peek: a reservation cannot be a peek; use POST /v1/check.").in("peek")
+		return fault.BadField.Of("peek: a reservation cannot be a peek; use POST /v1/check.").In("peek")
 	case ttl != nil:
 		var bad *manage.FieldError
 		if life, bad = manage.TTL(*ttl); bad != nil {
-			return fieldProblem(bad)
+			return bad
 		}
 	case q.asked.Charge != "":
 		right = bearer.Charge
@@ -89,7 +88,7 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 	}
 	ctx, e, r, v := c.r.Context(), h.options.Engine, &q.said.Request, &q.verdict
 	if err := c.checks.Permit(right, r); err != nil {
-		return h.turnAway(c, err)
+		return err
 	}
 	switch {
 	case ttl != nil:
@@ -104,21 +103,9 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 		err = e.Check(ctx, r, v)
 	}
 	if err != nil {
-		return unjudged(h.turnAway(c, c.checks.Judged(right, err)))
+		return c.checks.Judged(right, err)
 	}
 	return nil
-}
-
-// unjudged is why there is no verdict.
-func unjudged(err error) error {
-	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		kind := invalidRequest
-		if manage.IsMisstated(invalid) {
-			kind = badField
-		}
-		return kind.of("%s", manage.Sentence(err)).in(invalid.Field)
-	}
-	return err
 }
 
 // fill takes in what the client says, if it makes sense.
@@ -126,7 +113,7 @@ func (q *question) fill() error {
 	a := &q.asked
 	priority, bad := manage.Priority(a.Priority)
 	if bad != nil {
-		return fieldProblem(bad)
+		return bad
 	}
 	q.said = manage.Question{
 		Request: rule.Request{
@@ -136,7 +123,7 @@ func (q *question) fill() error {
 		Headers: a.Headers, Cookies: a.Cookies, Parameters: a.Query,
 	}
 	if err := q.said.Read(a.IP); err != nil {
-		return badField.of("%s", err.Detail).in(err.Field)
+		return err
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	_ "github.com/weirhq/weir/rule/expression"
 )
@@ -137,13 +138,13 @@ func TestCheckShares(t *testing.T) {
 	}
 	for _, endpoint := range []string{"check", "reserve"} {
 		for _, priority := range []string{"urgent", "Low", strings.Repeat("x", 5000)} {
-			p := s.call("POST /v1/"+endpoint, `{"user":"alice","priority":"`+priority+`"}`).wantProblem(t, badField)
+			p := s.call("POST /v1/"+endpoint, `{"user":"alice","priority":"`+priority+`"}`).wantProblem(t, fault.BadField)
 			if p.Field != "priority" || len(p.Detail) > 200 || strings.HasSuffix(p.Detail, "?.") {
 				t.Errorf("%.20s: %+v", priority, p)
 			}
 		}
 	}
-	if p := s.call("POST /v1/check", `{"priority":"mediocre"}`).wantProblem(t, badField); !strings.Contains(p.Detail, "critical, high, normal, low") {
+	if p := s.call("POST /v1/check", `{"priority":"mediocre"}`).wantProblem(t, fault.BadField); !strings.Contains(p.Detail, "critical, high, normal, low") {
 		t.Error(p.Detail)
 	}
 }
@@ -171,41 +172,41 @@ func TestCheckProblems(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, body string
-		kind       *kind
+		kind       *fault.Kind
 		field      string
 		words      string
 	}{
-		{"nothing", ``, badBody, "", "empty"},
-		{"a list", `[]`, badBody, "", "object"},
-		{"null", `null`, badBody, "", "object"},
-		{"half", `{"ip":"192.0.2.1"`, badBody, "", "too early"},
-		{"rubbish", `{"ip":}`, badBody, "", "at byte 7"},
-		{"more behind", `{} {}`, badBody, "", "at byte 4"},
-		{"rubbish behind", "{}\nx", badBody, "", "at byte 4"},
-		{"not UTF-8", "{\"user\":\"\xff\"}", badBody, "", "UTF-8"},
-		{"deep", `{"headers":` + strings.Repeat("[", 20000), badBody, "", ""},
-		{"a near name", `{"usr":"alice"}`, badField, "usr", "did you mean user?"},
-		{"a far name", `{"quux":1}`, badField, "quux", "use ip, user"},
-		{"the wrong kind", `{"cost":"1"}`, badField, "cost", "send a whole number"},
-		{"a fraction", `{"cost":1.5}`, badField, "cost", "send a whole number"},
-		{"a huge number", `{"cost":1e30}`, badField, "cost", "send a whole number"},
-		{"a number for a text", `{"user":5}`, badField, "user", "send a string"},
-		{"a text for an object", `{"headers":"x"}`, badField, "headers", "send an object"},
-		{"a text for a bool", `{"peek":"yes"}`, badField, "peek", "send true or false"},
-		{"negative", `{"cost":-1}`, badField, "cost", "negative"},
-		{"too dear", `{"cost":1125899906842625}`, badField, "cost", "1125899906842624"},
-		{"not an address", `{"ip":"localhost"}`, badField, "ip", "without a port"},
-		{"a port", `{"ip":"192.0.2.1:80"}`, badField, "ip", "without a port"},
-		{"a relative path", `{"path":"api"}`, badField, "path", "slash"},
-		{"a query alone", `{"path":"?a=b"}`, badField, "path", "slash"},
-		{"a long user", `{"user":"` + long(manage.MaxWord+1) + `"}`, badField, "user", "1025 bytes"},
-		{"a long path", `{"path":"/` + long(manage.MaxText) + `"}`, badField, "path", "8193 bytes"},
-		{"a long value", `{"query":{"a":"` + long(manage.MaxText+1) + `"}}`, badField, "query", ""},
-		{"a long name", `{"cookies":{"` + long(manage.MaxWord+1) + `":""}}`, badField, "cookies", ""},
-		{"many headers", `{"headers":{` + entries(manage.MaxEntries+1) + `}}`, badField, "headers", "101 entries"},
-		{"many attributes", `{"attributes":{` + entries(manage.MaxEntries+1) + `}}`, badField, "attributes", "101 entries"},
-		{"a header twice", `{"headers":{"x-a":"1","X-A":"2"}}`, badField, "headers", "X-A is given twice"},
-		{"too long", `{"user":"` + long(MaxCheckBody) + `"}`, tooLarge, "", "65536"},
+		{"nothing", ``, fault.BadBody, "", "empty"},
+		{"a list", `[]`, fault.BadBody, "", "object"},
+		{"null", `null`, fault.BadBody, "", "object"},
+		{"half", `{"ip":"192.0.2.1"`, fault.BadBody, "", "too early"},
+		{"rubbish", `{"ip":}`, fault.BadBody, "", "at byte 7"},
+		{"more behind", `{} {}`, fault.BadBody, "", "at byte 4"},
+		{"rubbish behind", "{}\nx", fault.BadBody, "", "at byte 4"},
+		{"not UTF-8", "{\"user\":\"\xff\"}", fault.BadBody, "", "UTF-8"},
+		{"deep", `{"headers":` + strings.Repeat("[", 20000), fault.BadBody, "", ""},
+		{"a near name", `{"usr":"alice"}`, fault.BadField, "usr", "did you mean user?"},
+		{"a far name", `{"quux":1}`, fault.BadField, "quux", "use ip, user"},
+		{"the wrong kind", `{"cost":"1"}`, fault.BadField, "cost", "send a whole number"},
+		{"a fraction", `{"cost":1.5}`, fault.BadField, "cost", "send a whole number"},
+		{"a huge number", `{"cost":1e30}`, fault.BadField, "cost", "send a whole number"},
+		{"a number for a text", `{"user":5}`, fault.BadField, "user", "send a string"},
+		{"a text for an object", `{"headers":"x"}`, fault.BadField, "headers", "send an object"},
+		{"a text for a bool", `{"peek":"yes"}`, fault.BadField, "peek", "send true or false"},
+		{"negative", `{"cost":-1}`, fault.BadField, "cost", "negative"},
+		{"too dear", `{"cost":1125899906842625}`, fault.BadField, "cost", "1125899906842624"},
+		{"not an address", `{"ip":"localhost"}`, fault.BadField, "ip", "without a port"},
+		{"a port", `{"ip":"192.0.2.1:80"}`, fault.BadField, "ip", "without a port"},
+		{"a relative path", `{"path":"api"}`, fault.BadField, "path", "slash"},
+		{"a query alone", `{"path":"?a=b"}`, fault.BadField, "path", "slash"},
+		{"a long user", `{"user":"` + long(manage.MaxWord+1) + `"}`, fault.BadField, "user", "1025 bytes"},
+		{"a long path", `{"path":"/` + long(manage.MaxText) + `"}`, fault.BadField, "path", "8193 bytes"},
+		{"a long value", `{"query":{"a":"` + long(manage.MaxText+1) + `"}}`, fault.BadField, "query", ""},
+		{"a long name", `{"cookies":{"` + long(manage.MaxWord+1) + `":""}}`, fault.BadField, "cookies", ""},
+		{"many headers", `{"headers":{` + entries(manage.MaxEntries+1) + `}}`, fault.BadField, "headers", "101 entries"},
+		{"many attributes", `{"attributes":{` + entries(manage.MaxEntries+1) + `}}`, fault.BadField, "attributes", "101 entries"},
+		{"a header twice", `{"headers":{"x-a":"1","X-A":"2"}}`, fault.BadField, "headers", "X-A is given twice"},
+		{"too long", `{"user":"` + long(MaxCheckBody) + `"}`, fault.TooLarge, "", "65536"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := s.call("POST /v1/check", c.body).wantProblem(t, c.kind, c.words)
@@ -244,14 +245,14 @@ func TestCheckBodies(t *testing.T) {
 		text, _ := io.ReadAll(answer.Body)
 		return &reply{answer, text}
 	}
-	send(strings.NewReader(`{}`+strings.Repeat(" ", 1<<20))).wantProblem(t, tooLarge)
+	send(strings.NewReader(`{}`+strings.Repeat(" ", 1<<20))).wantProblem(t, fault.TooLarge)
 	send(strings.NewReader(`{}`)).want(t, 200, nil)
 
 	r := httptest.NewRequest("POST", "/v1/check", io.MultiReader(strings.NewReader(`{"user"`), broken{}))
 	r.Host = "localhost"
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
-	(&reply{w.Result(), w.Body.Bytes()}).wantProblem(t, badBody, "send it again")
+	(&reply{w.Result(), w.Body.Bytes()}).wantProblem(t, fault.BadBody, "send it again")
 }
 
 type broken struct{}
@@ -289,7 +290,7 @@ func TestCheckOfWhoHasLeft(t *testing.T) {
 	if answer := s.call("POST /v1/check", body); answer.Header.Get("Retry-After") != "1" {
 		t.Errorf("%v", answer.Header)
 	} else {
-		answer.wantProblem(t, busy)
+		answer.wantProblem(t, fault.Busy)
 	}
 }
 
@@ -306,7 +307,7 @@ func manyRules() string {
 // More limits than one request may be asked for are the rules' fault, and said so.
 func TestCheckThatCannotBeJudged(t *testing.T) {
 	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, manyRules())}})
-	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, invalidRequest, "at most 64")
+	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, fault.InvalidRequest, "at most 64")
 }
 
 // The answer is written by hand, just as the library would write it.

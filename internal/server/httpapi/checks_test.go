@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -54,26 +55,26 @@ func TestWhoMayCharge(t *testing.T) {
 	hold := `{"hold":"` + strings.Repeat("0", 32) + `"`
 	for _, c := range []struct {
 		what, body, token string
-		want              *kind // nil is an answer
+		want              *fault.Kind // nil is an answer
 		words             string
 	}{
-		{"POST /v1/check", victim, "", tokenRequired, "Weir-Token"},
-		{"POST /v1/check", victim, "wrong-but-long-enough-for-one", invalidToken, ""},
-		{"POST /v1/check", victim, readerToken, forbidden, "The token of bob has the rights read; use one with the right charge."},
-		{"POST /v1/check", victim, checkToken, forbidden, "The token of edge has the rights check; use one with the right charge."},
-		{"POST /v1/check", victim, euToken, forbidden, `The token of eu has the right charge, but not for the rule api and the client "user:victim"`},
-		{"POST /v1/check", `{"user":"victim","path":"/api/x"}`, readerToken, forbidden, "with the right check"},
-		{"POST /v1/check", `{"user":"victim","path":"/api/x"}`, euToken, forbidden, `but not for the rule api and the client "user:victim"`},
-		{"POST /v1/check", `{"user":"victim","path":"/api/x"}`, loginToken, forbidden, "the right check, but not for the rule api"},
-		{"POST /v1/check", `{"user":"victim","path":"/api/x","peek":true}`, euToken, forbidden, "the right check, but not for the rule api"},
-		{"POST /v1/reserve", `{"user":"victim","path":"/api/x"}`, "", tokenRequired, ""},
-		{"POST /v1/reserve", `{"user":"victim","path":"/api/x"}`, euToken, forbidden, ""},
-		{"POST /v1/settle", hold + `,"used":1}`, "", tokenRequired, ""},
-		{"POST /v1/settle", hold + `,"used":1}`, readerToken, forbidden, "with the right check"},
-		{"POST /v1/cancel", hold + `}`, readerToken, forbidden, "with the right check"},
-		{"POST /v1/extend", hold + `}`, readerToken, forbidden, "with the right check"},
-		{"GET /v1/authz", "", "", tokenRequired, ""},
-		{"GET /v1/authz", "", readerToken, forbidden, "with the right check"},
+		{"POST /v1/check", victim, "", fault.TokenRequired, "Weir-Token"},
+		{"POST /v1/check", victim, "wrong-but-long-enough-for-one", fault.InvalidToken, ""},
+		{"POST /v1/check", victim, readerToken, fault.Forbidden, "The token of bob has the rights read; use one with the right charge."},
+		{"POST /v1/check", victim, checkToken, fault.Forbidden, "The token of edge has the rights check; use one with the right charge."},
+		{"POST /v1/check", victim, euToken, fault.Forbidden, `The token of eu has the right charge, but not for the rule api and the client "user:victim"`},
+		{"POST /v1/check", `{"user":"victim","path":"/api/x"}`, readerToken, fault.Forbidden, "with the right check"},
+		{"POST /v1/check", `{"user":"victim","path":"/api/x"}`, euToken, fault.Forbidden, `but not for the rule api and the client "user:victim"`},
+		{"POST /v1/check", `{"user":"victim","path":"/api/x"}`, loginToken, fault.Forbidden, "the right check, but not for the rule api"},
+		{"POST /v1/check", `{"user":"victim","path":"/api/x","peek":true}`, euToken, fault.Forbidden, "the right check, but not for the rule api"},
+		{"POST /v1/reserve", `{"user":"victim","path":"/api/x"}`, "", fault.TokenRequired, ""},
+		{"POST /v1/reserve", `{"user":"victim","path":"/api/x"}`, euToken, fault.Forbidden, ""},
+		{"POST /v1/settle", hold + `,"used":1}`, "", fault.TokenRequired, ""},
+		{"POST /v1/settle", hold + `,"used":1}`, readerToken, fault.Forbidden, "with the right check"},
+		{"POST /v1/cancel", hold + `}`, readerToken, fault.Forbidden, "with the right check"},
+		{"POST /v1/extend", hold + `}`, readerToken, fault.Forbidden, "with the right check"},
+		{"GET /v1/authz", "", "", fault.TokenRequired, ""},
+		{"GET /v1/authz", "", readerToken, fault.Forbidden, "with the right check"},
 
 		{"POST /v1/check", `{"user":"alice","path":"/api/x","peek":true}`, readerToken, nil, ""},
 		{"POST /v1/check", `{"user":"alice","path":"/api/x"}`, checkToken, nil, ""},
@@ -83,7 +84,7 @@ func TestWhoMayCharge(t *testing.T) {
 		{"POST /v1/check", `{"user":"eu-1","path":"/api/x"}`, euToken, nil, ""},
 		{"POST /v1/check", `{"user":"eu-1","path":"/api/x","charge":"always"}`, euToken, nil, ""},
 		{"POST /v1/reserve", `{"user":"alice","path":"/api/x"}`, checkToken, nil, ""},
-		{"POST /v1/settle", hold + `,"used":1}`, checkToken, holdUnknown, ""},
+		{"POST /v1/settle", hold + `,"used":1}`, checkToken, fault.HoldUnknown, ""},
 	} {
 		t.Run(c.what+" "+c.token+" "+c.body, func(t *testing.T) {
 			for _, header := range []string{"Authorization: Bearer ", "Weir-Token: "} {
@@ -114,16 +115,16 @@ func TestAuthzToken(t *testing.T) {
 	ask := func(headers ...string) *reply {
 		return s.call("GET /v1/authz?deny_status=429", "", append(headers, "X-Original-Method: POST", "X-Original-URI: /api/login", "X-Forwarded-For: 198.51.100.7")...)
 	}
-	ask(as(adminToken)).wantProblem(t, tokenRequired)
+	ask(as(adminToken)).wantProblem(t, fault.TokenRequired)
 	ask("Weir-Token: "+checkToken, as("of-the-client-of-the-proxy")).want(t, 200, nil)
 	ask("Weir-Token: "+loginToken).want(t, 200, nil)
 	ask("Weir-Token: "+loginToken).want(t, 429, nil) // by the limit
-	ask("Weir-Token: "+checkToken, "Weir-Token: "+checkToken).wantProblem(t, tokenRequired)
-	ask("Weir-Token: ", as(checkToken)).wantProblem(t, tokenRequired)
+	ask("Weir-Token: "+checkToken, "Weir-Token: "+checkToken).wantProblem(t, fault.TokenRequired)
+	ask("Weir-Token: ", as(checkToken)).wantProblem(t, fault.TokenRequired)
 
 	// Wrong tokens are the proxy's, and lock none of its clients out of the management.
 	for range 20 {
-		ask("Weir-Token: wrong-but-long-enough-for-one").wantProblem(t, invalidToken)
+		ask("Weir-Token: wrong-but-long-enough-for-one").wantProblem(t, fault.InvalidToken)
 	}
 	s.call("GET /v1/whoami", "", as(adminToken), "X-Forwarded-For: 198.51.100.7").want(t, 200, nil)
 	if log := s.log.String(); !strings.Contains(log, `msg="check rejected" error="manage: unknown token; send one from the server's token file" holder="" client=127.0.0.1`) {
@@ -133,7 +134,7 @@ func TestAuthzToken(t *testing.T) {
 	login := func(uri string) *reply {
 		return s.call("GET /v1/authz?deny_status=429", "", "Weir-Token: "+loginToken, "X-Original-URI: "+uri, "X-Tenant: acme", "X-Forwarded-For: 198.51.100.8")
 	}
-	login("/safe").wantProblem(t, forbidden, "the right check, but not for the rule safe")
+	login("/safe").wantProblem(t, fault.Forbidden, "the right check, but not for the rule safe")
 	if r := login("/other").want(t, 200, nil); r.Header.Get("RateLimit") != "" {
 		t.Errorf("a shadow rule applies that the token has no right for: %v", r.Header)
 	}
@@ -145,7 +146,7 @@ func TestChargeLog(t *testing.T) {
 	s := newClosedStand(t)
 	s.call("POST /v1/check", `{"user":"alice","path":"/api/x","charge":"always","cost":7}`, as(chargeToken)).want(t, 200, nil)
 	s.call("POST /v1/check", victim, as(chargeToken)).want(t, 200, nil)
-	s.call("POST /v1/check", victim, as(checkToken)).wantProblem(t, forbidden)
+	s.call("POST /v1/check", victim, as(checkToken)).wantProblem(t, fault.Forbidden)
 	var a CheckAnswer
 	s.call("POST /v1/reserve", `{"user":"carol","path":"/api/x"}`, as(checkToken)).want(t, 200, &a)
 	for range 10 { // which have lines of their own
@@ -158,7 +159,7 @@ func TestChargeLog(t *testing.T) {
 	s.store.lost.Store(false)
 	for range 40 {
 		s.call("POST /v1/check", victim, as(chargeToken)).want(t, 200, nil)
-		s.call("POST /v1/check", victim, as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
+		s.call("POST /v1/check", victim, as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)
 	}
 	log := s.log.String()
 	for _, line := range []string{
@@ -183,7 +184,7 @@ func TestChargeLog(t *testing.T) {
 	// token of an admin.
 	s.call("POST /v1/check", "{}", as(checkToken)).want(t, 200, nil)
 	s.call("POST /v1/check", "{}", as(shopToken)).want(t, 200, nil)
-	s.call("POST /v1/check", "{}", as(adminToken)).wantProblem(t, invalidToken)
+	s.call("POST /v1/check", "{}", as(adminToken)).wantProblem(t, fault.InvalidToken)
 }
 
 // Without tokens, everything is as it is on a machine of one's own; who charges is logged.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -39,15 +40,11 @@ var counterRoutes = []route{
 func counting(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Counters == nil {
-			return nil, notEnabled.of("Counters are not enabled on this server.").coded("counters-off")
+			return nil, fault.NotEnabled.Of("Counters are not enabled on this server.").Coded("counters-off")
 		}
 		answer, err := serve(h, c)
-		switch {
-		case errors.Is(err, counter.ErrRange):
-			err = outOfRange.of(manage.CounterRange)
-		case errors.Is(err, counter.ErrFull):
+		if errors.Is(err, counter.ErrFull) {
 			h.warn(c, "counters full; new names are rejected", err)
-			err = countersFull.of(manage.CountersFull)
 		}
 		return answer, h.storeTrouble(c, err)
 	}
@@ -62,31 +59,29 @@ func (h *Handler) warn(c *call, message string, err error) {
 	}
 }
 
-// storeTrouble returns the problem for an error of a store.
+// storeTrouble returns the fault for an error of a store.
 func (h *Handler) storeTrouble(c *call, err error) error {
-	if _, known := errors.AsType[*Problem](err); err == nil || known {
+	if err == nil || calls.Of(err) != nil {
 		return err
-	}
-	if invalid := invalidIn(err, itself); invalid != nil {
-		return invalid
 	}
 	if left := c.r.Context().Err(); left != nil {
 		return left
 	}
 	h.warn(c, "store of counters or queues unavailable", err)
-	if c.r.Method == "GET" || c.r.Method == "HEAD" {
-		return storeGone.of(manage.CountersGone).after(outage)
-	}
-	return storeGone.of(manage.CounterUnknown).coded("change-unknown").after(outage)
+	return fault.Store(c.r.Method != "GET" && c.r.Method != "HEAD")
 }
 
-// invalidIn is a problem of an error of a check, which is a *weir.InvalidError or nil.
+// invalidIn is an error of a check, which is a *weir.InvalidError or nil. Where the value stands
+// is called what field makes of the lower package's own name for it.
 func invalidIn(err error, field func(string) string) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return misused(invalid, field)
+		return &weir.InvalidError{Field: field(invalid.Field), Reason: invalid.Reason}
 	}
 	return nil
 }
+
+// itself is for fields that are called as in the lower package.
+func itself(field string) string { return field }
 
 // CounterKey names a counter. The same name with another window, or in another zone, is
 // another counter.
@@ -122,7 +117,7 @@ type AddRequest struct {
 	Add []CounterDelta `json:"add"`
 }
 
-func (r *AddRequest) validate() error { return batch("add", len(r.Add), counter.MaxBatch) }
+func (r *AddRequest) validate() error { return fault.Length("add", len(r.Add), counter.MaxBatch) }
 
 // CounterSetting is a new value of a counter.
 type CounterSetting struct {
@@ -150,7 +145,7 @@ type SetRequest struct {
 	Set []CounterSetting `json:"set"`
 }
 
-func (r *SetRequest) validate() error { return batch("set", len(r.Set), counter.MaxBatch) }
+func (r *SetRequest) validate() error { return fault.Length("set", len(r.Set), counter.MaxBatch) }
 
 // SetAnswer is what counters have and what they had before, in the order in which they were
 // named.
@@ -170,7 +165,7 @@ type ResetRequest struct {
 	Reset []CounterKey `json:"reset"`
 }
 
-func (r *ResetRequest) validate() error { return batch("reset", len(r.Reset), counter.MaxBatch) }
+func (r *ResetRequest) validate() error { return fault.Length("reset", len(r.Reset), counter.MaxBatch) }
 
 // CountersAnswer is what counters have: after an addition, before a reset. They are in
 // the order in which they were named.
@@ -214,7 +209,7 @@ func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
 			return nil, err
 		}
 		keys[i], deltas[i] = d.CounterKey, d.delta(key)
-		if err := fieldProblem(manage.CheckDelta(deltas[i], manage.Within("add", i))); err != nil {
+		if err := wrong(manage.CheckDelta(deltas[i], manage.Within("add", i))); err != nil {
 			return nil, err
 		}
 	}
@@ -240,10 +235,10 @@ func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
 		}
 		if s.Value == nil {
 			field := manage.Within("set", i)("value")
-			return nil, badField.of("%s: required; send the new value.", field).in(field).coded("required")
+			return nil, fault.BadField.Of("%s: required; send the new value.", field).In(field).Coded("required")
 		}
 		settings[i] = counter.Setting{Key: key, To: counter.Amount(*s.Value)}
-		if err := fieldProblem(manage.CheckSetting(settings[i], manage.Within("set", i))); err != nil {
+		if err := wrong(manage.CheckSetting(settings[i], manage.Within("set", i))); err != nil {
 			return nil, err
 		}
 	}
@@ -317,7 +312,7 @@ func countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys 
 // counterKey is a key as the store has it.
 func counterKey(k CounterKey, field func(string) string) (counter.Key, error) {
 	key, bad := manage.CounterName(k).Key(field)
-	return key, fieldProblem(bad)
+	return key, wrong(bad)
 }
 
 func valued(keys []CounterKey, values []counter.Amount) CountersAnswer {

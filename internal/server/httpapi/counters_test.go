@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
 	counterredis "github.com/weirhq/weir/counter/redis"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
@@ -168,10 +169,10 @@ func TestCounters(t *testing.T) {
 func TestCountersAreAllOrNone(t *testing.T) {
 	eachStore(t, func(t *testing.T, k *kept) {
 		k.call("POST /v1/counters/add", `{"add":[{"name":"full","by":8999999999999.5}]}`).want(t, 200, nil)
-		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"full"}]}`).wantProblem(t, outOfRange, "nothing was counted")
-		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":""}]}`).wantProblem(t, badField)
+		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"full"}]}`).wantProblem(t, fault.OutOfRange, "nothing was counted")
+		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":""}]}`).wantProblem(t, fault.BadField)
 		k.says(t, "GET /v1/counters?name=a&name=full", "", `{"counters":[{"name":"a","value":0},{"name":"full","value":8999999999999.5}]}`)
-		k.call("POST /v1/boards/score", `{"board":{"name":"b"},"score":[{"member":"m"},{"member":"m","by":9007199254.740991}]}`).wantProblem(t, outOfRange)
+		k.call("POST /v1/boards/score", `{"board":{"name":"b"},"score":[{"member":"m"},{"member":"m","by":9007199254.740991}]}`).wantProblem(t, fault.OutOfRange)
 		k.says(t, "GET /v1/boards/top?board=b", "", `{"places":[],"members":0,"dropped":0}`)
 	})
 }
@@ -183,8 +184,8 @@ func TestCountersAreFull(t *testing.T) {
 	k.open(t, Options{}, countermemory.New(countermemory.Options{Clock: k.clock, MaxEntries: 2}), nil)
 	k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"b"}]}`).want(t, 200, nil)
 	for range 20 {
-		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"c"}]}`).wantProblem(t, countersFull, "raise --counter-capacity")
-		k.call("POST /v1/hot/hit", `{"list":{"name":"l","window_s":60,"threshold":2},"items":["i"]}`).wantProblem(t, countersFull)
+		k.call("POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"c"}]}`).wantProblem(t, fault.CountersFull, "raise --counter-capacity")
+		k.call("POST /v1/hot/hit", `{"list":{"name":"l","window_s":60,"threshold":2},"items":["i"]}`).wantProblem(t, fault.CountersFull)
 	}
 	k.says(t, "POST /v1/counters/add", `{"add":[{"name":"a"}]}`, `{"counters":[{"name":"a","value":2}]}`)
 	if lines := strings.Count(k.log.String(), "counters full; new names are rejected"); lines != 1 {
@@ -204,7 +205,7 @@ func TestIDs(t *testing.T) {
 			last = a.ID
 		}
 		for _, body := range []string{`{}`, `{"sequence":""}`, `{"sequence":"` + strings.Repeat("x", counter.MaxNameLen+1) + `"}`} {
-			if p := k.call("POST /v1/ids", body).wantProblem(t, badField); p.Field != "sequence" {
+			if p := k.call("POST /v1/ids", body).wantProblem(t, fault.BadField); p.Field != "sequence" {
 				t.Errorf("%+v", p)
 			}
 		}
@@ -286,15 +287,15 @@ func TestCounterProblems(t *testing.T) {
 		{"GET /v1/counters/history?name=a&n=2", "", "n", "only 1 window"},
 		{"GET /v1/counters/history?" + strings.Repeat("name=a&", 100) + "window=hour&n=101", "", "n", "too many at once"},
 	} {
-		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
+		p := k.call(c.what, c.body).wantProblem(t, fault.BadField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "weir:") || strings.Contains(p.Detail, "counter:") {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}
 	}
 	for _, what := range []string{"POST /v1/counters/add", "POST /v1/counters/set", "POST /v1/counters/reset", "POST /v1/distributions/observe", "POST /v1/ids", "POST /v1/boards/score", "POST /v1/hot/hit", "POST /v1/actions"} {
-		k.call(what, strings.Repeat(" ", MaxCountBody+1)).wantProblem(t, tooLarge)
-		k.call(what, "").wantProblem(t, badBody)
-		k.call(what, "{\"user\":\"\xff\"}").wantProblem(t, badBody, "UTF-8")
+		k.call(what, strings.Repeat(" ", MaxCountBody+1)).wantProblem(t, fault.TooLarge)
+		k.call(what, "").wantProblem(t, fault.BadBody)
+		k.call(what, "{\"user\":\"\xff\"}").wantProblem(t, fault.BadBody, "UTF-8")
 	}
 }
 
@@ -338,7 +339,7 @@ func TestDistributions(t *testing.T) {
 func TestNothingIsKept(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, r := range slices.Concat(counterRoutes, queueRoutes) {
-		s.call(r.method+" "+strings.ReplaceAll(r.path, "{queue}", "mail"), "").wantProblem(t, notEnabled)
+		s.call(r.method+" "+strings.ReplaceAll(r.path, "{queue}", "mail"), "").wantProblem(t, fault.NotEnabled)
 	}
 }
 
@@ -361,7 +362,7 @@ func TestCountsAreGone(t *testing.T) {
 			c.body = strings.Replace(c.body, `"held"`, `"1-`+strings.Repeat("0", 32)+`"`, 1)
 		}
 		r := k.call(c.what, c.body)
-		if r.wantProblem(t, storeGone); r.Header.Get("Retry-After") != outage || strings.Contains(string(r.body), server.Addr) {
+		if r.wantProblem(t, fault.StoreUnavailable); r.Header.Get("Retry-After") != "5" || strings.Contains(string(r.body), server.Addr) {
 			t.Errorf("%s: %v %s", c.what, r.Header, r.body)
 		}
 	}

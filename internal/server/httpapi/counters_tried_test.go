@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
@@ -223,14 +224,14 @@ func TestKeptTokens(t *testing.T) {
 		o := Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}}
 		withKept(t, &o)
 		s := newStand(t, o)
-		s.call(c.what, c.body).wantProblem(t, tokenRequired)
-		s.call(c.what, c.body, as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
+		s.call(c.what, c.body).wantProblem(t, fault.TokenRequired)
+		s.call(c.what, c.body, as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)
 		rejected := map[access]int{looking: 0, using: 1, changing: 2}[found.needs]
 		for i, bearer := range []string{readerToken, useToken, adminToken} {
 			r := s.call(c.what, c.body, as(bearer))
 			switch {
 			case i < rejected:
-				r.wantProblem(t, forbidden)
+				r.wantProblem(t, fault.Forbidden)
 			case i == rejected && r.StatusCode > 202:
 				t.Errorf("%s with %s: %d %s", c.what, bearer, r.StatusCode, r.body)
 			}
@@ -243,9 +244,9 @@ func TestKeptTokens(t *testing.T) {
 		}
 		o.Tokens = nil
 		s = newStand(t, o)
-		s.call(c.what, c.body, "Host: evil.example.com").wantProblem(t, foreignHost)
+		s.call(c.what, c.body, "Host: evil.example.com").wantProblem(t, fault.ForeignHost)
 		if method == "POST" {
-			s.call(c.what, c.body, "Origin: https://evil.example.com").wantProblem(t, foreignOrigin)
+			s.call(c.what, c.body, "Origin: https://evil.example.com").wantProblem(t, fault.ForeignOrigin)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -46,7 +47,9 @@ type ObserveRequest struct {
 	Observe []DistributionSample `json:"observe"`
 }
 
-func (r *ObserveRequest) validate() error { return batch("observe", len(r.Observe), counter.MaxBatch) }
+func (r *ObserveRequest) validate() error {
+	return fault.Length("observe", len(r.Observe), counter.MaxBatch)
+}
 
 // ObserveAnswer is how many values were added.
 type ObserveAnswer struct {
@@ -100,7 +103,7 @@ func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
 		for j, v := range s.Values {
 			samples[i].Values[j] = counter.Amount(v)
 		}
-		if err := fieldProblem(manage.CheckSample(samples[i], manage.Within("observe", i))); err != nil {
+		if err := wrong(manage.CheckSample(samples[i], manage.Within("observe", i))); err != nil {
 			return nil, err
 		}
 		n += len(s.Values)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirhq/weir/internal/fault"
 )
 
 // etagOf is the tag of a version of the rules. It is the same for the whole document,
@@ -21,7 +23,7 @@ func ifMatch(r *http.Request) (match func(version int64) bool, given bool, err e
 	tags, any, ok := entityTags(r.Header["If-Match"])
 	switch {
 	case !ok:
-		return nil, false, badField.of(`If-Match: not a list of ETags; send the ETag of the version you read, with its quotes, as in If-Match: "7".`).in("If-Match")
+		return nil, false, fault.BadField.Of(`If-Match: not a list of ETags; send the ETag of the version you read, with its quotes, as in If-Match: "7".`).In("If-Match")
 	case any || len(tags) == 0:
 		return nil, any, nil
 	}

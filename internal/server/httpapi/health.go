@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -30,7 +31,7 @@ const maxReady = 2 * time.Second
 // ready answers GET /readyz.
 func (h *Handler) ready(c *call) (any, error) {
 	if err := h.notReady(c); err != nil {
-		return nil, notReady.of("%s", manage.Sentence(err)).after("1")
+		return nil, fault.NotReady.Of("%s", manage.Sentence(err)).After(time.Second)
 	}
 	answer := []byte("ready\n")
 	if err := h.options.Trouble(); err != nil {
@@ -60,11 +61,11 @@ func (h *Handler) healthCheck(c *call) (any, error) {
 // envoyConfig answers GET /rlconfig.
 func (h *Handler) envoyConfig(c *call) (any, error) {
 	if h.options.Envoy == nil {
-		return nil, notFound.of("This server has no Envoy configuration; set --envoy-config or --envoy-xds.")
+		return nil, fault.NotFound.Of("This server has no Envoy configuration; set --envoy-config or --envoy-xds.")
 	}
 	config := h.options.Envoy()
 	if config == nil {
-		return nil, notReady.of("No Envoy configuration is loaded; weir's log says why.")
+		return nil, fault.NotReady.Of("No Envoy configuration is loaded; weir's log says why.")
 	}
 	c.Header()["Content-Type"] = typeText
 	_ = config.Dump(c) // who has left needs no answer
@@ -74,7 +75,7 @@ func (h *Handler) envoyConfig(c *call) (any, error) {
 // metrics answers GET /metrics.
 func (h *Handler) metrics(c *call) (any, error) {
 	if h.options.Metrics == nil {
-		return nil, notFound.of("Metrics are not enabled on this server.")
+		return nil, fault.NotFound.Of("Metrics are not enabled on this server.")
 	}
 	h.options.Metrics.ServeHTTP(c, c.r)
 	return nil, nil
@@ -104,10 +105,10 @@ func (h *Handler) home(c *call) (any, error) {
 		h.options.Home.ServeHTTP(c, c.r)
 		return nil, nil
 	case c.r.URL.Path != "/":
-		return nil, notFound.of("There is no such path; GET /v1/openapi.yaml lists all paths of the API.")
+		return nil, fault.NotFound.Of("There is no such path; GET /v1/openapi.yaml lists all paths of the API.")
 	case !read:
 		header.Set("Allow", "GET, HEAD")
-		return nil, methodNotAllowed.of("This page supports only GET and HEAD.")
+		return nil, fault.MethodNotAllowed.Of("This page supports only GET and HEAD.")
 	}
 	return text{typeText, []byte(homePage)}, nil
 }

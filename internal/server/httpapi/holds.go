@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -36,7 +36,7 @@ type HoldRequest struct {
 func (r *HoldRequest) validate() error {
 	id, err := manage.HoldOf(r.Hold)
 	r.id = id
-	return fieldProblem(err)
+	return wrong(err)
 }
 
 // SettleRequest is the body of POST /v1/settle.
@@ -50,12 +50,12 @@ func (r *SettleRequest) validate() error {
 		return err
 	}
 	if r.Used == nil {
-		return badField.of("used: required; send the units that were used, or call /v1/cancel if there are none.").in("used")
+		return fault.BadField.Of("used: required; send the units that were used, or call /v1/cancel if there are none.").In("used")
 	}
-	if err := fieldProblem(manage.CheckUsed(r.Used.Units)); err != nil {
+	if err := wrong(manage.CheckUsed(r.Used.Units)); err != nil {
 		return err
 	}
-	return fieldProblem(manage.CheckUnits("used", r.Used.ByUnit, 0))
+	return wrong(manage.CheckUnits("used", r.Used.ByUnit, 0))
 }
 
 // ExtendRequest is the body of POST /v1/extend.
@@ -72,15 +72,15 @@ func (r *ExtendRequest) validate() error {
 	}
 	ttl, err := manage.TTL(r.TTLMS)
 	r.ttl = ttl
-	return fieldProblem(err)
+	return wrong(err)
 }
 
-// fieldProblem is what is wrong with a field; nil if nothing is.
-func fieldProblem(err *manage.FieldError) error {
+// wrong is what is wrong with a field; nil if nothing is.
+func wrong(err *manage.FieldError) error {
 	if err == nil {
 		return nil
 	}
-	return badField.of("%s", err.Detail).in(err.Field)
+	return err
 }
 
 // HoldAnswer is what has become of a hold.
@@ -109,7 +109,7 @@ func (h *Handler) reserve(c *call) (any, error) {
 // settle answers POST /v1/settle.
 func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
 	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, h.turnAway(c, err)
+		return nil, err
 	}
 	var used engine.Used = engine.Units(want.Used.Units)
 	if want.Used.ByUnit != nil {
@@ -125,7 +125,7 @@ func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
 // cancel answers POST /v1/cancel.
 func (h *Handler) cancel(c *call, want *HoldRequest) (any, error) {
 	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, h.turnAway(c, err)
+		return nil, err
 	}
 	s, err := h.options.Engine.Cancel(c.r.Context(), want.id)
 	return h.holdAnswer(c, &s, err)
@@ -134,25 +134,23 @@ func (h *Handler) cancel(c *call, want *HoldRequest) (any, error) {
 // extend answers POST /v1/extend.
 func (h *Handler) extend(c *call, want *ExtendRequest) (any, error) {
 	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, h.turnAway(c, err)
+		return nil, err
 	}
 	s, err := h.options.Engine.Extend(c.r.Context(), want.id, want.ttl)
 	return h.holdAnswer(c, &s, err)
 }
 
 func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error) {
-	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return nil, misused(invalid, itself)
+	if err != nil && calls.Of(err) == nil {
+		err = h.unavailable(c, slog.LevelWarn, "a hold could not be settled", err, fault.Hold())
 	}
 	if err != nil {
-		return nil, h.unavailable(c, slog.LevelWarn, "a hold could not be settled", err, storeGone.of("The store is unavailable; try again."))
+		return nil, err
 	}
-	switch s.State {
-	case weir.HoldUnknown:
-		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what is not charged yet with POST /v1/check and \"charge\": \"always\".").in("hold")
-	case weir.HoldExpired:
-		return nil, holdExpired.of("The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with POST /v1/check and \"charge\": \"always\".").in("hold")
-	case weir.HoldPending:
+	if f := calls.Hold(s.State); f != nil {
+		return nil, f
+	}
+	if s.State == weir.HoldPending {
 		c.success = http.StatusAccepted
 	}
 	answer := HoldAnswer{State: s.State.String(), Parts: []PartAnswer{}}

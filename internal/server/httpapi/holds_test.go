@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -180,7 +181,7 @@ func TestHoldsInvalid(t *testing.T) {
 			t.Errorf("%s %.60s: %+v, want the field %s", c.call, c.body, p, c.field)
 		}
 	}
-	s.call("POST /v1/settle", `{`+id+`,"used":1}`).wantProblem(t, holdUnknown, "no such hold")
+	s.call("POST /v1/settle", `{`+id+`,"used":1}`).wantProblem(t, fault.HoldUnknown, "no such hold")
 }
 
 // A unit that no rule has is refused wherever there is a cost by unit, and so is a number of tokens
@@ -202,14 +203,14 @@ rules:
 		"settle": `{"hold":"` + a.Hold + `","used":{"tokns":3}`,
 	} {
 		r := s.call("POST /v1/"+call, body+"}")
-		if r.wantProblem(t, badField, "no rule has the unit"); !strings.Contains(string(r.body), names) {
+		if r.wantProblem(t, fault.BadField, "no rule has the unit"); !strings.Contains(string(r.body), names) {
 			t.Errorf("%s: %s", call, r.body)
 		}
 	}
 	for _, more := range []string{`"peek":true`, `"charge":"always"`} {
-		s.call("POST /v1/check", `{"user":"bob","cost":{"tokns":3},`+more+`}`).wantProblem(t, badField, "no rule has the unit")
+		s.call("POST /v1/check", `{"user":"bob","cost":{"tokns":3},`+more+`}`).wantProblem(t, fault.BadField, "no rule has the unit")
 	}
-	s.call("POST /v1/check", `{"user":"alice","path":"/paid","cost":3}`).wantProblem(t, badField, "cost: the rule money has weights")
+	s.call("POST /v1/check", `{"user":"alice","path":"/paid","cost":3}`).wantProblem(t, fault.BadField, "cost: the rule money has weights")
 	s.call("POST /v1/settle", `{"hold":"`+a.Hold+`","used":{"tokens":5}}`).wantBody(t, 200, `{"state":"settled","parts":[{"rule":"model","unit":"tokens","reserved":3000,"used":5}]}`)
 }
 

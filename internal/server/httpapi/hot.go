@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -33,7 +34,7 @@ type HeatAnswer struct {
 func (h *Handler) hitItems(c *call, want *HitRequest) (any, error) {
 	list, err := hotList(want.List, inside("list"))
 	if err == nil {
-		err = batch("items", len(want.Items), counter.MaxBatch)
+		err = fault.Length("items", len(want.Items), counter.MaxBatch)
 	}
 	if err != nil {
 		return nil, err

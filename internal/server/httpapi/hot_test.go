@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 )
 
 func TestHot(t *testing.T) {
@@ -60,7 +61,7 @@ func TestHotProblems(t *testing.T) {
 		{"GET /v1/hot/events?" + good + "&after=last", "", "after", "whole number"},
 		{"GET /v1/hot/events?" + good + "&n=1", "", "n", "no parameter"},
 	} {
-		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
+		p := k.call(c.what, c.body).wantProblem(t, fault.BadField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "weir:") {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}

@@ -2,13 +2,12 @@ package httpapi
 
 import (
 	"cmp"
-	"errors"
 	"log/slog"
 	"math"
 	"slices"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -59,24 +58,18 @@ func (c *call) who(more ...string) (key, id, tier string, n int, err error) {
 	q := c.query(append(more, "key", "rule", "tier")...)
 	key, id, tier = q.text("key"), q.text("rule"), q.text("tier")
 	n = int(q.whole("n", math.MaxInt32, 1, maxStandings))
-	if bad := manage.CheckClient(key, tier, "?key=user:alice", "/v1/check"); bad != nil {
-		q.wrong(badField.of("%s", bad.Detail).in(bad.Field))
-	}
+	q.wrong(wrong(manage.CheckClient(key, tier, "?key=user:alice", "/v1/check")))
 	return key, id, tier, n, q.err
 }
 
 // keyTrouble is why a key could not be looked at or reset.
 func (h *Handler) keyTrouble(c *call, err error) error {
-	var missing *engine.NoRuleError
-	var form *engine.KeyError
-	var invalid *weir.InvalidError
+	f := calls.Of(err)
 	switch {
-	case errors.As(err, &missing):
-		return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", missing.ID).in("rule").coded("", "rule", missing.ID)
-	case errors.As(err, &form):
-		return badField.of("key: %s", manage.Sentence(form.Err)).in("key")
-	case errors.As(err, &invalid):
-		return badField.of("%s", manage.Sentence(err)).in("key")
+	case f == nil:
+		return h.unavailable(c, slog.LevelWarn, "store unavailable", err, fault.Store(false))
+	case f.Kind == fault.BadField:
+		f.Field = "key"
 	}
-	return h.unavailable(c, slog.LevelWarn, "store unavailable", err, storeGone.of("The store is unavailable; try again soon."))
+	return f
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/store/redis"
@@ -64,12 +65,12 @@ func TestKeysProblems(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, c := range []struct {
 		query, field string
-		kind         *kind
+		kind         *fault.Kind
 	}{
-		{"", "key", badField}, {"key=", "key", badField}, {"key=user:a&key=user:b", "key", badField},
-		{"key=alice", "key", badField}, {"key=ip:1.2.3.4&rule=api", "key", badField},
-		{"key=user:a&rule=none", "rule", noRule}, {"key=user:a&limit=1", "limit", badField},
-		{"key=user:" + strings.Repeat("x", 1020), "key", badField},
+		{"", "key", fault.BadField}, {"key=", "key", fault.BadField}, {"key=user:a&key=user:b", "key", fault.BadField},
+		{"key=alice", "key", fault.BadField}, {"key=ip:1.2.3.4&rule=api", "key", fault.BadField},
+		{"key=user:a&rule=none", "rule", fault.NoRule}, {"key=user:a&limit=1", "limit", fault.BadField},
+		{"key=user:" + strings.Repeat("x", 1020), "key", fault.BadField},
 	} {
 		for _, method := range []string{"GET", "DELETE"} {
 			p := s.call(method+" /v1/keys?"+c.query, "").wantProblem(t, c.kind)
@@ -78,12 +79,12 @@ func TestKeysProblems(t *testing.T) {
 			}
 		}
 	}
-	s.call("GET /v1/keys?key=ip:1.2.3.4&rule=api", "").wantProblem(t, badField, `key: This is not part of the rule's key; write it as`)
-	s.call("GET /v1/keys?key=user:a&tier="+strings.Repeat("x", manage.MaxWord+1), "").wantProblem(t, badField)
+	s.call("GET /v1/keys?key=ip:1.2.3.4&rule=api", "").wantProblem(t, fault.BadField, `key: This is not part of the rule's key; write it as`)
+	s.call("GET /v1/keys?key=user:a&tier="+strings.Repeat("x", manage.MaxWord+1), "").wantProblem(t, fault.BadField)
 	s.store.lost.Store(true)
 	for _, method := range []string{"GET", "DELETE"} {
 		r := s.call(method+" /v1/keys?key=user:alice", "")
-		if r.wantProblem(t, storeGone); r.Header.Get("Retry-After") != "5" || strings.Contains(string(r.body), errLost.Error()) {
+		if r.wantProblem(t, fault.StoreUnavailable); r.Header.Get("Retry-After") != "5" || strings.Contains(string(r.body), errLost.Error()) {
 			t.Errorf("%s: %v %s", method, r.Header, r.body)
 		}
 	}
@@ -135,8 +136,8 @@ func TestRedisIsKilled(t *testing.T) {
 		if a.Allowed || a.Status != 503 {
 			t.Fatalf("%+v", a)
 		}
-		s.call("GET /v1/keys?key=user:alice", "").wantProblem(t, storeGone)
-		s.call("DELETE /v1/keys?key=user:alice", "").wantProblem(t, storeGone)
+		s.call("GET /v1/keys?key=user:alice", "").wantProblem(t, fault.StoreUnavailable)
+		s.call("DELETE /v1/keys?key=user:alice", "").wantProblem(t, fault.StoreUnavailable)
 	}
 }
 

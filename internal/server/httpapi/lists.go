@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
@@ -29,17 +30,17 @@ func list(name string, off bool) handler {
 			switch value := q.text(kind); {
 			case value == "":
 			case l.Kind != "":
-				q.wrong(badField.of("%s: send one of ip, user and api_key, not several.", kind).in(kind))
+				q.wrong(fault.BadField.Of("%s: send one of ip, user and api_key, not several.", kind).In(kind))
 			case len(value) > manage.MaxWord:
-				q.wrong(badField.of("%s: %d bytes exceed the maximum of %d; send less.", kind, len(value), manage.MaxWord).in(kind))
+				q.wrong(fault.BadField.Of("%s: %d bytes exceed the maximum of %d; send less.", kind, len(value), manage.MaxWord).In(kind))
 			case kind == "api_key" && !strings.HasPrefix(value, "sha256:"):
-				q.wrong(badField.of("api_key: send its hash, such as sha256:1f8c…, as /v1/check returns it; a URL must not have the key itself.").in(kind))
+				q.wrong(fault.BadField.Of("api_key: send its hash, such as sha256:1f8c…, as /v1/check returns it; a URL must not have the key itself.").In(kind))
 			default:
 				l.Kind, l.Client = kind, value
 			}
 		}
 		if l.Kind == "" {
-			q.wrong(badField.of("Name a client: send ?ip=, ?user= or ?api_key= with its hash."))
+			q.wrong(fault.BadField.Of("Name a client: send ?ip=, ?user= or ?api_key= with its hash."))
 		}
 		if q.err != nil {
 			return nil, q.err

@@ -3,6 +3,8 @@ package httpapi
 import (
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/fault"
 )
 
 // A client is put on a list and taken off again, and the document stays as it was
@@ -56,10 +58,10 @@ func TestListsReject(t *testing.T) {
 		"?user=%ff":                          "user",
 		"?user=a&summary=" + strings.Repeat("x", 1001): "summary",
 	} {
-		p := s.call("PUT /v1/block"+query, "").wantProblem(t, badField)
+		p := s.call("PUT /v1/block"+query, "").wantProblem(t, fault.BadField)
 		if p.Field != field || strings.Contains(p.Detail, "a-secret") {
 			t.Errorf("%s is a problem of %q: %s", query, p.Field, p.Detail)
 		}
 	}
-	s.call("PUT /v1/block?ip=nowhere", "").wantProblem(t, badRules)
+	s.call("PUT /v1/block?ip=nowhere", "").wantProblem(t, fault.BadRules)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/testleak"
@@ -276,12 +277,12 @@ func (r *reply) want(t testing.TB, status int, into any) *reply {
 }
 
 // wantProblem fails unless the answer is this kind of problem.
-func (r *reply) wantProblem(t testing.TB, k *kind, words ...string) *Problem {
+func (r *reply) wantProblem(t testing.TB, k *fault.Kind, words ...string) *Problem {
 	t.Helper()
 	var p Problem
-	r.want(t, k.status, &p)
-	if p.Type != problemPrefix+k.name || p.Status != k.status || p.Title != k.title || r.Header.Get("Content-Type") != "application/problem+json" {
-		t.Fatalf("it is %+v, want %s", p, k.name)
+	r.want(t, k.Status, &p)
+	if p.Type != problemPrefix+k.Name || p.Status != k.Status || p.Title != k.Title || r.Header.Get("Content-Type") != "application/problem+json" {
+		t.Fatalf("it is %+v, want %s", p, k.Name)
 	}
 	if p.RequestID == "" || p.RequestID != r.Header.Get("X-Request-Id") {
 		t.Errorf("the request id is %q in the body and %q in the header", p.RequestID, r.Header.Get("X-Request-Id"))

@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/override"
 )
@@ -28,7 +27,7 @@ const maxOverrideBody = 16 << 10
 func overriding(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Overrides == nil {
-			return nil, notEnabled.of("This server keeps no overrides, because it has no rules.").coded("overrides-off")
+			return nil, fault.NotEnabled.Of("This server keeps no overrides, because it has no rules.").Coded("overrides-off")
 		}
 		return serve(h, c)
 	}
@@ -116,7 +115,7 @@ func (h *Handler) getOverrides(c *call) (any, error) {
 	case "all":
 		f.All = true
 	default:
-		q.wrong(badField.of("state: %.40q is unknown; write active, ended or all.", state).in("state"))
+		q.wrong(fault.BadField.Of("state: %.40q is unknown; write active, ended or all.", state).In("state"))
 	}
 	if q.err != nil {
 		return nil, q.err
@@ -139,12 +138,12 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 	var err error
 	if want.Until != "" {
 		if d.Until, err = time.Parse(time.RFC3339, want.Until); err != nil {
-			return nil, badField.of("until: %.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).in("until").coded("not-a-time", "value", want.Until)
+			return nil, fault.BadField.Of("until: %.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).In("until").Coded("not-a-time", "value", want.Until)
 		}
 	}
 	if want.For != "" {
 		if d.For, err = duration.Parse(want.For); err != nil || d.For <= 0 {
-			return nil, badField.of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).in("for").coded("not-a-duration", "value", want.For)
+			return nil, fault.BadField.Of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).In("for").Coded("not-a-duration", "value", want.For)
 		}
 	}
 	made, err := h.options.Overrides.Add(c.r.Context(), d)
@@ -158,9 +157,9 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 func (r *OverrideRequest) validate() error {
 	switch {
 	case r.Limit != "" && len(r.Limits) > 0:
-		return badField.of("limits: cannot be combined with limit; send one of the two.").in("limits").coded("exclusive", "other", "limit")
+		return fault.BadField.Of("limits: cannot be combined with limit; send one of the two.").In("limits").Coded("exclusive", "other", "limit")
 	case r.Until != "" && r.For != "":
-		return badField.of("for: cannot be combined with until; send one of the two.").in("for").coded("exclusive", "other", "until")
+		return fault.BadField.Of("for: cannot be combined with until; send one of the two.").In("for").Coded("exclusive", "other", "until")
 	}
 	return nil
 }
@@ -176,26 +175,17 @@ func (h *Handler) endOverride(c *call) (any, error) {
 
 // overrideTrouble is why overrides could not be changed.
 func (h *Handler) overrideTrouble(c *call, err error) error {
-	var (
-		field   *manage.FieldError
-		missing *engine.NoRuleError
-		form    *engine.KeyError
-		invalid *weir.InvalidError
-	)
 	switch {
-	case errors.As(err, &field):
-		return badField.of("%s", field.Detail).in(field.Field)
-	case errors.As(err, &missing), errors.As(err, &form):
-		return h.keyTrouble(c, err)
-	case errors.As(err, &invalid):
-		return misused(invalid, itself)
 	case errors.Is(err, manage.ErrNoOverride):
-		return noOverride.of("There is no override %q; GET /v1/overrides?state=all lists all overrides that are kept.", manage.Clip(c.variable)).coded("", "override", c.variable)
+		return fault.NoOverride.Of("There is no override %q; GET /v1/overrides?state=all lists all overrides that are kept.", manage.Clip(c.variable)).Coded("", "override", c.variable)
 	case errors.Is(err, override.ErrFull):
-		return badField.of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive).coded("too-many", "max", override.MaxActive)
+		return fault.BadField.Of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive).Coded("too-many", "max", override.MaxActive)
 	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Too many other changes of the overrides are in progress; try again.").after("1").coded("overrides-busy")
+		return fault.Busy.Of("Too many other changes of the overrides are in progress; try again.").After(time.Second).Coded("overrides-busy")
+	}
+	if calls.Of(err) != nil {
+		return err
 	}
 	return h.unavailable(c, slog.LevelError, "cannot read or write overrides", err,
-		storeGone.of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Active overrides stay in force until they end. If this was a change, list the overrides later to see whether it was made.").coded("overrides-unavailable"))
+		fault.StoreUnavailable.Of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Active overrides stay in force until they end. If this was a change, list the overrides later to see whether it was made.").Coded("overrides-unavailable"))
 }

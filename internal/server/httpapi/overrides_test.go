@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/repo"
@@ -180,20 +181,20 @@ func TestOverridesProblems(t *testing.T) {
 	}
 	for _, c := range []struct {
 		field, value string
-		kind         *kind
+		kind         *fault.Kind
 		words        string
 	}{
-		{"rule", "", badField, "required"}, {"rule", `"x"`, noRule, "no rule"},
-		{"key", "", badField, "required"}, {"key", `"ip:192.0.2.1"`, badField, "user:"}, {"key", `"` + strings.Repeat("x", 1025) + `"`, badField, "1024"},
-		{"limit", "", badField, "required"}, {"limit", `"5"`, badField, "N/period"}, {"limit", `"0/1m"`, badField, ""}, {"limit", "5", badField, "string"},
-		{"limits-limit", `["5/1m","6/1m"]`, badField, "same period"}, {"limits", `["5/1m"]`, badField, "combined"},
-		{"limits-limit", `["unlimited","6/1m"]`, badField, "unlimited"}, {"limits-limit", `[` + strings.Repeat(`"5/1m",`, 16) + `"5/1m"]`, badField, "17"},
-		{"zone", `"UTC"`, badField, "1m is not a period of the calendar"}, {"starts", "15", badField, "1m is not a period of the calendar"}, {"starts", `["15"]`, badField, "starts"},
-		{"burst", "-1", badField, "burst"}, {"burst", "0.5", badField, "burst"},
-		{"for", "", badField, "required"}, {"for", `"-1h"`, badField, "duration"}, {"for", `"0s"`, badField, "duration"}, {"for", `"367d"`, badField, "366 days"},
-		{"until-for", `"tomorrow"`, badField, "not a time"}, {"until-for", `"2026-01-01T00:00:00Z"`, badField, "future"}, {"for-", `"1h","until":"2026-01-02T00:00:00Z"`, badField, "combined"},
-		{"reason", "", badField, "required"}, {"reason", `" "`, badField, "required"}, {"reason", `"` + strings.Repeat("x", 501) + `"`, badField, "500"},
-		{"author", `"mallory"`, badField, "author"},
+		{"rule", "", fault.BadField, "required"}, {"rule", `"x"`, fault.NoRule, "no rule"},
+		{"key", "", fault.BadField, "required"}, {"key", `"ip:192.0.2.1"`, fault.BadField, "user:"}, {"key", `"` + strings.Repeat("x", 1025) + `"`, fault.BadField, "1024"},
+		{"limit", "", fault.BadField, "required"}, {"limit", `"5"`, fault.BadField, "N/period"}, {"limit", `"0/1m"`, fault.BadField, ""}, {"limit", "5", fault.BadField, "string"},
+		{"limits-limit", `["5/1m","6/1m"]`, fault.BadField, "same period"}, {"limits", `["5/1m"]`, fault.BadField, "combined"},
+		{"limits-limit", `["unlimited","6/1m"]`, fault.BadField, "unlimited"}, {"limits-limit", `[` + strings.Repeat(`"5/1m",`, 16) + `"5/1m"]`, fault.BadField, "17"},
+		{"zone", `"UTC"`, fault.BadField, "1m is not a period of the calendar"}, {"starts", "15", fault.BadField, "1m is not a period of the calendar"}, {"starts", `["15"]`, fault.BadField, "starts"},
+		{"burst", "-1", fault.BadField, "burst"}, {"burst", "0.5", fault.BadField, "burst"},
+		{"for", "", fault.BadField, "required"}, {"for", `"-1h"`, fault.BadField, "duration"}, {"for", `"0s"`, fault.BadField, "duration"}, {"for", `"367d"`, fault.BadField, "366 days"},
+		{"until-for", `"tomorrow"`, fault.BadField, "not a time"}, {"until-for", `"2026-01-01T00:00:00Z"`, fault.BadField, "future"}, {"for-", `"1h","until":"2026-01-02T00:00:00Z"`, fault.BadField, "combined"},
+		{"reason", "", fault.BadField, "required"}, {"reason", `" "`, fault.BadField, "required"}, {"reason", `"` + strings.Repeat("x", 501) + `"`, fault.BadField, "500"},
+		{"author", `"mallory"`, fault.BadField, "author"},
 	} {
 		p := s.call("POST /v1/overrides", with(c.field, c.value)).wantProblem(t, c.kind, c.words)
 		if field := strings.Split(c.field, "-")[0]; p.Field != field && p.Field+"s" != field && !(field == "for" && p.Field == "until") {
@@ -224,8 +225,8 @@ func TestOverrideOfABillingDay(t *testing.T) {
 		}
 	}
 	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:carol","limit":"5/month","starts":null,"for":"90d","reason":"x"}`).want(t, 201, new(OverrideAnswer))
-	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","zone":"Mars/Olympus","for":"90d","reason":"x"}`).wantProblem(t, badField, "time zone database")
-	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","starts":"monday","for":"90d","reason":"x"}`).wantProblem(t, badField, "1 to 31")
+	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","zone":"Mars/Olympus","for":"90d","reason":"x"}`).wantProblem(t, fault.BadField, "time zone database")
+	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","starts":"monday","for":"90d","reason":"x"}`).wantProblem(t, fault.BadField, "1 to 31")
 }
 
 // The key of a client is kept as stores know it: a secret is hashed, and the list finds it by

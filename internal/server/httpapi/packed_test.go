@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/fault"
 )
 
 // plain is the body of an answer that was compressed.
@@ -101,6 +103,6 @@ func TestKeysOfMany(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	}
-	s.call("GET /v1/keys?key=user:a&n=0", "").wantProblem(t, badField, "n")
-	s.call("DELETE /v1/keys?key=user:a&n=3", "").wantProblem(t, badField, "n")
+	s.call("GET /v1/keys?key=user:a&n=0", "").wantProblem(t, fault.BadField, "n")
+	s.call("DELETE /v1/keys?key=user:a&n=3", "").wantProblem(t, fault.BadField, "n")
 }

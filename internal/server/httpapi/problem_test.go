@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -34,7 +35,7 @@ func TestProblemCodes(t *testing.T) {
 		}
 	}
 	// What a client sent is cut off here as in the detail.
-	if p := badField.of("x").coded("unknown-name", "name", strings.Repeat("x", 1<<20)); len(p.Params["name"].(string)) > manage.MaxDetail+10 {
+	if p := fault.BadField.Of("x").Coded("unknown-name", "name", strings.Repeat("x", 1<<20)); len(p.Params["name"].(string)) > manage.MaxDetail+10 {
 		t.Errorf("%d bytes", len(p.Params["name"].(string)))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -28,14 +29,14 @@ func (c *call) queryWith(many string, known ...string) *query {
 	}
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return &query{err: badField.of("The query is invalid; percent-encode special characters, as in ?key=user%%3Aalice.")}
+		return &query{err: fault.BadField.Of("The query is invalid; percent-encode special characters, as in ?key=user%%3Aalice.")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(known, name):
 			return &query{err: unknownName("parameter", name, known)}
 		case len(values[name]) > 1 && name != many:
-			return &query{err: badField.of("%s: given %d times; send it once.", name, len(values[name])).in(name).coded("twice")}
+			return &query{err: fault.BadField.Of("%s: given %d times; send it once.", name, len(values[name])).In(name).Coded("twice")}
 		}
 	}
 	return &query{values: values}
@@ -48,7 +49,7 @@ func (c *call) queryOfTexts(many string, known ...string) *query {
 	for name, values := range q.values {
 		for _, value := range values {
 			if !utf8.ValidString(value) {
-				q.wrong(badField.of("%s: not valid UTF-8; encode it as UTF-8.", name).in(name))
+				q.wrong(fault.BadField.Of("%s: not valid UTF-8; encode it as UTF-8.", name).In(name))
 			}
 		}
 	}
@@ -68,7 +69,7 @@ func (q *query) text(name string) string { return q.values.Get(name) }
 func (q *query) yes(name string) bool {
 	value := q.text(name)
 	if value != "" && value != "true" && value != "false" {
-		q.wrong(badField.of("%s: %.40q is unknown; write true or false.", name, value).in(name))
+		q.wrong(fault.BadField.Of("%s: %.40q is unknown; write true or false.", name, value).In(name))
 	}
 	return value == "true"
 }
@@ -80,7 +81,7 @@ func (q *query) whole(name string, usual, least, most int64) int64 {
 	}
 	n, err := strconv.ParseInt(q.text(name), 10, 64)
 	if err != nil || n < least || n > most {
-		q.wrong(badField.of("%s: %.40q is out of range; write a whole number from %d to %d.", name, q.text(name), least, most).in(name).coded("not-in-range", "value", q.text(name), "min", least, "max", most))
+		q.wrong(fault.BadField.Of("%s: %.40q is out of range; write a whole number from %d to %d.", name, q.text(name), least, most).In(name).Coded("not-in-range", "value", q.text(name), "min", least, "max", most))
 	}
 	return n
 }
@@ -106,17 +107,6 @@ func (q *query) windows(w counter.Window) int {
 // list is a parameter that may be there several times, and must be once.
 func (q *query) list(name string, most int) []string {
 	all := q.values[name]
-	q.wrong(batch(name, len(all), most))
+	q.wrong(fault.Length(name, len(all), most))
 	return all
-}
-
-// batch is what is wrong with the length of a list.
-func batch(field string, n, most int) error {
-	switch {
-	case n == 0:
-		return badField.of("%s: required; send at least one.", field).in(field).coded("required")
-	case n > most:
-		return badField.of("%s: %d items exceed the maximum of %d; send fewer.", field, n, most).in(field).coded("too-many", "max", most)
-	}
-	return nil
 }

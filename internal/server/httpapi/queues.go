@@ -4,10 +4,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -29,7 +29,7 @@ var queueRoutes = []route{
 func queueing(serve handler) handler {
 	return func(h *Handler, c *call) (answer any, err error) {
 		if h.options.Queues == nil {
-			return nil, notEnabled.of("Queues are not enabled on this server.").coded("queues-off")
+			return nil, fault.NotEnabled.Of("Queues are not enabled on this server.").Coded("queues-off")
 		}
 		if c.variable != "" {
 			c.terms, err = h.options.Queues.Terms(c.variable)
@@ -125,16 +125,16 @@ func (h *Handler) pushWork(c *call) (any, error) {
 	work := queue.Work{ID: want.ID}
 	switch {
 	case want.Payload != nil && want.PayloadBase64 != nil:
-		return nil, badField.of("payload_base64: cannot be combined with payload; send one of them.").in("payload_base64")
+		return nil, fault.BadField.Of("payload_base64: cannot be combined with payload; send one of them.").In("payload_base64")
 	case want.Payload != nil:
 		work.Payload = []byte(*want.Payload)
 	case want.PayloadBase64 != nil:
 		var err error
 		if work.Payload, err = base64.StdEncoding.Strict().DecodeString(*want.PayloadBase64); err != nil {
-			return nil, badField.of("payload_base64: not valid base64; use the standard alphabet (+ and /) with = padding.").in("payload_base64")
+			return nil, fault.BadField.Of("payload_base64: not valid base64; use the standard alphabet (+ and /) with = padding.").In("payload_base64")
 		}
 	default:
-		return nil, badField.of(`payload: required; send the work to do, or "" for none.`).in("payload")
+		return nil, fault.BadField.Of(`payload: required; send the work to do, or "" for none.`).In("payload")
 	}
 	place, err := h.options.Queues.Push(c.r.Context(), c.variable, work)
 	c.success = http.StatusAccepted
@@ -154,21 +154,21 @@ func queueOf(name string, s queue.Stats) QueueAnswer {
 func (h *Handler) queueTrouble(c *call, err error) error {
 	switch {
 	case errors.Is(err, queue.ErrNoQueue):
-		return noQueue.of("There is no queue %.*q; GET /v1/queues lists all queues.", queue.MaxNameLen, c.variable)
+		return fault.NoQueue.Of("There is no queue %.*q; GET /v1/queues lists all queues.", queue.MaxNameLen, c.variable)
 	case errors.Is(err, queue.ErrLost):
-		return leaseLost.of("The lease has ended, or it expired and another worker has the item; stop working on it.").in("token")
+		return fault.LeaseLost.Of("The lease has ended, or it expired and another worker has the item; stop working on it.").In("token")
 	case errors.Is(err, queue.ErrFull):
 		return c.full("The queue is full; try again when some items are done.")
 	}
 	return h.storeTrouble(c, err)
 }
 
-// maxRoomAfter is after how many seconds it is worth trying again, however slow a queue
-// is: somebody may delete something.
-const maxRoomAfter = 3600
+// maxRoomAfter is after how long it is worth trying again, however slow a queue is: somebody may
+// delete something.
+const maxRoomAfter = time.Hour
 
 // full is that the queue has no room. It may have some when the next item has left.
-func (c *call) full(format string, args ...any) *Problem {
+func (c *call) full(format string, args ...any) *fault.Fault {
 	turn := c.terms.Period / time.Duration(c.terms.N)
-	return queueFull.of(format, args...).after(strconv.FormatInt(min(maxRoomAfter, max(1, (millis(turn)+999)/1000)), 10))
+	return fault.QueueFull.Of(format, args...).After(min(maxRoomAfter, max(time.Second, turn)))
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -30,7 +31,7 @@ type NumbersRequest struct {
 }
 
 func (r *NumbersRequest) validate() error {
-	return batch("numbers", len(r.Numbers), queue.MaxBatch)
+	return fault.Length("numbers", len(r.Numbers), queue.MaxBatch)
 }
 
 // RequeueAnswer is how many were dead letters, and are at the end of the queue now.

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -11,7 +12,7 @@ type LeaseToken struct {
 
 func (l *LeaseToken) validate() error {
 	if l.Token == "" {
-		return badField.of("token: required; send the token of the lease.").in("token")
+		return fault.BadField.Of("token: required; send the token of the lease.").In("token")
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -61,10 +62,10 @@ type WorkPayload struct {
 // leaseWork answers POST /v1/queues/{queue}/lease.
 func (h *Handler) leaseWork(c *call, want *LeaseRequest) (any, error) {
 	if most := queue.MaxAhead.Milliseconds(); want.AheadMS < 0 || want.AheadMS > most {
-		return nil, badField.of("ahead_ms: %d is out of range; send up to %d.", want.AheadMS, most).in("ahead_ms")
+		return nil, fault.BadField.Of("ahead_ms: %d is out of range; send up to %d.", want.AheadMS, most).In("ahead_ms")
 	}
 	if want.WaitS < 0 || want.WaitS > MaxLeaseWait {
-		return nil, badField.of("wait_s: %d is out of range; send up to %d, then call again.", want.WaitS, MaxLeaseWait).in("wait_s")
+		return nil, fault.BadField.Of("wait_s: %d is out of range; send up to %d, then call again.", want.WaitS, MaxLeaseWait).In("wait_s")
 	}
 	ask := queue.Ask{Max: want.Max, Ahead: time.Duration(want.AheadMS) * time.Millisecond}
 	batch, err := h.lease(c, ask)
@@ -116,7 +117,7 @@ func (h *Handler) lease(c *call, ask queue.Ask) (queue.Batch, error) {
 func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Duration) (queue.Batch, error) {
 	if h.waiting.Add(1) > maxWaiting {
 		h.waiting.Add(-1)
-		return batch, busy.of("%d calls are already waiting for work, the maximum; try again, or call without wait_s.", maxWaiting).after("1")
+		return batch, fault.Busy.Of("%d calls are already waiting for work, the maximum; try again, or call without wait_s.", maxWaiting).After(time.Second)
 	}
 	defer h.waiting.Add(-1)
 	ctx, cancel := context.WithTimeout(c.r.Context(), most)

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
@@ -149,7 +150,7 @@ func TestLeaseWaitingIsBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		r := s.call("POST /v1/queues/mail/lease", `{"wait_s":5}`)
-		if r.wantProblem(t, busy); r.Header.Get("Retry-After") != "1" {
+		if r.wantProblem(t, fault.Busy); r.Header.Get("Retry-After") != "1" {
 			t.Errorf("%v", r.Header)
 		}
 		s.call("POST /v1/queues/mail/lease", `{}`).want(t, 200, nil)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -49,7 +50,7 @@ func TestQueues(t *testing.T) {
 			t.Errorf("the second is %+v", bob)
 		}
 		says("POST /v1/queues/mail/ack", `{"token":"`+alice.Token+`"}`, `{"state":"done"}`)
-		k.call("POST /v1/queues/mail/ack", `{"token":"`+alice.Token+`"}`).wantProblem(t, leaseLost)
+		k.call("POST /v1/queues/mail/ack", `{"token":"`+alice.Token+`"}`).wantProblem(t, fault.LeaseLost)
 		says("POST /v1/queues/mail/push", `{"payload":"","id":"1"}`, `{"number":0,"duplicate":true,"state":"done","position":0,"wait_ms":0}`)
 		k.pass(time.Second)
 		says("POST /v1/queues/mail/extend", `{"token":"`+bob.Token+`"}`, `{"state":"leased","expires_after_ms":30000}`)
@@ -113,20 +114,20 @@ func TestFullQueue(t *testing.T) {
 		k.call("POST /v1/queues/slow/push", `{"payload":"1"}`).want(t, 202, nil)
 		l := k.leaseOne(t, "slow")
 		r := k.call("POST /v1/queues/slow/push", `{"payload":"2"}`)
-		if r.wantProblem(t, queueFull); r.Header.Get("Retry-After") != "90" {
+		if r.wantProblem(t, fault.QueueFull); r.Header.Get("Retry-After") != "90" {
 			t.Errorf("%v", r.Header)
 		}
 		k.call("POST /v1/queues/slow/nack", dump(t, NackRequest{LeaseToken: LeaseToken{l.Token}, Bury: true})).want(t, 200, nil)
 		k.call("POST /v1/queues/slow/push", `{"payload":"2"}`).want(t, 202, nil)
 		r = k.call("POST /v1/queues/slow/requeue", dump(t, NumbersRequest{Numbers: []int64{l.Number}}))
-		if r.wantProblem(t, queueFull, "0 dead letters were requeued"); r.Header.Get("Retry-After") != "90" {
+		if r.wantProblem(t, fault.QueueFull, "0 dead letters were requeued"); r.Header.Get("Retry-After") != "90" {
 			t.Errorf("%v", r.Header)
 		}
 		for range 3 {
 			k.call("POST /v1/queues/mail/push", `{"payload":""}`).want(t, 202, nil)
 		}
 		r = k.call("POST /v1/queues/mail/push", `{"payload":""}`)
-		if r.wantProblem(t, queueFull); r.Header.Get("Retry-After") != "1" {
+		if r.wantProblem(t, fault.QueueFull); r.Header.Get("Retry-After") != "1" {
 			t.Errorf("%v", r.Header)
 		}
 	})
@@ -139,7 +140,7 @@ func TestQueueProblems(t *testing.T) {
 			continue
 		}
 		for _, name := range []string{"none", "Mail", "%ff", "a%20b", strings.Repeat("x", 5000)} {
-			k.call(r.method+" "+strings.ReplaceAll(r.path, "{queue}", name), `{}`).wantProblem(t, noQueue, "GET /v1/queues")
+			k.call(r.method+" "+strings.ReplaceAll(r.path, "{queue}", name), `{}`).wantProblem(t, fault.NoQueue, "GET /v1/queues")
 		}
 	}
 	const push, lease, dead, requeue = "POST /v1/queues/mail/push", "POST /v1/queues/mail/lease", "GET /v1/queues/mail/dead", "POST /v1/queues/mail/requeue"
@@ -177,7 +178,7 @@ func TestQueueProblems(t *testing.T) {
 		{requeue, `{"numbers":["1"]}`, "numbers", "whole number"},
 		{"POST /v1/queues/mail/delete", `{"numbers":[` + strings.Repeat("1,", queue.MaxBatch) + `1]}`, "numbers", "maximum of 100"},
 	} {
-		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
+		p := k.call(c.what, c.body).wantProblem(t, fault.BadField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "queue:") || strings.Contains(p.Detail, "weir:") {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}
@@ -185,11 +186,11 @@ func TestQueueProblems(t *testing.T) {
 	for _, token := range []string{"x", "1-" + strings.Repeat("0", 32), strings.Repeat("x", 1000), "-1-" + strings.Repeat("a", 32)} {
 		for _, how := range []string{"ack", "nack", "extend", "return"} {
 			r := k.call("POST /v1/queues/mail/"+how, dump(t, LeaseToken{token}))
-			if r.wantProblem(t, leaseLost); strings.Contains(string(r.body), token) && len(token) > 1 {
+			if r.wantProblem(t, fault.LeaseLost); strings.Contains(string(r.body), token) && len(token) > 1 {
 				t.Errorf("the token is repeated: %s", r.body)
 			}
 		}
 	}
-	k.call(push, strings.Repeat(" ", 6*100+maxSmallBody+1)).wantProblem(t, tooLarge)
-	k.call("POST /v1/queues/mail/nack", strings.Repeat(" ", maxReasonBody+1)).wantProblem(t, tooLarge)
+	k.call(push, strings.Repeat(" ", 6*100+maxSmallBody+1)).wantProblem(t, fault.TooLarge)
+	k.call("POST /v1/queues/mail/nack", strings.Repeat(" ", maxReasonBody+1)).wantProblem(t, fault.TooLarge)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
@@ -75,7 +76,7 @@ func (h *Handler) getRule(c *call) (any, error) {
 	r := d.Document.Find(c.variable)
 	switch {
 	case r == nil:
-		return nil, missing(c.variable)
+		return nil, calls.NoRule(c.variable)
 	case c.upToDate(d.Version):
 		return nil, nil
 	case w.yaml:
@@ -112,7 +113,7 @@ func (c *call) rulesWanted() (w rulesWanted, err error) {
 	case "":
 		w.yaml = c.prefersYAML()
 	default:
-		q.wrong(badField.of("format: %q is unknown; write yaml or json.", format).in("format"))
+		q.wrong(fault.BadField.Of("format: %q is unknown; write yaml or json.", format).In("format"))
 	}
 	return w, q.err
 }
@@ -131,13 +132,7 @@ func (c *call) prefersYAML() bool {
 	return false
 }
 
-// missing is a rule that is not there.
-func missing(id string) *Problem {
-	return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", manage.Clip(id)).coded("", "rule", id)
-}
-
 // rulesTrouble is that the rules could not be read or written.
 func (h *Handler) rulesTrouble(c *call, err error) error {
-	return h.unavailable(c, slog.LevelError, "cannot read or write rules", err,
-		rulesGone.of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made."))
+	return h.unavailable(c, slog.LevelError, "cannot read or write rules", err, fault.Rules())
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
@@ -33,7 +34,7 @@ func (h *Handler) formatRule(c *call, want *FormatRequest) (any, error) {
 	d, err := h.options.Editor.Format(c.r.Context(), []byte(want.Source), want.Rule)
 	switch {
 	case errors.Is(err, ruleedit.ErrNoObject):
-		return nil, badField.of(`rule: not an object, or too deep or too long for a rule; send the rule as JSON, such as {"id": "login"}, or leave it out.`).in("rule")
+		return nil, fault.BadField.Of(`rule: not an object, or too deep or too long for a rule; send the rule as JSON, such as {"id": "login"}, or leave it out.`).In("rule")
 	case err != nil:
 		return nil, h.rulesTrouble(c, err)
 	}
@@ -83,13 +84,11 @@ func (h *Handler) untried(c *call, err error) error {
 func (h *Handler) peek(c *call, asked CheckRequest, ask func(context.Context, *rule.Request, *engine.Verdict) error) (CheckAnswer, error) {
 	q := question{asked: asked}
 	if err := q.fill(); err != nil {
-		if p, ok := errors.AsType[*Problem](err); ok {
-			return CheckAnswer{}, p.in("request." + p.Field)
-		}
-		return CheckAnswer{}, err
+		f := calls.Of(err)
+		return CheckAnswer{}, f.In("request." + f.Field)
 	}
 	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
-		return CheckAnswer{}, unjudged(err)
+		return CheckAnswer{}, err
 	}
 	h.describeVerdict(&q, new(manage.Policies))
 	return q.answer, nil

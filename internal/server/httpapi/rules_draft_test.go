@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
@@ -59,7 +60,7 @@ func TestFormat(t *testing.T) {
 		})
 	}
 	for _, body := range []string{`{"rule":[]}`, `{"rule":"id: a"}`, `{"rule":7}`} {
-		if p := s.call("POST /v1/rules/format", body).wantProblem(t, badField, "not an object"); p.Field != "rule" {
+		if p := s.call("POST /v1/rules/format", body).wantProblem(t, fault.BadField, "not an object"); p.Field != "rule" {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -139,14 +140,14 @@ func tryDrafts(t *testing.T, s *stand) {
 	if _, version := s.engine.Rules(); version != 2 {
 		t.Errorf("version %d is in force", version)
 	}
-	p := s.call("POST /v1/rules/try", `{"source":"{id: a, kye: ip, limit: 1/1s}"}`).wantProblem(t, badRules)
+	p := s.call("POST /v1/rules/try", `{"source":"{id: a, kye: ip, limit: 1/1s}"}`).wantProblem(t, fault.BadRules)
 	if len(p.Problems) != 2 {
 		t.Errorf("%+v", p)
 	}
-	if p := s.call("POST /v1/rules/try", `{"source":"{id: a, key: ip, limit: 1/1s}","request":{"ip":"x"}}`).wantProblem(t, badField); p.Field != "request.ip" {
+	if p := s.call("POST /v1/rules/try", `{"source":"{id: a, key: ip, limit: 1/1s}","request":{"ip":"x"}}`).wantProblem(t, fault.BadField); p.Field != "request.ip" {
 		t.Errorf("%+v", p)
 	}
-	s.call("POST /v1/rules/try", `{"source":"{id: a, key: ip, limit: 1/1s}","request":{"usr":"x"}}`).wantProblem(t, badField, "user")
+	s.call("POST /v1/rules/try", `{"source":"{id: a, key: ip, limit: 1/1s}","request":{"usr":"x"}}`).wantProblem(t, fault.BadField, "user")
 }
 
 // Drafts are compiled as the rules in force are.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 )
@@ -27,7 +28,7 @@ func (h *Handler) putRule(c *call) (any, error) {
 		return nil, err
 	}
 	if r.ID != c.variable {
-		return nil, badField.of("id: the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).in("id").coded("other-id", "path", c.variable, "body", r.ID)
+		return nil, fault.BadField.Of("id: the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).In("id").Coded("other-id", "path", c.variable, "body", r.ID)
 	}
 	return h.write(c, true, r.ID, func(ctx context.Context, t manage.Terms) (manage.Written, error) {
 		return h.options.Editor.Put(ctx, t, r)
@@ -49,7 +50,7 @@ func (h *Handler) putRules(c *call) (any, error) {
 	}
 	d, err := h.options.Editor.Read(source)
 	if errors.Is(err, manage.ErrEmpty) {
-		return nil, badBody.of("%s", manage.Sentence(err))
+		return nil, fault.BadBody.Of("%s", manage.Sentence(err))
 	}
 	if err := unusable(err); err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (h *Handler) validate(c *call) (any, error) {
 			return nil, h.rulesTrouble(c, err)
 		}
 	default:
-		return nil, badField.of("as: %q is unknown; write document or rule.", as).in("as")
+		return nil, fault.BadField.Of("as: %q is unknown; write document or rule.", as).In("as")
 	}
 	return ValidateAnswer{Valid: problems.Err() == nil, Problems: append(rule.Problems{}, problems...)}, nil
 }

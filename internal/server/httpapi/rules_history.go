@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"strconv"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 )
@@ -48,7 +48,7 @@ func (h *Handler) getHistory(c *call) (any, error) {
 func (h *Handler) getVersion(c *call) (any, error) {
 	number, err := strconv.ParseInt(c.variable, 10, 64)
 	if err != nil || number < 0 {
-		return nil, noVersion.of("A version is a number; GET /v1/rules/history lists the versions that are kept.")
+		return nil, fault.NoVersion.Of("A version is a number; GET /v1/rules/history lists the versions that are kept.")
 	}
 	v, err := h.version(c, number)
 	return versionAnswer(v), err
@@ -57,10 +57,10 @@ func (h *Handler) getVersion(c *call) (any, error) {
 // version finds a version.
 func (h *Handler) version(c *call, number int64) (repo.Version, error) {
 	v, err := h.options.Editor.Version(c.r.Context(), number)
-	switch {
-	case errors.Is(err, repo.ErrNoVersion):
-		err = noVersion.of("Version %d does not exist or is no longer kept; GET /v1/rules/history lists the versions that are.", number).coded("", "version", number)
-	case err != nil:
+	if f := calls.OfVersion(number, err); f != nil {
+		return v, f
+	}
+	if err != nil {
 		err = h.rulesTrouble(c, err)
 	}
 	return v, err
@@ -78,7 +78,7 @@ func (h *Handler) rollBack(c *call) (any, error) {
 		return nil, err
 	}
 	if want.Version < 1 {
-		return nil, badField.of("version: %d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).in("version").coded("no-such-version", "version", want.Version)
+		return nil, fault.BadField.Of("version: %d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).In("version").Coded("no-such-version", "version", want.Version)
 	}
 	old, err := h.version(c, want.Version)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/replay"
 	"github.com/weirhq/weir/rule"
@@ -50,17 +51,17 @@ func (h *Handler) replayLog(c *call) (any, error) {
 	// From here on, the call needs several times as much memory as the body.
 	defer h.replaying.Add(-1)
 	if h.replaying.Add(1) > maxReplaying {
-		return nil, busy.of("%d replays are already running, the maximum; try again.", maxReplaying).after("1").coded("replays-busy", "max", maxReplaying)
+		return nil, fault.Busy.Of("%d replays are already running, the maximum; try again.", maxReplaying).After(time.Second).Coded("replays-busy", "max", maxReplaying)
 	}
 	var want ReplayRequest
 	if err := decode(body, &want); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(want.Log) == "" {
-		return nil, badField.of("log: required; send lines of an access log.").in("log").coded("required")
+		return nil, fault.BadField.Of("log: required; send lines of an access log.").In("log").Coded("required")
 	}
 	if len(want.Source) > MaxDraftBody {
-		return nil, badField.of("source: %d bytes exceed the maximum of %d; send a shorter rule.", len(want.Source), MaxDraftBody).in("source")
+		return nil, fault.BadField.Of("source: %d bytes exceed the maximum of %d; send a shorter rule.", len(want.Source), MaxDraftBody).In("source")
 	}
 	return h.replay(c, &want)
 }
@@ -89,9 +90,9 @@ func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.R
 	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, busy.of("The replay took longer than %s; send a shorter log.", maxReplayTime).coded("replay-too-long", "seconds", int(maxReplayTime/time.Second))
+		return nil, fault.Busy.Of("The replay took longer than %s; send a shorter log.", maxReplayTime).Coded("replay-too-long", "seconds", int(maxReplayTime/time.Second))
 	case errors.As(err, &invalid):
-		return nil, invalidRequest.of("log: %s", manage.Sentence(err)).in("log")
+		return nil, fault.InvalidRequest.Of("log: %s", manage.Sentence(err)).In("log")
 	case err != nil:
 		return nil, err
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/fault"
 )
 
 // logLine is a line of an access log, as it stands in a JSON string.
@@ -68,14 +70,14 @@ func TestReplay(t *testing.T) {
 	if s.call("GET /v1/keys?key=ip:192.0.2.9&rule=login", "").want(t, 200, &k); k.Results[0].Remaining != 2 {
 		t.Errorf("%+v", k)
 	}
-	s.call("POST /v1/rules/replay", `{"source":"{id: a}","log":"x"}`).wantProblem(t, badRules)
-	s.call("POST /v1/rules/replay", `{"log":" \n"}`).wantProblem(t, badField, "log")
+	s.call("POST /v1/rules/replay", `{"source":"{id: a}","log":"x"}`).wantProblem(t, fault.BadRules)
+	s.call("POST /v1/rules/replay", `{"log":" \n"}`).wantProblem(t, fault.BadField, "log")
 
 	s.replaying.Store(maxReplaying)
 	if r := s.call("POST /v1/rules/replay", `{"log":"x"}`); r.Header.Get("Retry-After") != "1" {
 		t.Errorf("%v", r.Header)
 	} else {
-		r.wantProblem(t, busy, "2 replays")
+		r.wantProblem(t, fault.Busy, "2 replays")
 	}
 	s.replaying.Store(0)
 	s.call("POST /v1/rules/replay", `{"log":"x"}`).want(t, 200, nil)
@@ -142,5 +144,5 @@ func TestReplayMemory(t *testing.T) {
 		t.Errorf("the report says %s", notes)
 	}
 	long := strings.Repeat("#", MaxDraftBody+1)
-	s.call("POST /v1/rules/replay", send(t, map[string]any{"source": long, "log": "x"})).wantProblem(t, badField, "source")
+	s.call("POST /v1/rules/replay", send(t, map[string]any{"source": long, "log": "x"})).wantProblem(t, fault.BadField, "source")
 }

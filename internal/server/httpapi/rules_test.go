@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/rule"
@@ -43,10 +44,10 @@ func TestGetRules(t *testing.T) {
 			t.Errorf("the document is not as it was written: %s", r.body)
 		}
 	}
-	s.call("GET /v1/rules?format=xml", "").wantProblem(t, badField, "yaml or json")
-	s.call("GET /v1/rules?fromat=yaml", "").wantProblem(t, badField, "did you mean format?")
-	s.call("GET /v1/rules?format=yaml&format=json", "").wantProblem(t, badField, "2 times")
-	s.call("GET /v1/rules?%zz", "").wantProblem(t, badField)
+	s.call("GET /v1/rules?format=xml", "").wantProblem(t, fault.BadField, "yaml or json")
+	s.call("GET /v1/rules?fromat=yaml", "").wantProblem(t, fault.BadField, "did you mean format?")
+	s.call("GET /v1/rules?format=yaml&format=json", "").wantProblem(t, fault.BadField, "2 times")
+	s.call("GET /v1/rules?%zz", "").wantProblem(t, fault.BadField)
 
 	for _, c := range []struct {
 		tag    string
@@ -83,7 +84,7 @@ func TestGetRule(t *testing.T) {
 	// What was read can be sent back.
 	s.call("PUT /v1/rules/api", string(r.body), `If-Match: "2"`).want(t, 200, nil)
 	for _, id := range []string{"none", "API", "login%20", strings.Repeat("x", 5000)} {
-		s.call("GET /v1/rules/"+id, "").wantProblem(t, noRule)
+		s.call("GET /v1/rules/"+id, "").wantProblem(t, fault.NoRule)
 	}
 }
 
@@ -106,8 +107,8 @@ func TestPostRule(t *testing.T) {
 	if r := s.call("GET /v1/rules?format=yaml", ""); !strings.Contains(string(r.body), "# logins") || !strings.Contains(string(r.body), "# refills") {
 		t.Errorf("comments are lost: %s", r.body)
 	}
-	s.call("POST /v1/rules", `{"id":"search","key":"user","limit":"1/1s"}`).wantProblem(t, ruleExists, "PUT /v1/rules/search")
-	p := s.call("POST /v1/rules", "{id: other, key: ip, limit: 1/1s}", `If-Match: "2"`).wantProblem(t, versionConflict, `If-Match: "3"`)
+	s.call("POST /v1/rules", `{"id":"search","key":"user","limit":"1/1s"}`).wantProblem(t, fault.RuleExists, "PUT /v1/rules/search")
+	p := s.call("POST /v1/rules", "{id: other, key: ip, limit: 1/1s}", `If-Match: "2"`).wantProblem(t, fault.VersionConflict, `If-Match: "3"`)
 	if p.Version != 3 {
 		t.Errorf("the problem names version %d", p.Version)
 	}
@@ -116,21 +117,21 @@ func TestPostRule(t *testing.T) {
 
 func TestRulesThatCannotBeUsed(t *testing.T) {
 	s := newStand(t, Options{})
-	p := s.call("POST /v1/rules", "id: x\nkye: ip\nlimit: 5/1m\n").wantProblem(t, badRules)
+	p := s.call("POST /v1/rules", "id: x\nkye: ip\nlimit: 5/1m\n").wantProblem(t, fault.BadRules)
 	if len(p.Problems) != 2 || p.Problems[1].Line != 2 || p.Problems[1].Column != 1 || p.Problems[1].Code != "E005" || p.Problems[1].Excerpt == "" || !strings.HasSuffix(p.Detail, "There is another error.") {
 		t.Errorf("%+v", p)
 	}
-	s.call("PUT /v1/rules/x", "[]", "If-Match: *").wantProblem(t, badRules)
-	s.call("PUT /v1/rules", "rules: [{id: a}]", "If-Match: *").wantProblem(t, badRules)
-	s.call("PUT /v1/rules", "rules: [", "If-Match: *").wantProblem(t, badRules)
+	s.call("PUT /v1/rules/x", "[]", "If-Match: *").wantProblem(t, fault.BadRules)
+	s.call("PUT /v1/rules", "rules: [{id: a}]", "If-Match: *").wantProblem(t, fault.BadRules)
+	s.call("PUT /v1/rules", "rules: [", "If-Match: *").wantProblem(t, fault.BadRules)
 	// A rule that does what another does is found out when they are put together.
-	s.call("POST /v1/rules", "{id: twin, match: {path: /safe}, key: global, limit: 10/1s, on_failure: closed}").wantProblem(t, badRules, "safe")
+	s.call("POST /v1/rules", "{id: twin, match: {path: /safe}, key: global, limit: 10/1s, on_failure: closed}").wantProblem(t, fault.BadRules, "safe")
 	for _, nothing := range []string{"", "\n", "# nothing\n", "{}"} {
-		s.call("PUT /v1/rules", nothing, "If-Match: *").wantProblem(t, badBody, "rules: []")
+		s.call("PUT /v1/rules", nothing, "If-Match: *").wantProblem(t, fault.BadBody, "rules: []")
 	}
-	s.call("PUT /v1/rules/login", "{id: logon, key: ip, limit: 1/1s}", "If-Match: *").wantProblem(t, badField, `"login"`, `"logon"`)
-	s.call("PUT /v1/rules", strings.Repeat("#", rule.MaxDocument+1), "If-Match: *").wantProblem(t, tooLarge, "4194304")
-	s.call("POST /v1/rules?summary="+strings.Repeat("x", rule.MaxSummary+1), "{id: y, key: ip, limit: 1/1s}").wantProblem(t, badField, "1001 bytes")
+	s.call("PUT /v1/rules/login", "{id: logon, key: ip, limit: 1/1s}", "If-Match: *").wantProblem(t, fault.BadField, `"login"`, `"logon"`)
+	s.call("PUT /v1/rules", strings.Repeat("#", rule.MaxDocument+1), "If-Match: *").wantProblem(t, fault.TooLarge, "4194304")
+	s.call("POST /v1/rules?summary="+strings.Repeat("x", rule.MaxSummary+1), "{id: y, key: ip, limit: 1/1s}").wantProblem(t, fault.BadField, "1001 bytes")
 	if current, err := s.rules.Current(t.Context()); err != nil || current.Number != 2 {
 		t.Errorf("something was written: %+v, %v", current, err)
 	}
@@ -141,11 +142,11 @@ func TestIfMatch(t *testing.T) {
 	rejecting := newStand(t, Options{})
 	for _, c := range []struct {
 		header string
-		kind   *kind
+		kind   *fault.Kind
 	}{
-		{"", versionRequired}, {`If-Match: ""`, versionConflict}, {`If-Match: "1"`, versionConflict}, {`If-Match: "3"`, versionConflict}, {`If-Match: "x"`, versionConflict},
-		{`If-Match: 2`, badField}, {`If-Match: "2`, badField}, {`If-Match: "2"x`, badField}, {`If-Match: ,`, versionRequired},
-		{`If-Match: ` + strings.Repeat(`"1",`, 101), badField},
+		{"", fault.VersionRequired}, {`If-Match: ""`, fault.VersionConflict}, {`If-Match: "1"`, fault.VersionConflict}, {`If-Match: "3"`, fault.VersionConflict}, {`If-Match: "x"`, fault.VersionConflict},
+		{`If-Match: 2`, fault.BadField}, {`If-Match: "2`, fault.BadField}, {`If-Match: "2"x`, fault.BadField}, {`If-Match: ,`, fault.VersionRequired},
+		{`If-Match: ` + strings.Repeat(`"1",`, 101), fault.BadField},
 		{`If-Match: "2"`, nil}, {`If-Match: W/"2"`, nil}, {`If-Match: "1" ,	"2"`, nil}, {`If-Match: *`, nil},
 	} {
 		for _, what := range []string{"PUT /v1/rules/login", "DELETE /v1/rules/login", "PUT /v1/rules", "POST /v1/rules/rollback"} {
@@ -163,7 +164,7 @@ func TestIfMatch(t *testing.T) {
 				continue
 			}
 			p := r.wantProblem(t, c.kind, "If-Match")
-			if c.kind == versionConflict && (p.Version != 2 || r.Header.Get("Etag") != `"2"`) {
+			if c.kind == fault.VersionConflict && (p.Version != 2 || r.Header.Get("Etag") != `"2"`) {
 				t.Errorf("%s, %s: %+v %v", what, c.header, p, r.Header)
 			}
 		}
@@ -188,8 +189,8 @@ func TestPutAndDeleteRule(t *testing.T) {
 		t.Errorf("%v", r.Header)
 	}
 	s.call("DELETE /v1/rules/fresh", "", `If-Match: "4"`, as(adminToken)).want(t, 200, &a)
-	s.call("DELETE /v1/rules/fresh", "", `If-Match: "5"`, as(adminToken)).wantProblem(t, noRule)
-	s.call("DELETE /v1/rules/fresh", "", `If-Match: "4"`, as(adminToken)).wantProblem(t, versionConflict)
+	s.call("DELETE /v1/rules/fresh", "", `If-Match: "5"`, as(adminToken)).wantProblem(t, fault.NoRule)
+	s.call("DELETE /v1/rules/fresh", "", `If-Match: "4"`, as(adminToken)).wantProblem(t, fault.VersionConflict)
 }
 
 func TestHistoryAndRollback(t *testing.T) {
@@ -209,7 +210,7 @@ func TestHistoryAndRollback(t *testing.T) {
 		t.Errorf("%+v", two)
 	}
 	for _, id := range []string{"0", "9", "x", "-1", "2.0", "99999999999999999999"} {
-		s.call("GET /v1/rules/history/"+id, "").wantProblem(t, noVersion)
+		s.call("GET /v1/rules/history/"+id, "").wantProblem(t, fault.NoVersion)
 	}
 	var a WriteAnswer
 	s.call("POST /v1/rules/rollback", `{"version":2}`, `If-Match: "3"`).want(t, 200, &a)
@@ -222,10 +223,10 @@ func TestHistoryAndRollback(t *testing.T) {
 	if _, version := s.engine.Rules(); version != 4 {
 		t.Errorf("the engine has version %d", version)
 	}
-	s.call("POST /v1/rules/rollback", `{"version":9}`, `If-Match: *`).wantProblem(t, noVersion)
-	s.call("POST /v1/rules/rollback", `{"version":0}`, `If-Match: *`).wantProblem(t, badField, "history")
-	s.call("POST /v1/rules/rollback", `{"verson":1}`, `If-Match: *`).wantProblem(t, badField, "did you mean version?")
-	s.call("POST /v1/rules/rollback", `{"version":1}`+strings.Repeat(" ", maxSmallBody), `If-Match: *`).wantProblem(t, tooLarge)
+	s.call("POST /v1/rules/rollback", `{"version":9}`, `If-Match: *`).wantProblem(t, fault.NoVersion)
+	s.call("POST /v1/rules/rollback", `{"version":0}`, `If-Match: *`).wantProblem(t, fault.BadField, "history")
+	s.call("POST /v1/rules/rollback", `{"verson":1}`, `If-Match: *`).wantProblem(t, fault.BadField, "did you mean version?")
+	s.call("POST /v1/rules/rollback", `{"version":1}`+strings.Repeat(" ", maxSmallBody), `If-Match: *`).wantProblem(t, fault.TooLarge)
 }
 
 // The history of one rule has the versions in which it came, changed and went.
@@ -291,8 +292,8 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%s: %s, want %s", c.body, r.body, c.codes)
 		}
 	}
-	s.call("POST /v1/rules/validate?as=poem", "").wantProblem(t, badField, "document or rule")
-	s.call("POST /v1/rules/validate", strings.Repeat("#", rule.MaxDocument+1)).wantProblem(t, tooLarge)
+	s.call("POST /v1/rules/validate?as=poem", "").wantProblem(t, fault.BadField, "document or rule")
+	s.call("POST /v1/rules/validate", strings.Repeat("#", rule.MaxDocument+1)).wantProblem(t, fault.TooLarge)
 }
 
 // Writers who name no version lose nothing, whichever instance they write to; of those

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/ruleedit"
@@ -63,18 +64,18 @@ func TestRulesAreGone(t *testing.T) {
 			r.want(t, 503, nil)
 			continue
 		}
-		p := r.wantProblem(t, rulesGone)
+		p := r.wantProblem(t, fault.RulesUnavailable)
 		if strings.Contains(string(r.body), "business") || r.Header.Get("Retry-After") != "5" || !strings.Contains(s.log.String(), p.RequestID) {
 			t.Errorf("%s: %s", c.what, r.body)
 		}
 	}
-	s.call("POST /v1/rules/validate?as=rule", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, rulesGone)
+	s.call("POST /v1/rules/validate?as=rule", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, fault.RulesUnavailable)
 	g.err, g.write = nil, errors.New("the disk is full")
-	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, rulesGone, "whether it was made")
+	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, fault.RulesUnavailable, "whether it was made")
 	g.write = &repo.ConflictError{Base: 2, Current: repo.Version{Number: 7}}
-	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, busy)
-	s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, busy)
-	if p := s.call("DELETE /v1/rules/safe", "", `If-Match: "2"`).wantProblem(t, versionConflict); p.Version != 7 {
+	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, fault.Busy)
+	s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, fault.Busy)
+	if p := s.call("DELETE /v1/rules/safe", "", `If-Match: "2"`).wantProblem(t, fault.VersionConflict); p.Version != 7 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -105,7 +106,7 @@ func TestRulesInForce(t *testing.T) {
 	if r := s.call("GET /v1/rules?format=yaml", "").want(t, 200, nil); string(r.body) != string(judging.Source) {
 		t.Errorf("as YAML: %s", r.body)
 	}
-	s.call("PUT /v1/rules", "rules: []", "If-Match: *").wantProblem(t, rulesGone)
+	s.call("PUT /v1/rules", "rules: []", "If-Match: *").wantProblem(t, fault.RulesUnavailable)
 
 	g.err, g.Repository = nil, &slate{version: repo.Version{Source: []byte("rules: []")}} // emptied
 	a = RulesAnswer{}
@@ -118,12 +119,12 @@ func TestRulesInForce(t *testing.T) {
 	if a.Version != 2 || a.InForce != 2 || a.Unavailable || !strings.Contains(string(a.Rules), `"login"`) {
 		t.Errorf("what is in force: %+v", a)
 	}
-	s.call("GET /v1/rules?in_force=1", "").wantProblem(t, badField, "true or false")
+	s.call("GET /v1/rules?in_force=1", "").wantProblem(t, fault.BadField, "true or false")
 }
 
 func TestApplyFails(t *testing.T) {
 	s := newStand(t, Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}})
-	p := s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, notApplied, "Version 3 is stored")
+	p := s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, fault.NotApplied, "Version 3 is stored")
 	if p.Version != 3 || !strings.Contains(s.log.String(), "no room") {
 		t.Errorf("%+v, and the log %s", p, s.log)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
@@ -20,7 +21,7 @@ func (h *Handler) write(c *call, needsVersion bool, about string, change func(co
 		return nil, err
 	}
 	if needsVersion && !given {
-		return nil, versionRequired.of(`If-Match is required, so that no change is overwritten; send the ETag of the version you read, as in If-Match: "7", or If-Match: * to replace any version.`)
+		return nil, fault.VersionRequired.Of(`If-Match is required, so that no change is overwritten; send the ETag of the version you read, as in If-Match: "7", or If-Match: * to replace any version.`)
 	}
 	terms := manage.Terms{Match: match, Author: c.author()}
 	if terms.Summary, err = c.summary(known); err != nil {
@@ -44,35 +45,16 @@ func (h *Handler) write(c *call, needsVersion bool, about string, change func(co
 
 // unwritten is why a change did not take place, or is not in force.
 func (h *Handler) unwritten(c *call, about string, err error) error {
-	var (
-		late    *manage.OutdatedError
-		exists  *manage.ExistsError
-		idle    *manage.UnappliedError
-		invalid *rule.InvalidError
-	)
-	switch {
-	case errors.As(err, &late):
-		return c.at(late.Current, versionConflict.of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send If-Match: %s.", late.Current, etagOf(late.Current)).coded("", "version", late.Current))
-	case errors.As(err, &exists):
-		return ruleExists.of("The rule %s already exists; choose another id, or PUT /v1/rules/%s to replace it.", about, about).coded("", "rule", about)
-	case errors.As(err, &idle):
+	if idle, ok := errors.AsType[*manage.UnappliedError](err); ok {
 		h.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id, "error", idle.Err)
-		return c.at(idle.Version, notApplied.of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version).coded("", "version", idle.Version))
-	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Too many other changes of the rules are in progress; try again.").after("1").coded("rules-busy")
-	case errors.Is(err, ruleedit.ErrNoRule):
-		return missing(about)
-	case errors.As(err, &invalid):
-		return unusable(err)
+	}
+	if errors.Is(err, ruleedit.ErrNoRule) {
+		return calls.NoRule(about)
+	}
+	if f := calls.Of(err); f != nil {
+		return f
 	}
 	return h.rulesTrouble(c, err)
-}
-
-// at is a problem that is about a version of the rules.
-func (c *call) at(version int64, p *Problem) *Problem {
-	c.setETag(version)
-	p.Version = version
-	return p
 }
 
 // author signs for a change.
@@ -85,18 +67,15 @@ func (c *call) summary(known []string) (string, error) {
 	q := c.query(append([]string{"summary"}, known...)...)
 	text := q.text("summary")
 	if len(text) > rule.MaxSummary {
-		q.wrong(badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).in("summary").coded("too-long", "bytes", len(text), "max", rule.MaxSummary))
+		q.wrong(fault.BadField.Of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).In("summary").Coded("too-long", "bytes", len(text), "max", rule.MaxSummary))
 	}
 	return text, q.err
 }
 
 // unusable is a document, or a rule, with errors. It is nil if the error is another one.
 func unusable(err error) error {
-	invalid, ok := errors.AsType[*rule.InvalidError](err)
-	if !ok {
-		return nil
+	if _, ok := errors.AsType[*rule.InvalidError](err); ok {
+		return err
 	}
-	p := badRules.of("%s", manage.Unusable(invalid.Problems))
-	p.Problems = invalid.Problems
-	return p
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -30,18 +31,18 @@ func (h *Handler) signIn(c *call, want *SessionRequest) (any, error) {
 	}
 	tokens := h.options.Tokens()
 	if tokens == nil {
-		return nil, notEnabled.of("This server requires no token, so there is nothing to sign in to.").coded("no-tokens")
+		return nil, fault.NotEnabled.Of("This server requires no token, so there is nothing to sign in to.").Coded("no-tokens")
 	}
 	var err error
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
 		Client: c.client, Credentials: manage.Credentials{Token: []string{strings.Trim(want.Token, " ")}}, Needs: bearer.Read, Uncounted: true, // it was counted before it was read
 	})
 	if err != nil {
-		return nil, h.turnAway(c, err)
+		return nil, err
 	}
 	session, ok := tokens.Session(strings.Trim(want.Token, " "), h.options.Clock().Add(SessionLength))
 	if !ok {
-		return nil, h.turnAway(c, manage.ErrWrongToken) // which cannot be: it was found just now
+		return nil, manage.ErrWrongToken // which cannot be: it was found just now
 	}
 	h.setSession(c, session, SessionLength)
 	c.WriteHeader(http.StatusNoContent)
@@ -110,7 +111,7 @@ func (h *Handler) onlyOwnPage(r *http.Request) error {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "same-origin" || site == "" && r.Header.Get(ownPage) != "" && ownOrigin(r) {
 		return nil
 	}
-	return foreignOrigin.of("Without a token in the header Authorization, the server accepts calls only from its own dashboard; use the dashboard, or send a token.").coded("own-pages-only")
+	return fault.ForeignOrigin.Of("Without a token in the header Authorization, the server accepts calls only from its own dashboard; use the dashboard, or send a token.").Coded("own-pages-only")
 }
 
 // ownOrigin is whether the page of which a browser tells, if it does, is of this server.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -73,12 +74,12 @@ func TestSession(t *testing.T) {
 		t.Errorf("the author is %q, %v", v.Author, err)
 	}
 	s.call("GET /v1/rules", "", bob, own).want(t, 200, nil)
-	s.call("DELETE /v1/rules/small", "", anyVersion, bob, own).wantProblem(t, forbidden, "bob")
+	s.call("DELETE /v1/rules/small", "", anyVersion, bob, own).wantProblem(t, fault.Forbidden, "bob")
 	// A token that is sent as well is what counts.
 	if s.call("GET /v1/whoami", "", alice, as(readerToken)).want(t, 200, &who); who != (WhoAnswer{"bob", "read", "token"}) {
 		t.Errorf("%+v", who)
 	}
-	s.call("GET /v1/whoami", "", alice, own, as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
+	s.call("GET /v1/whoami", "", alice, own, as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)
 	// What is meant for a proxy in front is none of ours.
 	s.call("GET /v1/whoami", "", alice, own, "Authorization: Basic YTpi").want(t, 200, nil)
 
@@ -90,7 +91,7 @@ func TestSession(t *testing.T) {
 	if strings.Contains(log, adminToken) || strings.Contains(log, strings.TrimPrefix(alice, "Cookie: weir_session=")) || !strings.Contains(log, `route="POST /v1/session" status=204 holder=alice`) {
 		t.Errorf("the log says %s", log)
 	}
-	newStand(t, Options{}).call("POST /v1/session", asAlice, own).wantProblem(t, notEnabled)
+	newStand(t, Options{}).call("POST /v1/session", asAlice, own).wantProblem(t, fault.NotEnabled)
 }
 
 // A session is of no use to whom it was not given.
@@ -139,8 +140,8 @@ func TestSessionsAttacked(t *testing.T) {
 	}
 	// One that somebody else has set beside it makes both worthless.
 	mallory := s.session(`{"token":"` + readerToken + `"}`)
-	s.call("GET /v1/rules", "", alice, mallory, own).wantProblem(t, tokenRequired)
-	s.call("GET /v1/rules", "", alice+"; "+strings.TrimPrefix(mallory, "Cookie: "), own).wantProblem(t, tokenRequired)
+	s.call("GET /v1/rules", "", alice, mallory, own).wantProblem(t, fault.TokenRequired)
+	s.call("GET /v1/rules", "", alice+"; "+strings.TrimPrefix(mallory, "Cookie: "), own).wantProblem(t, fault.TokenRequired)
 }
 
 // A session ends with its time or its token, and the browser is told to forget it.
@@ -152,7 +153,7 @@ func TestSessionsEnd(t *testing.T) {
 	ended := func(cookie string) {
 		t.Helper()
 		r := s.call("GET /v1/rules", "", cookie, own)
-		r.wantProblem(t, tokenRequired, "sign in again")
+		r.wantProblem(t, fault.TokenRequired, "sign in again")
 		if c := r.Cookies(); len(c) != 1 || c[0].Name != "weir_session" || c[0].MaxAge >= 0 {
 			t.Errorf("%v", r.Header)
 		}
@@ -190,7 +191,7 @@ func TestSessionTriesAreLimited(t *testing.T) {
 		Service: manage.Service{Tokens: tokens(t), Limits: manage.GuardOptions{Failures: weir.Limit{Algorithm: weir.SlidingLog, N: 3, Period: time.Minute}}},
 	})
 	for i := range 3 {
-		s.call("POST /v1/session", fmt.Sprintf(`{"token":"wrong-but-long-enough-%d"}`, i), own).wantProblem(t, invalidToken)
+		s.call("POST /v1/session", fmt.Sprintf(`{"token":"wrong-but-long-enough-%d"}`, i), own).wantProblem(t, fault.InvalidToken)
 	}
 	s.call("POST /v1/session", asAlice, own).want(t, 429, nil)
 	s.call("GET /v1/rules", "", as(adminToken)).want(t, 429, nil)
@@ -203,7 +204,7 @@ func TestSessionTriesAreLimited(t *testing.T) {
 			t.Fatal(err)
 		}
 		forged, _ := guessed.Session(fmt.Sprintf("wrong-but-long-enough-%d", i), time.UnixMicro(s.now.Load()).Add(time.Hour))
-		s.call("GET /v1/rules", "", "Cookie: weir_session="+forged, own).wantProblem(t, tokenRequired)
+		s.call("GET /v1/rules", "", "Cookie: weir_session="+forged, own).wantProblem(t, fault.TokenRequired)
 	}
 	r := s.call("GET /v1/rules", "", alice, own).want(t, 429, nil)
 	if !strings.Contains(string(r.body), "invalid sessions") {
@@ -260,7 +261,7 @@ func TestSessionsOverHTTPS(t *testing.T) {
 	}
 	s.call("GET /v1/rules", "", secure, own, proxied, https).want(t, 200, nil)
 	plain := strings.Replace(secure, "__Host-", "", 1)
-	s.call("GET /v1/rules", "", plain, own, proxied, https).wantProblem(t, tokenRequired) // a plain page may have set it
+	s.call("GET /v1/rules", "", plain, own, proxied, https).wantProblem(t, fault.TokenRequired) // a plain page may have set it
 	// Other senders are not trusted.
 	if plain := s.session(asAlice, https); !strings.HasPrefix(plain, "Cookie: weir_session=") {
 		t.Error(plain)

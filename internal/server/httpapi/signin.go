@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -57,7 +58,7 @@ func (h *Handler) signedIn(r *http.Request) (*bearer.Holder, error) {
 		return nil, nil
 	}
 	if len(names) > 1 || !isUser(names[0]) {
-		return nil, badField.of("%s: must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", in.Header, maxUser).in(in.Header)
+		return nil, fault.BadField.Of("%s: must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", in.Header, maxUser).In(in.Header)
 	}
 	return &bearer.Holder{Name: names[0], Rights: in.Scope}, nil
 }

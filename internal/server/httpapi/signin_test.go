@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -25,15 +26,15 @@ func TestSignInByProxy(t *testing.T) {
 	if s.call("GET /v1/whoami", "", from, carol, sameOrigin).want(t, 200, &who); who != (WhoAnswer{"carol@example.com", "read", "proxy"}) {
 		t.Errorf("%+v", who)
 	}
-	s.call("POST /v1/rules", small, from, carol, sameOrigin).wantProblem(t, forbidden, "carol@example.com")
+	s.call("POST /v1/rules", small, from, carol, sameOrigin).wantProblem(t, fault.Forbidden, "carol@example.com")
 	// Tokens and sessions go before it.
 	for _, own := range []string{as(adminToken), s.session(asAlice)} {
 		if s.call("GET /v1/whoami", "", from, carol, sameOrigin, own).want(t, 200, &who); who.Name != "alice" || who.Scope != "admin" {
 			t.Errorf("%+v", who)
 		}
 	}
-	s.call("GET /v1/whoami", "", from, carol, sameOrigin, as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
-	s.call("GET /v1/whoami", "", from, carol, sameOrigin, "Cookie: weir_session=alice|1|x").wantProblem(t, tokenRequired)
+	s.call("GET /v1/whoami", "", from, carol, sameOrigin, as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)
+	s.call("GET /v1/whoami", "", from, carol, sameOrigin, "Cookie: weir_session=alice|1|x").wantProblem(t, fault.TokenRequired)
 	// The proxy has a password of its own to check.
 	s.call("GET /v1/whoami", "", from, carol, sameOrigin, "Authorization: Basic YTpi").want(t, 200, nil)
 
@@ -53,25 +54,25 @@ func TestSignInAttacked(t *testing.T) {
 	// From anywhere else the header is worth nothing, whatever else is claimed.
 	for _, from := range []string{"From: 192.0.2.1:1", "From: 127.0.0.1:1", "From: [::1]:1", "From: 11.0.0.1:1"} {
 		for _, more := range []string{sameOrigin, "X-Forwarded-For: 10.0.0.1", "Forwarded: for=10.0.0.1"} {
-			s.call("POST /v1/rules", small, from, carol, own, sameOrigin, more).wantProblem(t, tokenRequired)
+			s.call("POST /v1/rules", small, from, carol, own, sameOrigin, more).wantProblem(t, fault.TokenRequired)
 		}
 	}
 	// Nobody is signed in: the proxy has let somebody pass, or removed what they sent.
-	s.call("GET /v1/rules", "", proxy, sameOrigin).wantProblem(t, tokenRequired)
-	s.call("GET /v1/rules", "", proxy, "X-Forwarded-User: ", sameOrigin).wantProblem(t, tokenRequired)
-	s.call("GET /v1/rules", "", proxy, "X-User: carol", sameOrigin).wantProblem(t, tokenRequired)
+	s.call("GET /v1/rules", "", proxy, sameOrigin).wantProblem(t, fault.TokenRequired)
+	s.call("GET /v1/rules", "", proxy, "X-Forwarded-User: ", sameOrigin).wantProblem(t, fault.TokenRequired)
+	s.call("GET /v1/rules", "", proxy, "X-User: carol", sameOrigin).wantProblem(t, fault.TokenRequired)
 	// The proxy has added a name to one that the client sent.
 	for _, names := range [][]string{
 		{carol, "X-Forwarded-User: alice"}, {"X-Forwarded-User: a\x00b"}, {"X-Forwarded-User: a\u202eb"}, {"X-Forwarded-User: \xff"}, {"X-Forwarded-User: " + strings.Repeat("x", maxUser+1)},
 	} {
-		if p := s.call("GET /v1/rules", "", append(names, proxy, sameOrigin)...).wantProblem(t, badField); p.Field != "X-Forwarded-User" {
+		if p := s.call("GET /v1/rules", "", append(names, proxy, sameOrigin)...).wantProblem(t, fault.BadField); p.Field != "X-Forwarded-User" {
 			t.Errorf("%+v", p)
 		}
 	}
 	// A page of another site makes the browser of somebody who is signed in call.
 	for _, site := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Sec-Fetch-Site: none", "Origin: https://evil.example.com"} {
 		for _, what := range []string{"GET /v1/rules", "POST /v1/rules", "DELETE /v1/keys?key=user:alice"} {
-			s.call(what, small, proxy, carol, site).wantProblem(t, foreignOrigin)
+			s.call(what, small, proxy, carol, site).wantProblem(t, fault.ForeignOrigin)
 		}
 	}
 	if v, err := s.rules.Current(t.Context()); err != nil || v.Number != 2 {
@@ -79,7 +80,7 @@ func TestSignInAttacked(t *testing.T) {
 	}
 	// Off by default.
 	off := signInStand(t, SignIn{Scope: bearer.Admin})
-	off.call("GET /v1/rules", "", proxy, carol, sameOrigin).wantProblem(t, tokenRequired)
+	off.call("GET /v1/rules", "", proxy, carol, sameOrigin).wantProblem(t, fault.TokenRequired)
 	// Whoever only asks is not concerned.
 	s.call("POST /v1/check", "{}", "From: 192.0.2.1:1", carol).want(t, 200, nil)
 }

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/simulate"
 )
@@ -41,7 +43,7 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 	}
 	defer h.simulating.Add(-1)
 	if h.simulating.Add(1) > maxSimulating {
-		return nil, busy.of("%d simulations are already running, the maximum; try again.", maxSimulating).after("1").coded("simulations-busy", "max", maxSimulating)
+		return nil, fault.Busy.Of("%d simulations are already running, the maximum; try again.", maxSimulating).After(time.Second).Coded("simulations-busy", "max", maxSimulating)
 	}
 	reports, err := want.play()
 	if err != nil {
@@ -58,17 +60,17 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 func (s *SimulateRequest) validate() error {
 	switch {
 	case len(s.Limits) == 0:
-		return badField.of(`limits: required; send a list, such as ["100/1m"].`).in("limits").coded("required")
+		return fault.BadField.Of(`limits: required; send a list, such as ["100/1m"].`).In("limits").Coded("required")
 	case len(s.Limits) > MaxSimulateLimits:
-		return badField.of("limits: %d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).in("limits").coded("too-many", "max", MaxSimulateLimits)
+		return fault.BadField.Of("limits: %d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).In("limits").Coded("too-many", "max", MaxSimulateLimits)
 	case s.Traffic == "" && s.Log == "":
-		return badField.of(`traffic: required; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic").coded("required")
+		return fault.BadField.Of(`traffic: required; send for example "boundary" or "3/1s@0s..1m", or a log.`).In("traffic").Coded("required")
 	case s.Traffic != "" && s.Log != "":
-		return badField.of("log: cannot be combined with traffic; send one of them.").in("log").coded("exclusive", "other", "traffic")
+		return fault.BadField.Of("log: cannot be combined with traffic; send one of them.").In("log").Coded("exclusive", "other", "traffic")
 	case len(s.Algorithms) > len(simulate.LaneNames()):
-		return badField.of("algorithms: %d names, but only %d algorithms exist; send each once.", len(s.Algorithms), len(simulate.LaneNames())).in("algorithms")
+		return fault.BadField.Of("algorithms: %d names, but only %d algorithms exist; send each once.", len(s.Algorithms), len(simulate.LaneNames())).In("algorithms")
 	case s.Columns < 0 || s.Columns > MaxSimulateColumns:
-		return badField.of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).in("columns").coded("not-in-range", "value", s.Columns, "min", 1, "max", MaxSimulateColumns)
+		return fault.BadField.Of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).In("columns").Coded("not-in-range", "value", s.Columns, "min", 1, "max", MaxSimulateColumns)
 	case s.Columns == 0:
 		s.Columns = defaultColumns
 	}
@@ -88,7 +90,7 @@ func (s *SimulateRequest) play() ([]*simulate.Report, error) {
 		where := fmt.Sprintf("limits[%d]", i)
 		limit, err := weir.ParseLimit(text)
 		if err != nil {
-			return nil, badField.of("%s: %s", where, plain(err)).in(where)
+			return nil, fault.BadField.Of("%s: %s", where, plain(err)).In(where)
 		}
 		traffic, err := s.traffic(limit, left)
 		if err != nil {
@@ -99,7 +101,7 @@ func (s *SimulateRequest) play() ([]*simulate.Report, error) {
 		if len(s.Algorithms) > 0 {
 			leftOut = nil
 			if lanes, err = simulate.Lanes(limit, s.Algorithms...); err != nil {
-				return nil, badField.of("algorithms: %s", plain(err)).in("algorithms")
+				return nil, fault.BadField.Of("algorithms: %s", plain(err)).In("algorithms")
 			}
 		}
 		traffic.Notes = append(traffic.Notes, leftOut...)
@@ -124,9 +126,9 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 	}
 	switch {
 	case err != nil:
-		return traffic, badField.of("%s", manage.Sentence(err)).in(field)
+		return traffic, fault.BadField.Of("%s", manage.Sentence(err)).In(field)
 	case most == 0 || len(traffic.Requests) > most:
-		return traffic, badField.of("%s: all limits together have more than %d requests; send less traffic or fewer limits.", field, MaxSimulateRequests).in(field).coded("too-much-traffic", "max", MaxSimulateRequests)
+		return traffic, fault.BadField.Of("%s: all limits together have more than %d requests; send less traffic or fewer limits.", field, MaxSimulateRequests).In(field).Coded("too-much-traffic", "max", MaxSimulateRequests)
 	}
 	return traffic, nil
 }

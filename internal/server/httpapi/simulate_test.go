@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/simulate"
 )
 
@@ -104,14 +105,14 @@ func TestSimulateProblems(t *testing.T) {
 		{`{"limits":["10/1s"],"traffic":"burst","seed":-1}`, "seed", "seed"},
 		{`{"limit":["10/1s"],"traffic":"burst"}`, "limit", "did you mean limits?"},
 	} {
-		p := s.call("POST /v1/simulate", c.body).wantProblem(t, badField, c.words)
+		p := s.call("POST /v1/simulate", c.body).wantProblem(t, fault.BadField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "weir:") {
 			t.Errorf("%s: %q in %q", c.body, p.Detail, p.Field)
 		}
 	}
-	s.call("POST /v1/simulate", "").wantProblem(t, badBody)
-	s.call("POST /v1/simulate", strings.Repeat(" ", MaxSimulateBody+1)).wantProblem(t, tooLarge)
-	s.call("POST /v1/simulate?seed=1", `{"limits":["10/1s"],"traffic":"burst"}`).wantProblem(t, badField)
+	s.call("POST /v1/simulate", "").wantProblem(t, fault.BadBody)
+	s.call("POST /v1/simulate", strings.Repeat(" ", MaxSimulateBody+1)).wantProblem(t, fault.TooLarge)
+	s.call("POST /v1/simulate?seed=1", `{"limits":["10/1s"],"traffic":"burst"}`).wantProblem(t, fault.BadField)
 }
 
 // However many ask at once, a few are worked on, and the others are told to come again.
@@ -120,7 +121,7 @@ func TestSimulateIsBounded(t *testing.T) {
 	const body = `{"limits":["10/1s"],"traffic":"burst"}`
 	s.simulating.Add(maxSimulating)
 	r := s.call("POST /v1/simulate", body)
-	if r.wantProblem(t, busy, "try again"); r.Header.Get("Retry-After") != "1" {
+	if r.wantProblem(t, fault.Busy, "try again"); r.Header.Get("Retry-After") != "1" {
 		t.Errorf("%v", r.Header)
 	}
 	s.simulating.Add(-maxSimulating)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 )
@@ -30,7 +31,7 @@ var statsRoutes = []route{
 func counted(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Stats == nil {
-			return nil, notEnabled.of("Statistics are not enabled on this server.").coded("statistics-off")
+			return nil, fault.NotEnabled.Of("Statistics are not enabled on this server.").Coded("statistics-off")
 		}
 		return serve(h, c)
 	}
@@ -59,9 +60,9 @@ func consulting[Q, A any](field string, read func(*Handler, *call) (Q, error), a
 		case own != nil:
 			return nil, own
 		case errors.Is(err, errNoTurn):
-			return nil, busy.of("Too many calls read the statistics at the same time; try again.").after("1").coded("statistics-busy")
+			return nil, fault.Busy.Of("Too many calls read the statistics at the same time; try again.").After(time.Second).Coded("statistics-busy")
 		}
-		return nil, h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, storeGone.of("The statistics are unavailable; try again soon.").coded("statistics-unavailable"))
+		return nil, h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, fault.StoreUnavailable.Of("The statistics are unavailable; try again soon.").Coded("statistics-unavailable"))
 	})
 }
 
@@ -101,5 +102,5 @@ func (h *Handler) knownRule(id string, remembered bool) error {
 	if remembered || id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
 		return nil
 	}
-	return noRule.of("There is no rule %q, and there are no statistics of a removed rule with this id; GET /v1/rules lists all rules.", id).in("rule").coded("", "rule", id)
+	return fault.NoRule.Of("There is no rule %q, and there are no statistics of a removed rule with this id; GET /v1/rules lists all rules.", id).In("rule").Coded("", "rule", id)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
@@ -32,9 +33,9 @@ func (q *query) stretch(now time.Time, usual time.Duration) (from, to time.Time)
 	from = q.instant("from", to.Add(-usual))
 	switch {
 	case to.Unix() <= from.Unix():
-		q.wrong(badField.of("to: the range ends before it begins; send an end at least one second after its start.").in("to").coded("empty-range"))
+		q.wrong(fault.BadField.Of("to: the range ends before it begins; send an end at least one second after its start.").In("to").Coded("empty-range"))
 	case to.Sub(from) > maxStretch:
-		q.wrong(badField.of("from: the range is longer than ten years, and nothing is kept for so long; send a later start.").in("from").coded("range-too-long"))
+		q.wrong(fault.BadField.Of("from: the range is longer than ten years, and nothing is kept for so long; send a later start.").In("from").Coded("range-too-long"))
 	}
 	return from, to
 }
@@ -59,7 +60,7 @@ func instant(field, text string) (time.Time, error) {
 	} else if t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1)); err == nil && t.Unix() >= 0 {
 		return t, nil // a plus that was not escaped is a space
 	}
-	return time.Time{}, badField.of("%s: %q is not a time since 1970; send Unix seconds, such as 1767225600, or 2026-01-01T00:00:00Z.", field, brief(text)).in(field).coded("not-a-time", "value", brief(text))
+	return time.Time{}, fault.BadField.Of("%s: %q is not a time since 1970; send Unix seconds, such as 1767225600, or 2026-01-01T00:00:00Z.", field, brief(text)).In(field).Coded("not-a-time", "value", brief(text))
 }
 
 // brief is as much of a value as is quoted, so that there is room for the remedy.
@@ -108,7 +109,7 @@ func (h *Handler) readSeries(c *call) (s stats.Query, err error) {
 	s.From, s.To = q.stretch(h.options.Clock(), time.Hour)
 	s.Step, s.Rule, s.Tier = q.step(), q.name("rule"), q.name("tier")
 	if s.Tier != "" && s.Rule == "" {
-		q.wrong(badField.of("tier: a tier belongs to a rule; also send rule.").in("tier"))
+		q.wrong(fault.BadField.Of("tier: a tier belongs to a rule; also send rule.").In("tier"))
 	}
 	return s, q.err
 }
@@ -130,7 +131,7 @@ func (h *Handler) readClients(c *call) (s stats.ClientsQuery, err error) {
 func (h *Handler) readClient(c *call) (s about, err error) {
 	q := c.query("key", "from", "to")
 	if s.name = q.key("key"); s.name == "" {
-		q.wrong(badField.of("key: required; send the key of a client, as in ?key=user:alice.").in("key").coded("required"))
+		q.wrong(fault.BadField.Of("key: required; send the key of a client, as in ?key=user:alice.").In("key").Coded("required"))
 	}
 	s.from, s.to = q.stretch(h.options.Clock(), 24*time.Hour)
 	return s, q.err
@@ -168,7 +169,7 @@ func (q *query) step() time.Duration {
 	}
 	length, err := duration.Parse(text)
 	if err != nil || length > maxStretch {
-		q.wrong(badField.of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).in("step").coded("not-a-duration", "value", brief(text)))
+		q.wrong(fault.BadField.Of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).In("step").Coded("not-a-duration", "value", brief(text)))
 	}
 	return length
 }
@@ -177,7 +178,7 @@ func (q *query) step() time.Duration {
 func (q *query) name(field string) string {
 	text := q.text(field)
 	if len(text) > manage.MaxWord {
-		q.wrong(badField.of("%s: %d bytes exceed the maximum of %d; send a name from the rules.", field, len(text), manage.MaxWord).in(field))
+		q.wrong(fault.BadField.Of("%s: %d bytes exceed the maximum of %d; send a name from the rules.", field, len(text), manage.MaxWord).In(field))
 	}
 	return text
 }
@@ -192,7 +193,7 @@ func (h *Handler) readTop(c *call) (t stats.TopQuery, err error) {
 	}
 	if text := q.text("n"); text != "" {
 		if t.N, err = strconv.Atoi(text); err != nil || t.N < 1 || t.N > archive.MaxRankedAll {
-			q.wrong(badField.of("n: %q is not a number of keys; send 1 to %d.", brief(text), archive.MaxRankedAll).in("n"))
+			q.wrong(fault.BadField.Of("n: %q is not a number of keys; send 1 to %d.", brief(text), archive.MaxRankedAll).In("n"))
 		}
 	}
 	t.Rule = q.name("rule")
@@ -205,7 +206,7 @@ func wrongQuery(field string, err error) error {
 	if wrong, ok := errors.AsType[*stats.QueryError](err); ok {
 		text = wrong.Reason
 	}
-	return badField.of("%s: %s", field, manage.Ended(text)).in(field)
+	return fault.BadField.Of("%s: %s", field, manage.Ended(text)).In(field)
 }
 
 func (h *Handler) readSuggest(c *call) (s about, err error) {
@@ -219,12 +220,12 @@ func (h *Handler) readSuggest(c *call) (s about, err error) {
 	}
 	words := strings.Split(text, ",")
 	if len(words) > maxShares {
-		q.wrong(badField.of("share: %d shares exceed the maximum of %d; send fewer.", len(words), maxShares).in("share"))
+		q.wrong(fault.BadField.Of("share: %d shares exceed the maximum of %d; send fewer.", len(words), maxShares).In("share"))
 	}
 	for _, word := range words {
 		share, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(share >= 0 && share < 1) {
-			q.wrong(badField.of("share: %q is not a share; send 0.01 for one in a hundred, or several separated by commas.", brief(word)).in("share"))
+			q.wrong(fault.BadField.Of("share: %q is not a share; send 0.01 for one in a hundred, or several separated by commas.", brief(word)).In("share"))
 		}
 		s.shares = append(s.shares, share)
 	}
@@ -248,7 +249,7 @@ func (q *query) by(parse func(string) (stats.By, error)) stats.By {
 func (q *query) rule() string {
 	id := q.name("rule")
 	if id == "" {
-		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
+		q.wrong(fault.BadField.Of("rule: required; send the id of a rule, as in ?rule=login.").In("rule").Coded("required"))
 	}
 	return id
 }
@@ -257,7 +258,7 @@ func (q *query) rule() string {
 func (q *query) key(field string) string {
 	text := q.text(field)
 	if len(text) > weir.MaxKeyLen {
-		q.wrong(badField.of("%s: %d bytes exceed the maximum of %d; send a key as /v1/stats/clients returns it.", field, len(text), weir.MaxKeyLen).in(field))
+		q.wrong(fault.BadField.Of("%s: %d bytes exceed the maximum of %d; send a key as /v1/stats/clients returns it.", field, len(text), weir.MaxKeyLen).In(field))
 	}
 	return text
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -69,7 +70,7 @@ func TestStatsProblems(t *testing.T) {
 	}
 	for what, wrongs := range all {
 		for _, w := range wrongs {
-			p := s.call("GET /v1/stats/"+what+"?"+w.query, "").wantProblem(t, badField, w.words)
+			p := s.call("GET /v1/stats/"+what+"?"+w.query, "").wantProblem(t, fault.BadField, w.words)
 			if p.Field != w.field || strings.Contains(p.Detail, "stats:") {
 				t.Errorf("%s?%s: %q in %q", what, w.query, p.Detail, p.Field)
 			}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
@@ -75,7 +76,7 @@ func TestRedisOfStatsIsKilled(t *testing.T) {
 			t.Errorf("%s does not say that it is of one instance alone", what)
 		}
 	}
-	s.call("GET /v1/stats/suggest?rule=api", "").wantProblem(t, storeGone)
+	s.call("GET /v1/stats/suggest?rule=api", "").wantProblem(t, fault.StoreUnavailable)
 	redis.Restart()
 	for f.next(t).Local {
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
 )
@@ -36,7 +37,7 @@ func (h *Handler) statsStream(c *call) (any, error) {
 	}
 	follow, err := h.options.Stats.Subscribe()
 	if err != nil {
-		return nil, busy.of("The maximum number of streams is open; close a page, or try again.").after(outage).coded("streams-busy")
+		return nil, fault.Busy.Of("The maximum number of streams is open; close a page, or try again.").After(fault.Outage).Coded("streams-busy")
 	}
 	defer follow.Close()
 	header["Content-Type"] = typeEvents

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
@@ -225,7 +226,7 @@ func TestSuggest(t *testing.T) {
 	s.call("PUT /v1/rules", "rules: []", "If-Match: *").want(t, 200, nil)
 	s.call("GET /v1/stats/suggest?rule=login", "").want(t, 200, nil)
 	for _, what := range []string{"suggest?rule=queue", "series?rule=queue", "top?rule=queue", "clients?rule=queue", "denials?rule=queue", "usage?rule=queue", "suggest?rule=%3Cb%3E%22"} {
-		if p := s.call("GET /v1/stats/"+what, "").wantProblem(t, noRule, "GET /v1/rules"); p.Field != "rule" {
+		if p := s.call("GET /v1/stats/"+what, "").wantProblem(t, fault.NoRule, "GET /v1/rules"); p.Field != "rule" {
 			t.Errorf("%s: %+v", what, p)
 		}
 	}
@@ -235,7 +236,7 @@ func TestSuggest(t *testing.T) {
 func TestStatsAreNotKept(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, r := range append(statsRoutes, alertRoutes...) {
-		s.call(r.method+" "+r.path, "{}").wantProblem(t, notEnabled)
+		s.call(r.method+" "+r.path, "{}").wantProblem(t, fault.NotEnabled)
 	}
 }
 
@@ -247,7 +248,7 @@ func TestArchiveIsAway(t *testing.T) {
 	s.archive.lost.Store(true)
 	for _, what := range []string{"summary", "series", "top", "rules", "clients", "client?key=user:alice", "denials", "usage?rule=api", "suggest?rule=api"} {
 		r := s.call("GET /v1/stats/"+what, "")
-		if r.wantProblem(t, storeGone); r.Header.Get("Retry-After") != "5" || bytes.Contains(r.body, []byte(errArchive.Error())) {
+		if r.wantProblem(t, fault.StoreUnavailable); r.Header.Get("Retry-After") != "5" || bytes.Contains(r.body, []byte(errArchive.Error())) {
 			t.Errorf("%s: %v %s", what, r.Header, r.body)
 		}
 	}
@@ -268,12 +269,12 @@ func TestArchiveIsSlow(t *testing.T) {
 		s := newStatsStand(t, Options{})
 		s.archive.slow.Store(true)
 		begin := time.Now()
-		s.call("GET /v1/stats/summary", "").wantProblem(t, storeGone)
+		s.call("GET /v1/stats/summary", "").wantProblem(t, fault.StoreUnavailable)
 		if took := time.Since(begin); took != maxConsult {
 			t.Errorf("it took %v", took)
 		}
 		s.deadline = time.Now().Add(time.Second) // who cannot wait as long is told just that
-		s.call("GET /v1/stats/summary", "").wantProblem(t, busy, "timed out")
+		s.call("GET /v1/stats/summary", "").wantProblem(t, fault.Busy, "timed out")
 		s.deadline = time.Time{}
 		var wg sync.WaitGroup
 		answers := make(chan *reply, maxConsulting+3)

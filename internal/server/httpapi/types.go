@@ -166,6 +166,4 @@ type Problem struct {
 	RequestID string         `json:"request_id,omitempty"`
 	Problems  []rule.Problem `json:"problems,omitempty"` // of rules that cannot be used
 	Version   int64          `json:"version,omitempty"`  // of a lost race: the latest
-
-	retry string // for the header Retry-After, "" if there is none
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -22,8 +23,8 @@ func TestWhoAmI(t *testing.T) {
 			t.Errorf("%+v, want %+v", a, want)
 		}
 	}
-	s.call("GET /v1/whoami", "").wantProblem(t, tokenRequired)
-	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
+	s.call("GET /v1/whoami", "").wantProblem(t, fault.TokenRequired)
+	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)
 
 	var a WhoAnswer
 	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin", "none"}) {

@@ -2,12 +2,12 @@ package respapi
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -32,7 +32,7 @@ func (w *work) authenticate(token string) bool {
 	if list := w.server.options.Checks.Tokens(); list != nil {
 		k, err := w.server.options.Checks.Identify(w.server.ctx, w.client, credentialsOf(token))
 		if err != nil {
-			w.deny(err)
+			w.reject(err)
 			return false
 		}
 		w.login = login{token: token, checks: k, checkedBy: list}
@@ -71,7 +71,7 @@ func (w *work) checker() *manage.Checker {
 	case l.token == "" || l.checkedBy != list:
 		k, err := checks.Identify(w.server.ctx, w.client, credentialsOf(l.token))
 		if err != nil {
-			w.deny(err)
+			w.reject(err)
 			return nil
 		}
 		l.checks, l.checkedBy = k, list
@@ -109,33 +109,36 @@ func (w *work) managed(name string, needs bearer.Rights, do func()) {
 	w.report(name, !w.failed, caller.Name, time.Since(start))
 }
 
-// turnAway says why the guard does not allow a command, and logs it.
+// turnAway says why the guard does not allow a command, and logs it, unless no token was sent, or
+// too many: that costs less to say than to log.
 func (w *work) turnAway(err error, name string) {
-	if holder, log := w.deny(err); log {
-		w.report(name, false, holder, 0)
+	w.reject(err)
+	right, lacks := errors.AsType[*manage.RightError](err)
+	switch {
+	case lacks:
+		w.report(name, false, right.Holder, 0)
+	case errors.Is(err, manage.ErrWrongToken):
+		w.report(name, false, "", 0)
 	}
 }
 
-// deny says why a command is not allowed, and returns whose token it was, and whether to log it:
-// that one came too often costs less to say than to log.
-func (w *work) deny(err error) (holder string, log bool) {
-	var often *manage.TooOftenError
-	var right *manage.RightError
-	switch {
-	case errors.As(err, &often):
-		w.fail("TOO_MANY_CALLS", fmt.Sprintf("%s.", often.Verdict.Speaker().Rule.Deny.Message))
-	case errors.Is(err, manage.ErrNoToken):
-		w.fail("NOAUTH", "Authentication required.")
-	case errors.Is(err, manage.ErrWrongToken):
-		w.fail("WRONGPASS", "The server does not know this token; use one from its token file.")
-		return "", true
-	case errors.As(err, &right):
-		w.fail("NOPERM", right.Detail())
-		return right.Holder, true
-	default:
-		w.busy()
+// calls is how the commands name what a remedy needs.
+var calls = fault.Calls{Always: "WEIR.CHECK and charge always"}
+
+// reject answers with an error.
+func (w *work) reject(err error) {
+	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
+		w.fail("TOO_MANY_CALLS", often.Verdict.Speaker().Rule.Deny.Message+".")
+		return
 	}
-	return "", false
+	f := calls.Of(err)
+	switch {
+	case f == nil: // the server ended before the command was answered
+		f = fault.TimedOut("command")
+	case f.Kind == fault.TokenRequired:
+		f.Detail = "Authentication required." // which is what Redis says
+	}
+	w.fail(f.Kind.Word, f.Detail)
 }
 
 // report tells the log. Nothing in it was chosen by the client.

@@ -44,7 +44,7 @@ func TestAccess(t *testing.T) {
 				t.Errorf("%s as %q: got %v, want %s", step.command, step.as, got, want)
 			}
 			c.do("RESET")
-			if got := c.do("CL.THROTTLE k 1 2 3"); got != fault("NOAUTH Authentication required.") {
+			if got := c.do("CL.THROTTLE k 1 2 3"); got != failure("NOAUTH Authentication required.") {
 				t.Errorf("after RESET: %v", got)
 			}
 		}
@@ -58,15 +58,15 @@ func TestAccess(t *testing.T) {
 func TestWrongTokens(t *testing.T) {
 	s := newStand(t, guarded(t))
 	c := s.dial(t)
-	if got := c.do("HELLO 3 AUTH default wrong-wrong-wrong-wrong-wrong-wrong"); got != fault("WRONGPASS The server does not know this token; use one from its token file.") {
+	if got := c.do("HELLO 3 AUTH default wrong-wrong-wrong-wrong-wrong-wrong"); got != failure("WRONGPASS The server does not know this token; use one from its token file.") {
 		t.Fatalf("HELLO: %v", got)
 	}
 	for range 9 {
-		if got := c.do("AUTH " + token("x")); got != fault("WRONGPASS The server does not know this token; use one from its token file.") {
+		if got := c.do("AUTH " + token("x")); got != failure("WRONGPASS The server does not know this token; use one from its token file.") {
 			t.Fatalf("AUTH: %v", got)
 		}
 	}
-	const often = fault("TOO_MANY_CALLS too many calls with invalid tokens from this address; wait, then send a valid token.")
+	const often = failure("TOO_MANY_CALLS too many calls with invalid tokens from this address; wait, then send a valid token.")
 	for _, letter := range []string{"x", "a"} {
 		if got := s.dial(t).do("AUTH " + token(letter)); got != often {
 			t.Errorf("too often: %v", got)
@@ -150,7 +150,7 @@ func TestWhoMayCharge(t *testing.T) {
 			t.Errorf("%s as %q: got %v, want %s", step.command, step.as, got, step.want)
 		}
 		c.do("RESET")
-		if got := c.do("WEIR.CHECK user alice path /api/x"); got != fault(none) {
+		if got := c.do("WEIR.CHECK user alice path /api/x"); got != failure(none) {
 			t.Errorf("after RESET: %v", got)
 		}
 	}

@@ -2,14 +2,12 @@ package respapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
@@ -71,8 +69,7 @@ func (w *work) read(known []string) bool {
 		default:
 			value := all[args[i+1].from:args[i+1].to]
 			if !utf8.ValidString(entry) || !utf8.ValidString(value) {
-				bad = "it is not UTF-8; encode it, for example in hexadecimal."
-				bad = field + ": " + bad
+				bad = field + ": it is not UTF-8; encode it, for example in hexadecimal."
 			} else {
 				bad = w.asked.set(field, entry, value)
 			}
@@ -191,7 +188,7 @@ func (w *work) request(known []string) bool {
 		return false
 	}
 	if bad := q.Read(q.ip); bad != nil {
-		w.fail("BAD_FIELD", bad.Detail)
+		w.reject(bad)
 		return false
 	}
 	return true
@@ -238,7 +235,7 @@ func (w *work) reserve() {
 func (w *work) ttl() (time.Duration, bool) {
 	ttl, bad := manage.TTL(w.asked.ttl)
 	if bad != nil {
-		w.fail("BAD_FIELD", bad.Detail)
+		w.reject(bad)
 	}
 	return ttl, bad == nil
 }
@@ -250,21 +247,10 @@ func (w *work) judged(k *manage.Checker, right bearer.Rights, ask func(context.C
 	if err == nil {
 		err = k.Judged(right, ask(w.server.ctx, &w.asked.Request, &w.verdict))
 	}
-	invalid, ok := errors.AsType[*weir.InvalidError](err)
-	switch {
-	case ok && manage.IsMisstated(invalid):
-		w.fail("BAD_FIELD", manage.Sentence(err))
-	case ok:
-		w.fail("INVALID_REQUEST", manage.Sentence(err))
-	case err != nil:
-		w.deny(err)
-	default:
-		w.writeVerdict()
+	if err != nil {
+		w.reject(err)
+		return false
 	}
-	return err == nil
-}
-
-// busy is that the server ended before a command was answered.
-func (w *work) busy() {
-	w.fail("BUSY", "The command timed out before it was answered; try again.")
+	w.writeVerdict()
+	return true
 }

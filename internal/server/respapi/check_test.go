@@ -164,7 +164,7 @@ func TestSameAsHTTP(t *testing.T) {
 			if err := json.Unmarshal(over.Body.Bytes(), &want); err != nil {
 				t.Fatal(err)
 			}
-			if text, failed := got.(fault); failed {
+			if text, failed := got.(failure); failed {
 				code := strings.ReplaceAll(strings.ToUpper(want["type"].(string)), "-", "_")
 				code = code[strings.LastIndexByte(code, ':')+1:]
 				if string(text) != code+" "+want["detail"].(string) || before != text {
@@ -227,10 +227,10 @@ func TestCheckFields(t *testing.T) {
 		"WEIR.SETTLE hold x used 1 used.tokens 1":           "BAD_FIELD used: it cannot be combined with the units by name; send one of them.",
 		"WEIR.RESET":                                        "BAD_FIELD key: required; send the key of a client, such as user:alice, as WEIR.CHECK returns it.",
 		"WEIR.RESET key user:a rule none":                   `NO_RULE There is no rule "none".`,
-		"WEIR.RESET key nonsense":                           `BAD_FIELD key: The key: no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7".`,
+		"WEIR.RESET key nonsense":                           `BAD_FIELD key: No rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7".`,
 		"WEIR.CANCEL hold " + strings.Repeat("0", 31) + "1": "HOLD_UNKNOWN There is no such hold, or it ended too long ago; charge what is not charged yet with WEIR.CHECK and charge always.",
 	} {
-		if got := c.do(command); got != fault(want) {
+		if got := c.do(command); got != failure(want) {
 			t.Errorf("%.60q: got %q, want %q", command, got, want)
 		}
 	}
@@ -260,7 +260,7 @@ func TestHolds(t *testing.T) {
 	if got := c.do("WEIR.EXTEND hold " + id + " ttl_ms 10000"); field(got, "state") != "open" || field(got, "expires_at") != "2026-01-01T00:00:14Z" {
 		t.Errorf("extended: %v", got)
 	}
-	if got := c.do("WEIR.SETTLE hold " + id + " used.tokns 100"); got != fault(`BAD_FIELD used: no rule has the unit "tokns"; there are tokens.`) {
+	if got := c.do("WEIR.SETTLE hold " + id + " used.tokns 100"); got != failure(`BAD_FIELD used: no rule has the unit "tokns"; there are tokens.`) {
 		t.Errorf("misspelt: %v", got)
 	}
 	got := plain(c.do("WEIR.SETTLE hold " + id + " used.tokens 100"))

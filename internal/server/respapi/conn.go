@@ -3,7 +3,6 @@ package respapi
 import (
 	"context"
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/netip"
 	"runtime/debug"
@@ -12,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -239,7 +239,7 @@ func (w *work) crash(cause any) {
 	w.server.options.Logger.Error("a command failed unexpectedly; please report this",
 		"command", commands[w.running].name, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
 	w.out = w.out[:w.answered]
-	w.fail("INTERNAL_ERROR", fmt.Sprintf("An internal error occurred; weir's log has the cause under the request ID %s.", id))
+	w.reject(fault.Internal("the request ID " + id))
 	w.count(w.running, 1)
 	w.flush()
 }

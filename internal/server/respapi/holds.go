@@ -1,12 +1,12 @@
 package respapi
 
 import (
-	"errors"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -24,7 +24,7 @@ func (w *work) settle() {
 	}
 	switch {
 	case bad != nil:
-		w.fail("BAD_FIELD", bad.Detail)
+		w.reject(bad)
 	case q.used == nil && q.byUnit == nil:
 		w.fail("BAD_FIELD", "used: required; send the units that were used, or WEIR.CANCEL if there are none.")
 	case q.used != nil && q.byUnit != nil:
@@ -47,7 +47,7 @@ func (w *work) settler() *manage.Checker {
 		return nil
 	}
 	if err := k.Need(bearer.Check); err != nil {
-		w.deny(err)
+		w.reject(err)
 		return nil
 	}
 	return k
@@ -76,21 +76,15 @@ func (w *work) extend() {
 func (w *work) hold(do func(weir.HoldID) (engine.Settled, error)) {
 	id, bad := manage.HoldOf(w.asked.hold)
 	if bad != nil {
-		w.fail("BAD_FIELD", bad.Detail)
+		w.reject(bad)
 		return
 	}
 	s, err := do(id)
-	_, invalid := errors.AsType[*weir.InvalidError](err)
-	switch {
-	case invalid:
-		w.fail("BAD_FIELD", manage.Sentence(err))
-	case err != nil:
+	if err != nil {
 		w.unavailable("a hold could not be settled", err)
-	case s.State == weir.HoldUnknown:
-		w.fail("HOLD_UNKNOWN", "There is no such hold, or it ended too long ago; charge what is not charged yet with WEIR.CHECK and charge always.")
-	case s.State == weir.HoldExpired:
-		w.fail("HOLD_EXPIRED", "The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with WEIR.CHECK and charge always.")
-	default:
+	} else if f := calls.Hold(s.State); f != nil {
+		w.reject(f)
+	} else {
 		w.writeSettled(&s)
 	}
 }
@@ -122,14 +116,14 @@ func (w *work) writeSettled(s *engine.Settled) {
 	}
 }
 
-// unavailable is that the store did not answer.
+// unavailable answers with an error. If it is none that a client can do something about, the
+// store did not answer.
 func (w *work) unavailable(what string, err error) {
-	if w.server.ctx.Err() != nil {
-		w.busy()
-		return
+	if calls.Of(err) == nil && w.server.ctx.Err() == nil {
+		w.server.options.Logger.Warn(what, "error", err)
+		err = fault.Hold()
 	}
-	w.server.options.Logger.Warn(what, "error", err)
-	w.fail("STORE_UNAVAILABLE", "The store is unavailable; try again.")
+	w.reject(err)
 }
 
 // reset answers WEIR.RESET.
@@ -141,29 +135,19 @@ func (w *work) resetKey() {
 	}
 	q := &w.asked
 	if bad := manage.CheckClient(q.key, "", "user:alice", "WEIR.CHECK"); bad != nil {
-		w.fail("BAD_FIELD", bad.Detail)
+		w.reject(bad)
 		return
 	}
 	rules, err := w.server.options.Engine.Reset(w.server.ctx, q.rule, q.key)
-	var (
-		none    *engine.NoRuleError
-		form    *engine.KeyError
-		invalid *weir.InvalidError
-	)
-	switch {
-	case errors.As(err, &none):
-		w.fail("NO_RULE", manage.Sentence(err))
-	case errors.As(err, &form), errors.As(err, &invalid):
-		w.fail("BAD_FIELD", "key: "+manage.Sentence(err))
-	case err != nil:
+	if err != nil {
 		w.unavailable("store unavailable", err)
-	default:
-		w.dict(2)
-		w.textAt("key", q.key)
-		w.text("rules")
-		w.array(len(rules))
-		for _, id := range rules {
-			w.text(id)
-		}
+		return
+	}
+	w.dict(2)
+	w.textAt("key", q.key)
+	w.text("rules")
+	w.array(len(rules))
+	for _, id := range rules {
+		w.text(id)
 	}
 }

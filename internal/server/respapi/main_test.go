@@ -205,8 +205,8 @@ func (l *line) isClosed() string {
 	return string(rest)
 }
 
-// fault is an answer that is an error.
-type fault string
+// failure is an answer that is an error.
+type failure string
 
 // pair is an entry of a map of RESP3.
 type pair struct{ name, value any }
@@ -222,7 +222,7 @@ func parse(in *bufio.Reader) (any, error) {
 	case '+':
 		return text, nil
 	case '-':
-		return fault(text), nil
+		return failure(text), nil
 	case '_':
 		return nil, nil
 	case '#':

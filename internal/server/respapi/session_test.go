@@ -17,34 +17,34 @@ func TestSession(t *testing.T) {
 	}{
 		{"PING", "PONG"},
 		{"ping hello", "hello"},
-		{"PING a b", fault("ERR wrong number of arguments for 'ping' command")},
+		{"PING a b", failure("ERR wrong number of arguments for 'ping' command")},
 		{"ECHO x", "x"},
-		{"ECHO", fault("ERR wrong number of arguments for 'echo' command")},
+		{"ECHO", failure("ERR wrong number of arguments for 'echo' command")},
 		{"SELECT 0", "OK"},
-		{"SELECT 1", fault("ERR DB index is out of range")},
-		{"SELECT x", fault("ERR value is not an integer or out of range")},
+		{"SELECT 1", failure("ERR DB index is out of range")},
+		{"SELECT x", failure("ERR value is not an integer or out of range")},
 		{"CLIENT GETNAME", nil},
 		{"CLIENT SETNAME web-1", "OK"},
 		{"CLIENT GETNAME", "web-1"},
 		{"CLIENT SETINFO LIB-NAME x", "OK"},
-		{"CLIENT SETINFO LIB-NAME", fault("ERR wrong number of arguments for 'client|setinfo' command")},
+		{"CLIENT SETINFO LIB-NAME", failure("ERR wrong number of arguments for 'client|setinfo' command")},
 		{"CLIENT TRACKING ON OPTIN", "OK"},
 		{"CLIENT NO-EVICT ON", "OK"},
 		{"CLIENT ID", int64(1)},
-		{"CLIENT MAINT_NOTIFICATIONS ON", fault("ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.")},
+		{"CLIENT MAINT_NOTIFICATIONS ON", failure("ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.")},
 		{"AUTH anything", "OK"}, // no token is asked for
 		{"COMMAND COUNT", int64(len(commands) - 1)},
 		{"COMMAND INFO echo nothing", []any{[]any{"echo", int64(2), []any{"fast"}, int64(0), int64(0), int64(0)}, nil}},
 		{"COMMAND INFO cl.throttle", []any{[]any{"cl.throttle", int64(-1), []any{"fast"}, int64(1), int64(1), int64(1)}}},
 		{"COMMAND DOCS ping nothing", []any{"ping", []any{"summary", "Returns PONG.", "group", "module"}}},
-		{"COMMAND INFO" + strings.Repeat(" echo", len(commands)), fault(fmt.Sprintf("ERR COMMAND has %d names, and there are %d commands; send fewer.", len(commands), len(commands)-1))},
-		{"COMMAND DOCS" + strings.Repeat(" echo", len(commands)), fault(fmt.Sprintf("ERR COMMAND has %d names, and there are %d commands; send fewer.", len(commands), len(commands)-1))},
-		{"COMMAND GETKEYS x", fault("ERR unknown subcommand 'GETKEYS'. Try COMMAND HELP.")},
-		{"FLUSHALL now", fault("ERR unknown command 'FLUSHALL', with args beginning with: 'now' ")},
-		{"HELLO 4", fault("NOPROTO unsupported protocol version")},
-		{"HELLO x", fault("ERR Protocol version is not an integer or out of range")},
-		{"HELLO 3 SETNAME", fault("ERR Syntax error in HELLO option 'SETNAME'")},
-		{"HELLO 3 AUTH a", fault("ERR Syntax error in HELLO option 'AUTH'")},
+		{"COMMAND INFO" + strings.Repeat(" echo", len(commands)), failure(fmt.Sprintf("ERR COMMAND has %d names, and there are %d commands; send fewer.", len(commands), len(commands)-1))},
+		{"COMMAND DOCS" + strings.Repeat(" echo", len(commands)), failure(fmt.Sprintf("ERR COMMAND has %d names, and there are %d commands; send fewer.", len(commands), len(commands)-1))},
+		{"COMMAND GETKEYS x", failure("ERR unknown subcommand 'GETKEYS'. Try COMMAND HELP.")},
+		{"FLUSHALL now", failure("ERR unknown command 'FLUSHALL', with args beginning with: 'now' ")},
+		{"HELLO 4", failure("NOPROTO unsupported protocol version")},
+		{"HELLO x", failure("ERR Protocol version is not an integer or out of range")},
+		{"HELLO 3 SETNAME", failure("ERR Syntax error in HELLO option 'SETNAME'")},
+		{"HELLO 3 AUTH a", failure("ERR Syntax error in HELLO option 'AUTH'")},
 		{"HELLO", []any{"server", "weir", "version", speaks, "proto", int64(2), "id", int64(1), "mode", "standalone", "role", "master", "modules", []any{}}},
 		{"HELLO 3 SETNAME again", []pair{{"server", "weir"}, {"version", speaks}, {"proto", int64(3)}, {"id", int64(1)}, {"mode", "standalone"}, {"role", "master"}, {"modules", []any{}}}},
 		{"CLIENT GETNAME", "again"},
@@ -63,11 +63,11 @@ func TestSession(t *testing.T) {
 
 	c = s.dial(t)
 	c.send(array("CLIENT", "SETNAME", "a\nb"))
-	if got := c.read(); got != fault("ERR Client names cannot contain spaces, newlines or special characters.") {
+	if got := c.read(); got != failure("ERR Client names cannot contain spaces, newlines or special characters.") {
 		t.Errorf("a name with a line break: %v", got)
 	}
 	c.send(array("a\r\nb"))
-	if got := c.read(); got != fault("ERR unknown command 'a  b', with args beginning with: ") {
+	if got := c.read(); got != failure("ERR unknown command 'a  b', with args beginning with: ") {
 		t.Errorf("a command with a line break: %v", got)
 	}
 	if got := c.do("HELLO 3"); len(got.([]pair)) != 7 {

@@ -130,7 +130,7 @@ func (w *work) unasked(err error) {
 		w.cellError(manage.Sentence(err))
 		return
 	}
-	w.busy()
+	w.reject(err)
 }
 
 // tell writes a decision as redis-cell does. Nothing is never limited.

@@ -146,12 +146,12 @@ func TestThrottleErrors(t *testing.T) {
 		"CL.THROTTLE " + strings.Repeat("a", 1025) + " 1 2 3": "Cell error: Store error: key: it has 1025 bytes, at most 1024 are allowed; hash long identities first.",
 		"CL.THROTTLE \xff 1 2 3":                              "Cell error: Store error: key: it is not UTF-8; encode it, for example in hexadecimal.",
 	} {
-		if got := c.do(command); got != fault(want) {
+		if got := c.do(command); got != failure(want) {
 			t.Errorf("%.60q: got %q, want %q", command, got, want)
 		}
 	}
 	c.send(array("CL.THROTTLE", "", "1", "2", "3"))
-	if got, ok := c.read().(fault); !ok || !strings.Contains(string(got), "it is empty") {
+	if got, ok := c.read().(failure); !ok || !strings.Contains(string(got), "it is empty") {
 		t.Errorf("an empty key: %v", got)
 	}
 }

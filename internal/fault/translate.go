@@ -1,0 +1,166 @@
+package fault
+
+import (
+	"cmp"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
+)
+
+// Outage is when to come back while a store is unavailable: a failover takes two or three
+// seconds, and earlier retries only add load.
+const Outage = 5 * time.Second
+
+// Calls is how a protocol names what a remedy needs.
+type Calls struct {
+	Token    string // where a token stands
+	Rules    string // what lists the rules; "" if nothing does
+	Versions string // what lists the versions that are kept
+	Replace  string // what replaces a rule, whose id is %[1]s
+	Base     string // what names a version, which is %[1]d
+	Always   string // what charges a cost that may not fit
+}
+
+// Of returns the fault for an error of a package below, or nil if it depends on the call: a
+// context that has ended, or a store that does not answer.
+func (c *Calls) Of(err error) *Fault {
+	var (
+		known    *Fault
+		right    *manage.RightError
+		field    *manage.FieldError
+		late     *manage.OutdatedError
+		exists   *manage.ExistsError
+		idle     *manage.UnappliedError
+		noRule   *engine.NoRuleError
+		key      *engine.KeyError
+		invalid  *weir.InvalidError
+		unusable *rule.InvalidError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.Is(err, manage.ErrNoToken):
+		return TokenRequired.Of("A token is required; send %s with a token from the server's token file.", c.Token)
+	case errors.Is(err, manage.ErrWrongToken):
+		return InvalidToken.Of("The server does not know this token; use one from its token file.")
+	case errors.Is(err, manage.ErrWrongSession), errors.Is(err, manage.ErrSessionOver):
+		return TokenRequired.Of("The session is over, or its token was removed; sign in again.").Coded("session-over")
+	case errors.As(err, &right):
+		f := Forbidden.Of("%s", right.Detail())
+		if right.Beyond == nil {
+			f.Coded("", "holder", right.Holder, "has", right.Has, "needs", right.Needs)
+		}
+		return f
+	case errors.As(err, &field):
+		return BadField.Of("%s", field.Detail).In(field.Field)
+	case errors.As(err, &noRule):
+		return c.NoRule(noRule.ID).In("rule")
+	case errors.As(err, &key):
+		return BadField.Of("key: %s", manage.Sentence(key.Err)).In("key")
+	case errors.As(err, &invalid):
+		kind := InvalidRequest
+		if manage.IsMisstated(invalid) {
+			kind = BadField
+		}
+		text := invalid.Field + ": " + manage.Ended(invalid.Reason)
+		if err != error(invalid) { // which says more
+			text = manage.Sentence(err)
+		}
+		return kind.Of("%s", text).In(invalid.Field)
+	case errors.Is(err, counter.ErrRange):
+		return OutOfRange.Of(manage.CounterRange)
+	case errors.Is(err, counter.ErrFull):
+		return CountersFull.Of(manage.CountersFull)
+	case errors.As(err, &late):
+		return VersionConflict.Of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send "+c.Base+".", late.Current).
+			At(late.Current).Coded("", "version", late.Current)
+	case errors.As(err, &exists):
+		return RuleExists.Of("The rule %[1]s already exists; choose another id, or "+c.Replace+".", exists.ID).Coded("", "rule", exists.ID)
+	case errors.As(err, &idle):
+		return NotApplied.Of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version).
+			At(idle.Version).Coded("", "version", idle.Version)
+	case errors.Is(err, manage.ErrBusy):
+		return Busy.Of("Too many other changes of the rules are in progress; try again.").After(time.Second).Coded("rules-busy")
+	case errors.As(err, &unusable):
+		f := BadRules.Of("%s", manage.Unusable(unusable.Problems))
+		f.Problems = unusable.Problems
+		return f
+	}
+	return nil
+}
+
+// NoRule is a rule that is not there.
+func (c *Calls) NoRule(id string) *Fault {
+	remedy := "."
+	if c.Rules != "" {
+		remedy = "; " + c.Rules + "."
+	}
+	return NoRule.Of("There is no rule %q%s", manage.Clip(id), remedy).Coded("", "rule", id)
+}
+
+// OfVersion is Of for reading a version of the rules.
+func (c *Calls) OfVersion(number int64, err error) *Fault {
+	if errors.Is(err, repo.ErrNoVersion) {
+		return NoVersion.Of("Version %d does not exist or is no longer kept; %s the versions that are.", number, c.Versions).Coded("", "version", number)
+	}
+	return c.Of(err)
+}
+
+// Hold is why nothing can be done about a hold in a state; nil if something was.
+func (c *Calls) Hold(state weir.HoldState) *Fault {
+	switch state {
+	case weir.HoldUnknown:
+		return HoldUnknown.Of("There is no such hold, or it ended too long ago; charge what is not charged yet with %s.", c.Always).In("hold")
+	case weir.HoldExpired:
+		return HoldExpired.Of("The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with %s.", c.Always).In("hold")
+	}
+	return nil
+}
+
+// TimedOut is that a call of some sort ended before it was answered.
+func TimedOut(what string) *Fault {
+	return Busy.Of("The %s timed out before it was answered; try again.", what).Coded("timed-out").After(time.Second)
+}
+
+// Store is that the store did not answer. A change may have been made.
+func Store(changes bool) *Fault {
+	if changes {
+		return StoreUnavailable.Of(manage.CounterUnknown).Coded("change-unknown").After(Outage)
+	}
+	return StoreUnavailable.Of(manage.CountersGone).After(Outage)
+}
+
+// Hold is that the store of a hold did not answer, which ends once, however often it is asked.
+func Hold() *Fault { return StoreUnavailable.Of("The store is unavailable; try again.").After(Outage) }
+
+// Rules is that the rules could not be read or written.
+func Rules() *Fault {
+	return RulesUnavailable.Of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made.").After(Outage)
+}
+
+// Internal is that a call has panicked; the log has more, under an id that stands in what.
+func Internal(under string) *Fault {
+	return InternalError.Of("An internal error occurred; weir's log has the cause under %s.", cmp.Or(under, "this request ID"))
+}
+
+// Length is what is wrong with the length of a list; nil if nothing is.
+func Length(list string, n, most int) error {
+	switch {
+	case n == 0:
+		return BadField.Of("%s: required; send at least one.", list).In(list).Coded("required")
+	case n > most:
+		return BadField.Of("%s: %d items exceed the maximum of %d; send fewer.", list, n, most).In(list).Coded("too-many", "max", most)
+	}
+	return nil
+}
+
+// Required is that a field is missing. The remedy says what to send.
+func Required(field, remedy string) *Fault {
+	return BadField.Of("%s: required; %s.", field, remedy).In(field).Coded("required")
+}
