@@ -160,7 +160,25 @@ func Length(list string, n, most int) error {
 	return nil
 }
 
-// Required is that a field is missing. The remedy says what to send.
-func Required(field, remedy string) *Fault {
-	return BadField.Of("%s: required; %s.", field, remedy).In(field).Coded("required")
+// Each reads a list of a call. An error names the place in the list.
+func Each[M, T any](list string, all []M, most int, read func(M, func(field string) string) (T, error)) ([]T, error) {
+	if err := Length(list, len(all), most); err != nil {
+		return nil, err
+	}
+	found := make([]T, len(all))
+	for i, m := range all {
+		var err error
+		if found[i], err = read(m, manage.Within(list, i)); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// Wrong is what is wrong with a field; nil if nothing is.
+func Wrong(bad *manage.FieldError) error {
+	if bad == nil {
+		return nil
+	}
+	return bad
 }

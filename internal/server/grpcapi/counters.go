@@ -24,107 +24,83 @@ type counters struct {
 
 // AddCounters implements pb.CountersServer.
 func (c counters) AddCounters(ctx context.Context, req *pb.AddCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_AddCounters_FullMethodName, bearer.Use, func(ctx context.Context, store counter.Store) (*pb.CountersResponse, error) {
-		deltas, err := each("add", req.GetAdd(), readDelta)
-		if err != nil {
-			return nil, err
-		}
-		return valued(store.Add(ctx, deltas...))
+	return counting(ctx, c.s, pb.Counters_AddCounters_FullMethodName, bearer.Use, "add", req.GetAdd(), readDelta, func(ctx context.Context, deltas []counter.Delta) (*pb.CountersResponse, error) {
+		return valued(c.s.options.Counters.Add(ctx, deltas...))
 	})
 }
 
 // SetCounters implements pb.CountersServer.
 func (c counters) SetCounters(ctx context.Context, req *pb.SetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_SetCounters_FullMethodName, bearer.Use, func(ctx context.Context, store counter.Store) (*pb.CountersResponse, error) {
-		settings, err := each("set", req.GetSet(), readSetting)
-		if err != nil {
-			return nil, err
-		}
-		return valued(store.Set(ctx, settings...))
+	return counting(ctx, c.s, pb.Counters_SetCounters_FullMethodName, bearer.Use, "set", req.GetSet(), readSetting, func(ctx context.Context, settings []counter.Setting) (*pb.CountersResponse, error) {
+		return valued(c.s.options.Counters.Set(ctx, settings...))
 	})
 }
 
 // ResetCounters implements pb.CountersServer.
 func (c counters) ResetCounters(ctx context.Context, req *pb.ResetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_ResetCounters_FullMethodName, bearer.Use, func(ctx context.Context, store counter.Store) (*pb.CountersResponse, error) {
-		keys, err := each("keys", req.GetKeys(), readKey)
-		if err != nil {
-			return nil, err
-		}
-		return valued(store.Reset(ctx, keys...))
+	return counting(ctx, c.s, pb.Counters_ResetCounters_FullMethodName, bearer.Use, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
+		return valued(c.s.options.Counters.Reset(ctx, keys...))
 	})
 }
 
 // GetCounters implements pb.CountersServer.
 func (c counters) GetCounters(ctx context.Context, req *pb.GetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetCounters_FullMethodName, bearer.Read, func(ctx context.Context, store counter.Store) (*pb.CountersResponse, error) {
-		keys, err := each("keys", req.GetKeys(), readKey)
-		if err != nil {
-			return nil, err
-		}
-		return valued(store.Get(ctx, keys...))
+	return counting(ctx, c.s, pb.Counters_GetCounters_FullMethodName, bearer.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
+		return valued(c.s.options.Counters.Get(ctx, keys...))
 	})
 }
 
 // GetCounterHistory implements pb.CountersServer.
 func (c counters) GetCounterHistory(ctx context.Context, req *pb.GetCounterHistoryRequest) (*pb.GetCounterHistoryResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetCounterHistory_FullMethodName, bearer.Read, func(ctx context.Context, store counter.Store) (*pb.GetCounterHistoryResponse, error) {
-		keys, err := each("keys", req.GetKeys(), readKey)
-		if err != nil {
-			return nil, err
-		}
-		series, err := store.History(ctx, lastWindows(req.GetN(), keys), keys...)
-		answer := &pb.GetCounterHistoryResponse{Counters: make([]*pb.CounterHistory, len(series))}
-		for i, points := range series {
-			answer.Counters[i] = &pb.CounterHistory{Points: make([]*pb.CounterPoint, len(points))}
-			for j, p := range points {
-				answer.Counters[i].Points[j] = &pb.CounterPoint{Start: instant(p.Start), Value: p.Amount.String()}
-			}
-		}
-		return answer, err
+	return counting(ctx, c.s, pb.Counters_GetCounterHistory_FullMethodName, bearer.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetCounterHistoryResponse, error) {
+		series, err := c.s.options.Counters.History(ctx, lastWindows(req.GetN(), keys), keys...)
+		return &pb.GetCounterHistoryResponse{Counters: made(series, func(points []counter.Point) *pb.CounterHistory {
+			return &pb.CounterHistory{Points: made(points, func(p counter.Point) *pb.CounterPoint {
+				return &pb.CounterPoint{Start: instant(p.Start), Value: p.Amount.String()}
+			})}
+		})}, err
 	})
 }
 
 // Observe implements pb.CountersServer.
 func (c counters) Observe(ctx context.Context, req *pb.ObserveRequest) (*pb.ObserveResponse, error) {
-	return counting(ctx, c.s, pb.Counters_Observe_FullMethodName, bearer.Use, func(ctx context.Context, store counter.Store) (*pb.ObserveResponse, error) {
-		samples, err := each("observe", req.GetObserve(), readSample)
-		if err != nil {
-			return nil, err
-		}
-		return &pb.ObserveResponse{}, store.Observe(ctx, samples...)
+	return counting(ctx, c.s, pb.Counters_Observe_FullMethodName, bearer.Use, "observe", req.GetObserve(), readSample, func(ctx context.Context, samples []counter.Sample) (*pb.ObserveResponse, error) {
+		return &pb.ObserveResponse{}, c.s.options.Counters.Observe(ctx, samples...)
 	})
 }
 
 // GetDistributions implements pb.CountersServer.
 func (c counters) GetDistributions(ctx context.Context, req *pb.GetDistributionsRequest) (*pb.GetDistributionsResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetDistributions_FullMethodName, bearer.Read, func(ctx context.Context, store counter.Store) (*pb.GetDistributionsResponse, error) {
-		keys, err := each("keys", req.GetKeys(), readKey)
-		if err != nil {
-			return nil, err
-		}
-		series, err := store.Distributions(ctx, lastWindows(req.GetN(), keys), keys...)
-		answer := &pb.GetDistributionsResponse{Distributions: make([]*pb.Distribution, len(series))}
-		for i, points := range series {
+	return counting(ctx, c.s, pb.Counters_GetDistributions_FullMethodName, bearer.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetDistributionsResponse, error) {
+		series, err := c.s.options.Counters.Distributions(ctx, lastWindows(req.GetN(), keys), keys...)
+		return &pb.GetDistributionsResponse{Distributions: made(series, func(points []counter.DistributionPoint) *pb.Distribution {
 			windows, merged := counter.Summarize(points)
-			answer.Distributions[i] = &pb.Distribution{Points: make([]*pb.Percentiles, len(windows)), Merged: percentiles(merged)}
-			for j, summary := range windows {
-				answer.Distributions[i].Points[j] = percentiles(summary)
-			}
-		}
-		return answer, err
+			return &pb.Distribution{Points: made(windows, percentiles), Merged: percentiles(merged)}
+		})}, err
 	})
 }
 
-// counting answers a call about counters, if the caller may make it.
-func counting[A any](ctx context.Context, s *Server, method string, needs bearer.Rights, do func(context.Context, counter.Store) (*A, error)) (*A, error) {
-	return guarded(ctx, s, method, manage.Visit{Needs: needs, Uncounted: true}, func(c *call) (*A, error) {
-		answer, err := do(c, s.options.Counters)
+// counting answers a call about a list of counters, if the caller may make it.
+func counting[M, T, A any](ctx context.Context, s *Server, method string, needs bearer.Rights, list string, all []M, read func(M, func(string) string) (T, error), do func(context.Context, []T) (*A, error)) (*A, error) {
+	return guarded(ctx, s, method, manage.Visit{Needs: needs, Uncounted: true}, func(c *call) (answer *A, err error) {
+		named, err := fault.Each(list, all, counter.MaxBatch, read)
+		if err == nil {
+			answer, err = do(c, named)
+		}
 		if err != nil {
 			return nil, s.counterTrouble(c, err, needs == bearer.Use)
 		}
 		return answer, nil
 	})
+}
+
+// made makes a list of another.
+func made[T, M any](all []T, one func(T) M) []M {
+	to := make([]M, len(all))
+	for i, t := range all {
+		to[i] = one(t)
+	}
+	return to
 }
 
 // warn logs an error of the store. Clients can cause one at any rate, so it is logged at most
@@ -151,21 +127,6 @@ func (s *Server) counterTrouble(c *call, err error, changes bool) error {
 	return fault.Store(changes)
 }
 
-// each reads a list of a call. An error names the place in the list.
-func each[M, T any](list string, all []M, read func(M, func(string) string) (T, error)) ([]T, error) {
-	if err := fault.Length(list, len(all), counter.MaxBatch); err != nil {
-		return nil, err
-	}
-	found := make([]T, len(all))
-	for i, m := range all {
-		var err error
-		if found[i], err = read(m, manage.Within(list, i)); err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
-}
-
 func readKey(k *pb.CounterKey, field func(string) string) (counter.Key, error) {
 	window := k.GetWindow()
 	if pb.Window_name[int32(window)] == "" {
@@ -174,7 +135,7 @@ func readKey(k *pb.CounterKey, field func(string) string) (counter.Key, error) {
 	key, bad := manage.CounterName{
 		Name: k.GetName(), Group: k.GetGroup(), Window: counter.Window(window), Zone: k.GetZone(), Distinct: k.GetDistinct(),
 	}.Key(field)
-	return key, wrong(bad)
+	return key, fault.Wrong(bad)
 }
 
 // inKey is where the key of an object has its fields.
@@ -195,7 +156,7 @@ func readDelta(d *pb.CounterDelta, field func(string) string) (counter.Delta, er
 	} else if !key.Distinct {
 		delta.By = counter.One
 	}
-	return delta, wrong(manage.CheckDelta(delta, field))
+	return delta, fault.Wrong(manage.CheckDelta(delta, field))
 }
 
 func readSetting(s *pb.CounterSetting, field func(string) string) (counter.Setting, error) {
@@ -211,7 +172,7 @@ func readSetting(s *pb.CounterSetting, field func(string) string) (counter.Setti
 		return counter.Setting{}, err
 	}
 	setting := counter.Setting{Key: key, To: to}
-	return setting, wrong(manage.CheckSetting(setting, field))
+	return setting, fault.Wrong(manage.CheckSetting(setting, field))
 }
 
 func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error) {
@@ -226,7 +187,7 @@ func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error)
 			return sample, fault.BadField.Of("%s: %v is not a value; send numbers from 0 to 9e12.", where, v).In(where)
 		}
 	}
-	return sample, wrong(manage.CheckSample(sample, field))
+	return sample, fault.Wrong(manage.CheckSample(sample, field))
 }
 
 func readAmount(text, field string) (counter.Amount, error) {
@@ -235,14 +196,6 @@ func readAmount(text, field string) (counter.Amount, error) {
 		return 0, &weir.InvalidError{Field: field, Reason: invalid.Reason}
 	}
 	return amount, nil
-}
-
-// wrong is what is wrong with a field; nil if nothing is.
-func wrong(bad *manage.FieldError) error {
-	if bad == nil {
-		return nil
-	}
-	return bad
 }
 
 // lastWindows is how many windows of keys are read.
@@ -254,11 +207,7 @@ func lastWindows(n int32, keys []counter.Key) int {
 }
 
 func valued(amounts []counter.Amount, err error) (*pb.CountersResponse, error) {
-	answer := &pb.CountersResponse{Values: make([]string, len(amounts))}
-	for i, amount := range amounts {
-		answer.Values[i] = amount.String()
-	}
-	return answer, err
+	return &pb.CountersResponse{Values: made(amounts, counter.Amount.String)}, err
 }
 
 func percentiles(s counter.Summary) *pb.Percentiles {

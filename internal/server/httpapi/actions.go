@@ -35,12 +35,12 @@ func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
 	if err := fault.Length("actions", len(want.Actions), maxActions); err != nil {
 		return nil, err
 	}
-	if err := wrong(manage.CheckNames("actions", want.Actions)); err != nil {
+	if err := fault.Wrong(manage.CheckNames("actions", want.Actions)); err != nil {
 		return nil, err
 	}
 	zone, bad := manage.Zone(want.Zone, "zone")
 	if bad != nil {
-		return nil, wrong(bad)
+		return nil, fault.Wrong(bad)
 	}
 	tallies, err := counter.Actions{Store: h.options.Counters, Zone: zone}.Record(c.r.Context(), want.User, want.Actions...)
 	return ActionsAnswer{User: want.User, Actions: tallies}, err
@@ -76,6 +76,6 @@ func (h *Handler) actionsAsked(c *call, more ...string) (q *query, in counter.Ac
 	q = c.queryOfTexts("action", append([]string{"user", "zone"}, more...)...)
 	names = q.list("action", maxActions)
 	zone, bad := manage.Zone(q.text("zone"), "zone")
-	q.wrong(wrong(bad))
+	q.wrong(fault.Wrong(bad))
 	return q, counter.Actions{Store: h.options.Counters, Zone: zone}, names
 }

@@ -18,15 +18,7 @@ var alertRoutes = []route{
 	{"POST", "/v1/alerts/test", changing, watching(withoutQuery((*Handler).testAlerts))},
 }
 
-// watching makes a handler of one that needs the list of alerts.
-func watching(serve handler) handler {
-	return func(h *Handler, c *call) (any, error) {
-		if h.options.Alerts == nil {
-			return nil, fault.NotEnabled.Of("Alerts are not enabled on this server; they need statistics.").Coded("alerts-off")
-		}
-		return serve(h, c)
-	}
-}
+var watching = having(func(o *Options) bool { return o.Alerts != nil }, "alerts-off", "Alerts are not enabled on this server; they need statistics.")
 
 // Bounds of POST /v1/alerts/silences.
 const (

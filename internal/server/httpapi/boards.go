@@ -63,18 +63,15 @@ type PlaceAnswer struct {
 // scoreBoard answers POST /v1/boards/score.
 func (h *Handler) scoreBoard(c *call, want *ScoreRequest) (any, error) {
 	board, err := boardOf(want.Board, 0, inside("board"))
-	if err == nil {
-		err = fault.Length("score", len(want.Score), counter.MaxBatch)
-	}
 	if err != nil {
 		return nil, err
 	}
-	marks := make([]counter.Mark, len(want.Score))
-	for i, m := range want.Score {
-		marks[i] = counter.Mark{Member: m.Member, By: amount(m.By)}
-		if err := invalidIn(board.ValidateScore(marks[i:i+1]), manage.Within("score", i)); err != nil {
-			return nil, err
-		}
+	marks, err := fault.Each("score", want.Score, counter.MaxBatch, func(m ScoreMark, field func(string) string) (counter.Mark, error) {
+		mark := counter.Mark{Member: m.Member, By: amount(m.By)}
+		return mark, invalidIn(board.ValidateScore([]counter.Mark{mark}), field)
+	})
+	if err != nil {
+		return nil, err
 	}
 	scores, err := h.options.Counters.Score(c.r.Context(), board, marks...)
 	answer := ScoreAnswer{Scores: make([]MemberScore, len(scores))}
@@ -136,7 +133,7 @@ const maxSeconds = int64(counter.MaxSliding / time.Second)
 func boardOf(k BoardKey, ago int, field func(string) string) (counter.Board, error) {
 	zone, bad := manage.Zone(k.Zone, field("zone"))
 	if bad != nil {
-		return counter.Board{}, wrong(bad)
+		return counter.Board{}, fault.Wrong(bad)
 	}
 	if k.SlidingS != 0 {
 		if k.Window != counter.Ever || zone != nil || ago != 0 {

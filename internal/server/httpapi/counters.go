@@ -38,17 +38,16 @@ var counterRoutes = []route{
 
 // counting makes a handler of one that needs counters.
 func counting(serve handler) handler {
-	return func(h *Handler, c *call) (any, error) {
-		if h.options.Counters == nil {
-			return nil, fault.NotEnabled.Of("Counters are not enabled on this server.").Coded("counters-off")
-		}
+	return withCounters(func(h *Handler, c *call) (any, error) {
 		answer, err := serve(h, c)
 		if errors.Is(err, counter.ErrFull) {
 			h.warn(c, "counters full; new names are rejected", err)
 		}
 		return answer, h.storeTrouble(c, err)
-	}
+	})
 }
+
+var withCounters = having(func(o *Options) bool { return o.Counters != nil }, "counters-off", "Counters are not enabled on this server.")
 
 // warn logs an error of a store. Clients can cause such errors at any rate, so they are logged
 // at most once per second.
@@ -103,21 +102,10 @@ type CounterDelta struct {
 	Members []string        `json:"members,omitempty"` // to add to a distinct counter, instead of by
 }
 
-// delta is what is added to a counter.
-func (d *CounterDelta) delta(key counter.Key) counter.Delta {
-	delta := counter.Delta{Key: key, Members: d.Members}
-	if d.By != nil || !key.Distinct {
-		delta.By = amount(d.By)
-	}
-	return delta
-}
-
 // AddRequest is the body of POST /v1/counters/add.
 type AddRequest struct {
 	Add []CounterDelta `json:"add"`
 }
-
-func (r *AddRequest) validate() error { return fault.Length("add", len(r.Add), counter.MaxBatch) }
 
 // CounterSetting is a new value of a counter.
 type CounterSetting struct {
@@ -145,8 +133,6 @@ type SetRequest struct {
 	Set []CounterSetting `json:"set"`
 }
 
-func (r *SetRequest) validate() error { return fault.Length("set", len(r.Set), counter.MaxBatch) }
-
 // SetAnswer is what counters have and what they had before, in the order in which they were
 // named.
 type SetAnswer struct {
@@ -164,8 +150,6 @@ type SetCounter struct {
 type ResetRequest struct {
 	Reset []CounterKey `json:"reset"`
 }
-
-func (r *ResetRequest) validate() error { return fault.Length("reset", len(r.Reset), counter.MaxBatch) }
 
 // CountersAnswer is what counters have: after an addition, before a reset. They are in
 // the order in which they were named.
@@ -202,19 +186,20 @@ type IDAnswer struct {
 
 // addCounters answers POST /v1/counters/add: all are changed, or none.
 func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
-	deltas, keys := make([]counter.Delta, len(want.Add)), make([]CounterKey, len(want.Add))
-	for i, d := range want.Add {
-		key, err := counterKey(d.CounterKey, manage.Within("add", i))
-		if err != nil {
-			return nil, err
+	deltas, err := fault.Each("add", want.Add, counter.MaxBatch, func(d CounterDelta, field func(string) string) (delta counter.Delta, err error) {
+		if delta.Key, err = counterKey(d.CounterKey, field); err != nil {
+			return delta, err
 		}
-		keys[i], deltas[i] = d.CounterKey, d.delta(key)
-		if err := wrong(manage.CheckDelta(deltas[i], manage.Within("add", i))); err != nil {
-			return nil, err
+		if delta.Members = d.Members; d.By != nil || !d.Distinct {
+			delta.By = amount(d.By)
 		}
+		return delta, fault.Wrong(manage.CheckDelta(delta, field))
+	})
+	if err != nil {
+		return nil, err
 	}
 	values, err := h.options.Counters.Add(c.r.Context(), deltas...)
-	return valued(keys, values), err
+	return valued(want.Add, values), err
 }
 
 // amount returns how much is counted; default one.
@@ -227,20 +212,18 @@ func amount(by *counter.Amount) counter.Amount {
 
 // setCounters answers POST /v1/counters/set: all are set, or none.
 func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
-	settings := make([]counter.Setting, len(want.Set))
-	for i, s := range want.Set {
-		key, err := counterKey(s.CounterKey, manage.Within("set", i))
-		if err != nil {
-			return nil, err
+	settings, err := fault.Each("set", want.Set, counter.MaxBatch, func(s CounterSetting, field func(string) string) (setting counter.Setting, err error) {
+		if setting.Key, err = counterKey(s.CounterKey, field); err != nil {
+			return setting, err
 		}
 		if s.Value == nil {
-			field := manage.Within("set", i)("value")
-			return nil, fault.BadField.Of("%s: required; send the new value.", field).In(field).Coded("required")
+			return setting, fault.BadField.Of("%s: required; send the new value.", field("value")).In(field("value")).Coded("required")
 		}
-		settings[i] = counter.Setting{Key: key, To: counter.Amount(*s.Value)}
-		if err := wrong(manage.CheckSetting(settings[i], manage.Within("set", i))); err != nil {
-			return nil, err
-		}
+		setting.To = counter.Amount(*s.Value)
+		return setting, fault.Wrong(manage.CheckSetting(setting, field))
+	})
+	if err != nil {
+		return nil, err
 	}
 	previous, err := h.options.Counters.Set(c.r.Context(), settings...)
 	answer := SetAnswer{Counters: make([]SetCounter, len(previous))}
@@ -253,12 +236,9 @@ func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
 // resetCounters answers POST /v1/counters/reset: it reads and resets at once, so that
 // nothing is lost that is added meanwhile.
 func (h *Handler) resetCounters(c *call, want *ResetRequest) (any, error) {
-	keys := make([]counter.Key, len(want.Reset))
-	for i, k := range want.Reset {
-		var err error
-		if keys[i], err = counterKey(k, manage.Within("reset", i)); err != nil {
-			return nil, err
-		}
+	keys, err := fault.Each("reset", want.Reset, counter.MaxBatch, counterKey)
+	if err != nil {
+		return nil, err
 	}
 	values, err := h.options.Counters.Reset(c.r.Context(), keys...)
 	return valued(want.Reset, values), err
@@ -312,13 +292,16 @@ func countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys 
 // counterKey is a key as the store has it.
 func counterKey(k CounterKey, field func(string) string) (counter.Key, error) {
 	key, bad := manage.CounterName(k).Key(field)
-	return key, wrong(bad)
+	return key, fault.Wrong(bad)
 }
 
-func valued(keys []CounterKey, values []counter.Amount) CountersAnswer {
+// itself lets what embeds a key be asked for it.
+func (k CounterKey) itself() CounterKey { return k }
+
+func valued[K interface{ itself() CounterKey }](keys []K, values []counter.Amount) CountersAnswer {
 	answer := CountersAnswer{Counters: make([]CounterAnswer, len(values))}
 	for i, value := range values {
-		answer.Counters[i] = CounterAnswer{CounterKey: keys[i], Value: value}
+		answer.Counters[i] = CounterAnswer{CounterKey: keys[i].itself(), Value: value}
 	}
 	return answer
 }

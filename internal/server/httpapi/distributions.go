@@ -47,10 +47,6 @@ type ObserveRequest struct {
 	Observe []DistributionSample `json:"observe"`
 }
 
-func (r *ObserveRequest) validate() error {
-	return fault.Length("observe", len(r.Observe), counter.MaxBatch)
-}
-
 // ObserveAnswer is how many values were added.
 type ObserveAnswer struct {
 	Observed int `json:"observed"`
@@ -93,20 +89,19 @@ func percentiles(s counter.Summary) Percentiles {
 
 // observe answers POST /v1/distributions/observe: all values are added, or none.
 func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
-	samples, n := make([]counter.Sample, len(want.Observe)), 0
-	for i, s := range want.Observe {
-		key, err := distributionKey(s.DistributionKey, manage.Within("observe", i))
-		if err != nil {
-			return nil, err
+	n := 0
+	samples, err := fault.Each("observe", want.Observe, counter.MaxBatch, func(s DistributionSample, field func(string) string) (sample counter.Sample, err error) {
+		if sample.Key, err = distributionKey(s.DistributionKey, field); err != nil {
+			return sample, err
 		}
-		samples[i] = counter.Sample{Key: key, Values: make([]counter.Amount, len(s.Values))}
-		for j, v := range s.Values {
-			samples[i].Values[j] = counter.Amount(v)
-		}
-		if err := wrong(manage.CheckSample(samples[i], manage.Within("observe", i))); err != nil {
-			return nil, err
+		for _, v := range s.Values {
+			sample.Values = append(sample.Values, counter.Amount(v))
 		}
 		n += len(s.Values)
+		return sample, fault.Wrong(manage.CheckSample(sample, field))
+	})
+	if err != nil {
+		return nil, err
 	}
 	return ObserveAnswer{Observed: n}, h.options.Counters.Observe(c.r.Context(), samples...)
 }

@@ -36,7 +36,7 @@ type HoldRequest struct {
 func (r *HoldRequest) validate() error {
 	id, err := manage.HoldOf(r.Hold)
 	r.id = id
-	return wrong(err)
+	return fault.Wrong(err)
 }
 
 // SettleRequest is the body of POST /v1/settle.
@@ -52,10 +52,10 @@ func (r *SettleRequest) validate() error {
 	if r.Used == nil {
 		return fault.BadField.Of("used: required; send the units that were used, or call /v1/cancel if there are none.").In("used")
 	}
-	if err := wrong(manage.CheckUsed(r.Used.Units)); err != nil {
+	if err := fault.Wrong(manage.CheckUsed(r.Used.Units)); err != nil {
 		return err
 	}
-	return wrong(manage.CheckUnits("used", r.Used.ByUnit, 0))
+	return fault.Wrong(manage.CheckUnits("used", r.Used.ByUnit, 0))
 }
 
 // ExtendRequest is the body of POST /v1/extend.
@@ -72,15 +72,7 @@ func (r *ExtendRequest) validate() error {
 	}
 	ttl, err := manage.TTL(r.TTLMS)
 	r.ttl = ttl
-	return wrong(err)
-}
-
-// wrong is what is wrong with a field; nil if nothing is.
-func wrong(err *manage.FieldError) error {
-	if err == nil {
-		return nil
-	}
-	return err
+	return fault.Wrong(err)
 }
 
 // HoldAnswer is what has become of a hold.

@@ -58,7 +58,7 @@ func (c *call) who(more ...string) (key, id, tier string, n int, err error) {
 	q := c.query(append(more, "key", "rule", "tier")...)
 	key, id, tier = q.text("key"), q.text("rule"), q.text("tier")
 	n = int(q.whole("n", math.MaxInt32, 1, maxStandings))
-	q.wrong(wrong(manage.CheckClient(key, tier, "?key=user:alice", "/v1/check")))
+	q.wrong(fault.Wrong(manage.CheckClient(key, tier, "?key=user:alice", "/v1/check")))
 	return key, id, tier, n, q.err
 }
 

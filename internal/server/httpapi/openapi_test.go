@@ -205,7 +205,7 @@ func codesInSource(t *testing.T) (codes []any) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, m := range regexp.MustCompile(`\.Coded\("([a-z-]+)"`).FindAllSubmatch(source, -1) {
+		for _, m := range regexp.MustCompile(`(?:\.Coded\(|having\(func.*?, )"([a-z-]+)"`).FindAllSubmatch(source, -1) {
 			seen[string(m[1])] = true
 		}
 	}

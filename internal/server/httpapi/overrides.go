@@ -23,15 +23,7 @@ var overrideRoutes = []route{
 // maxOverrideBody is the longest body of POST /v1/overrides, in bytes.
 const maxOverrideBody = 16 << 10
 
-// overriding makes a handler of one that needs the overrides.
-func overriding(serve handler) handler {
-	return func(h *Handler, c *call) (any, error) {
-		if h.options.Overrides == nil {
-			return nil, fault.NotEnabled.Of("This server keeps no overrides, because it has no rules.").Coded("overrides-off")
-		}
-		return serve(h, c)
-	}
-}
+var overriding = having(func(o *Options) bool { return o.Overrides != nil }, "overrides-off", "This server keeps no overrides, because it has no rules.")
 
 // OverrideRequest is the body of POST /v1/overrides.
 type OverrideRequest struct {

@@ -27,10 +27,7 @@ var queueRoutes = []route{
 
 // queueing makes a handler of one that needs queues, and the one that the path names.
 func queueing(serve handler) handler {
-	return func(h *Handler, c *call) (answer any, err error) {
-		if h.options.Queues == nil {
-			return nil, fault.NotEnabled.Of("Queues are not enabled on this server.").Coded("queues-off")
-		}
+	return withQueues(func(h *Handler, c *call) (answer any, err error) {
 		if c.variable != "" {
 			c.terms, err = h.options.Queues.Terms(c.variable)
 		}
@@ -38,8 +35,10 @@ func queueing(serve handler) handler {
 			answer, err = serve(h, c)
 		}
 		return answer, h.queueTrouble(c, err)
-	}
+	})
 }
+
+var withQueues = having(func(o *Options) bool { return o.Queues != nil }, "queues-off", "Queues are not enabled on this server.")
 
 // QueuesAnswer is what GET /v1/queues answers.
 type QueuesAnswer struct {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/fault"
 )
 
 // access tells which clients may call a route.
@@ -54,6 +55,19 @@ func withoutQuery(serve handler) handler {
 			return nil, q.err
 		}
 		return serve(h, c)
+	}
+}
+
+// having makes a handler of one that needs a part which a server may lack. The code and the
+// detail say that it does.
+func having(part func(*Options) bool, code, detail string) func(handler) handler {
+	return func(serve handler) handler {
+		return func(h *Handler, c *call) (any, error) {
+			if !part(&h.options) {
+				return nil, fault.NotEnabled.Of("%s", detail).Coded(code)
+			}
+			return serve(h, c)
+		}
 	}
 }
 
