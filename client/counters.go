@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -38,21 +39,18 @@ func (c Counters) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.A
 	if err := counter.ValidateAdd(deltas); err != nil {
 		return nil, err
 	}
-	req := &pb.AddCountersRequest{Add: make([]*pb.CounterDelta, len(deltas))}
-	for i, d := range deltas {
-		if err := checkText("member", d.Members...); err != nil {
-			return nil, err
-		}
+	add, err := each(deltas, func(d counter.Delta) (*pb.CounterDelta, error) {
 		key, err := message(d.Key)
-		if err != nil {
-			return nil, err
-		}
-		req.Add[i] = &pb.CounterDelta{Key: key, Members: d.Members}
+		m := &pb.CounterDelta{Key: key, Members: d.Members}
 		if !d.Key.Distinct {
-			req.Add[i].By = d.By.String() // 0 is not the default
+			m.By = d.By.String() // 0 is not the default
 		}
+		return m, cmp.Or(checkText("member", d.Members...), err)
+	})
+	if err != nil {
+		return nil, err
 	}
-	return values(ctx, c, len(deltas), req, c.client.counters.AddCounters)
+	return values(ctx, c, len(deltas), &pb.AddCountersRequest{Add: add}, c.client.counters.AddCounters)
 }
 
 // Set gives counters new values and returns their previous ones. A repeated call changes
@@ -61,15 +59,14 @@ func (c Counters) Set(ctx context.Context, settings ...counter.Setting) ([]count
 	if err := counter.ValidateSet(settings); err != nil {
 		return nil, err
 	}
-	req := &pb.SetCountersRequest{Set: make([]*pb.CounterSetting, len(settings))}
-	for i, s := range settings {
+	set, err := each(settings, func(s counter.Setting) (*pb.CounterSetting, error) {
 		key, err := message(s.Key)
-		if err != nil {
-			return nil, err
-		}
-		req.Set[i] = &pb.CounterSetting{Key: key, Value: s.To.String()}
+		return &pb.CounterSetting{Key: key, Value: s.To.String()}, err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return values(ctx, c, len(settings), req, c.client.counters.SetCounters)
+	return values(ctx, c, len(settings), &pb.SetCountersRequest{Set: set}, c.client.counters.SetCounters)
 }
 
 // Reset sets counters to 0 and returns their previous values.
@@ -105,13 +102,12 @@ func (c Counters) History(ctx context.Context, n int, keys ...counter.Key) ([][]
 	}
 	series := make([][]counter.Point, len(keys))
 	for i, track := range answer.GetCounters() {
-		series[i] = make([]counter.Point, len(track.GetPoints()))
-		for j, p := range track.GetPoints() {
+		series[i], err = each(track.GetPoints(), func(p *pb.CounterPoint) (counter.Point, error) {
 			amount, err := amountOf(p.GetValue())
-			if err != nil {
-				return nil, err
-			}
-			series[i][j] = counter.Point{Start: start(p.GetStart(), keys[i].Zone), Amount: amount}
+			return counter.Point{Start: start(p.GetStart(), keys[i].Zone), Amount: amount}, err
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	return series, nil
@@ -123,18 +119,17 @@ func (c Counters) Observe(ctx context.Context, samples ...counter.Sample) error 
 	if err := counter.ValidateObserve(samples); err != nil {
 		return err
 	}
-	req := &pb.ObserveRequest{Observe: make([]*pb.Sample, len(samples))}
-	for i, s := range samples {
+	observe, err := each(samples, func(s counter.Sample) (*pb.Sample, error) {
 		key, err := message(s.Key)
-		if err != nil {
-			return err
+		m := &pb.Sample{Key: key}
+		for _, v := range s.Values {
+			m.Values = append(m.Values, v.Float64())
 		}
-		req.Observe[i] = &pb.Sample{Key: key, Values: make([]float64, len(s.Values))}
-		for j, v := range s.Values {
-			req.Observe[i].Values[j] = v.Float64()
-		}
+		return m, err
+	})
+	if err == nil {
+		_, err = ask(ctx, c, &pb.ObserveRequest{Observe: observe}, c.client.counters.Observe)
 	}
-	_, err := ask(ctx, c, req, c.client.counters.Observe)
 	return err
 }
 
@@ -155,13 +150,11 @@ func (c Counters) Distributions(ctx context.Context, n int, keys ...counter.Key)
 	}
 	all := make([]Distribution, len(keys))
 	for i, d := range answer.GetDistributions() {
-		all[i].Windows = make([]counter.Summary, len(d.GetPoints()))
-		for j, p := range d.GetPoints() {
-			if all[i].Windows[j], err = summaryOf(p, keys[i].Zone); err != nil {
-				return nil, err
-			}
+		of := func(p *pb.Percentiles) (counter.Summary, error) { return summaryOf(p, keys[i].Zone) }
+		if all[i].Windows, err = each(d.GetPoints(), of); err == nil {
+			all[i].Merged, err = of(d.GetMerged())
 		}
-		if all[i].Merged, err = summaryOf(d.GetMerged(), keys[i].Zone); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -204,13 +197,19 @@ func values[Q any](ctx context.Context, c Counters, n int, req Q, call func(cont
 	if err := complete(n, len(answer.GetValues())); err != nil {
 		return nil, err
 	}
-	amounts := make([]counter.Amount, n)
-	for i, text := range answer.GetValues() {
-		if amounts[i], err = amountOf(text); err != nil {
+	return each(answer.GetValues(), amountOf)
+}
+
+// each makes a list of another, or stops at the first error.
+func each[T, M any](all []T, one func(T) (M, error)) ([]M, error) {
+	made := make([]M, len(all))
+	for i, t := range all {
+		var err error
+		if made[i], err = one(t); err != nil {
 			return nil, err
 		}
 	}
-	return amounts, nil
+	return made, nil
 }
 
 func complete(asked, answered int) error {
@@ -232,14 +231,7 @@ func messages(keys []counter.Key) ([]*pb.CounterKey, error) {
 	if err := counter.ValidateKeys(keys); err != nil {
 		return nil, err
 	}
-	all := make([]*pb.CounterKey, len(keys))
-	for i, k := range keys {
-		var err error
-		if all[i], err = message(k); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
+	return each(keys, message)
 }
 
 // message is a key as it goes over the wire.

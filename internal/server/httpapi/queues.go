@@ -171,3 +171,133 @@ func (c *call) full(format string, args ...any) *fault.Fault {
 	turn := c.terms.Period / time.Duration(c.terms.N)
 	return fault.QueueFull.Of(format, args...).After(min(maxRoomAfter, max(time.Second, turn)))
 }
+
+// DeadAnswer is what GET /v1/queues/{queue}/dead answers, the oldest first.
+type DeadAnswer struct {
+	Dead []DeadWork `json:"dead"`
+	Next int64      `json:"next"` // after which to ask for more; an empty list is the end
+}
+
+// DeadWork is an item that has failed for good.
+type DeadWork struct {
+	Number int64  `json:"number"`
+	ID     string `json:"id,omitempty"`
+	WorkPayload
+	Tries  int       `json:"tries"`
+	Pushed time.Time `json:"pushed"`
+	Died   time.Time `json:"died"`
+	Reason string    `json:"reason"`
+}
+
+// NumbersRequest is the body of the calls that requeue or delete dead letters.
+type NumbersRequest struct {
+	Numbers []int64 `json:"numbers"`
+}
+
+func (r *NumbersRequest) validate() error {
+	return fault.Length("numbers", len(r.Numbers), queue.MaxBatch)
+}
+
+// RequeueAnswer is how many were dead letters, and are at the end of the queue now.
+type RequeueAnswer struct {
+	Requeued int `json:"requeued"`
+}
+
+// DeleteAnswer is how many were dead letters, and are forgotten.
+type DeleteAnswer struct {
+	Deleted int `json:"deleted"`
+}
+
+// maxNumber is where numbers of items end: scripts of Redis can count no further.
+const maxNumber = 1<<53 - 1
+
+// getDead answers GET /v1/queues/{queue}/dead.
+func (h *Handler) getDead(c *call) (any, error) {
+	q := c.queryOfTexts("", "after", "limit")
+	after, limit := q.whole("after", 0, 0, maxNumber), q.whole("limit", usualList, 1, queue.MaxBatch)
+	if q.err != nil {
+		return nil, q.err
+	}
+	letters, err := h.options.Queues.DeadLetters(c.r.Context(), c.variable, after, int(limit))
+	answer := DeadAnswer{Dead: make([]DeadWork, len(letters)), Next: after}
+	for i, l := range letters {
+		answer.Dead[i] = DeadWork{
+			Number: l.Number, ID: l.ID, WorkPayload: payloadOf(l.Payload), Tries: l.Tries,
+			Pushed: timeOf(l.Pushed), Died: timeOf(l.Died), Reason: l.Reason,
+		}
+		answer.Next = l.Number
+	}
+	return answer, err
+}
+
+// requeueDead answers POST /v1/queues/{queue}/requeue.
+func (h *Handler) requeueDead(c *call, want *NumbersRequest) (any, error) {
+	n, err := h.options.Queues.Requeue(c.r.Context(), c.variable, want.Numbers...)
+	if errors.Is(err, queue.ErrFull) {
+		return nil, c.full("The queue is full; %d dead letters were requeued. Send the others again when some items are done.", n)
+	}
+	return RequeueAnswer{Requeued: n}, err
+}
+
+// deleteDead answers POST /v1/queues/{queue}/delete.
+func (h *Handler) deleteDead(c *call, want *NumbersRequest) (any, error) {
+	n, err := h.options.Queues.Delete(c.r.Context(), c.variable, want.Numbers...)
+	return DeleteAnswer{Deleted: n}, err
+}
+
+// LeaseToken is the body of the calls that end or extend a lease.
+type LeaseToken struct {
+	Token string `json:"token"`
+}
+
+func (l *LeaseToken) validate() error {
+	if l.Token == "" {
+		return fault.BadField.Of("token: required; send the token of the lease.").In("token")
+	}
+	return nil
+}
+
+// NackRequest is the body of POST /v1/queues/{queue}/nack.
+type NackRequest struct {
+	LeaseToken
+	Reason string `json:"reason,omitempty"` // for people
+	Bury   bool   `json:"bury,omitempty"`   // make it a dead letter at once
+}
+
+// StateAnswer is what has become of an item.
+type StateAnswer struct {
+	State          queue.State `json:"state"`
+	RetryAfterMS   *int64      `json:"retry_after_ms,omitempty"`   // of what is delayed
+	ExpiresAfterMS *int64      `json:"expires_after_ms,omitempty"` // of what is leased
+}
+
+// ackWork answers POST /v1/queues/{queue}/ack: it is done.
+func (h *Handler) ackWork(c *call, want *LeaseToken) (any, error) {
+	return StateAnswer{State: queue.Done}, h.options.Queues.Ack(c.r.Context(), c.variable, want.Token)
+}
+
+// returnWork answers POST /v1/queues/{queue}/return: it was not begun.
+func (h *Handler) returnWork(c *call, want *LeaseToken) (any, error) {
+	return StateAnswer{State: queue.Ready}, h.options.Queues.Return(c.r.Context(), c.variable, want.Token)
+}
+
+// extendLease answers POST /v1/queues/{queue}/extend: the worker needs more time.
+func (h *Handler) extendLease(c *call, want *LeaseToken) (any, error) {
+	left, err := h.options.Queues.Extend(c.r.Context(), c.variable, want.Token)
+	expires := left.Milliseconds()
+	return StateAnswer{State: queue.Leased, ExpiresAfterMS: &expires}, err
+}
+
+// nackWork answers POST /v1/queues/{queue}/nack: it has failed.
+func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
+	outcome, err := h.options.Queues.Nack(c.r.Context(), c.variable, want.Token, queue.Failure{Reason: want.Reason, Bury: want.Bury})
+	if outcome.Dead {
+		return StateAnswer{State: queue.Dead}, err
+	}
+	retry := millis(outcome.RetryAfter)
+	return StateAnswer{State: queue.Delayed, RetryAfterMS: &retry}, err
+}
+
+// maxReasonBody is the longest body with a reason, of which queue.MaxReasonLen are kept:
+// who sends a whole trace is not rejected for it.
+const maxReasonBody = 64 << 10
