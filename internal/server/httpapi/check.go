@@ -21,9 +21,7 @@ type question struct {
 	asked   CheckRequest
 	said    manage.Question
 	verdict engine.Verdict
-	answer  CheckAnswer
-	waits   []int64 // what the pointers in answer point to
-	out     []byte
+	out     writer
 }
 
 var questions = sync.Pool{New: func() any { return new(question) }}
@@ -31,9 +29,6 @@ var questions = sync.Pool{New: func() any { return new(question) }}
 // release keeps nothing of this question but the room that it took.
 func (q *question) release() {
 	q.asked, q.said = CheckRequest{}, manage.Question{}
-	results := q.answer.Results
-	clear(results)
-	q.answer = CheckAnswer{Results: results[:0]}
 	questions.Put(q)
 }
 
@@ -58,11 +53,12 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.describeVerdict(q, &h.policies)
-	q.out = append(appendCheckAnswer(q.out[:0], &q.answer), '\n')
+	q.out = writer{out: q.out.out[:0]}
+	manage.TellVerdict(&q.out, &q.verdict, true, h.policy)
+	q.out.out = append(q.out.out, '\n')
 	c.Header()["Content-Type"] = typeJSON
 	c.WriteHeader(http.StatusOK)
-	c.Write(q.out)
+	c.Write(q.out.out)
 	return nil, nil
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,8 +15,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/expression"
 )
 
@@ -310,42 +313,46 @@ func TestCheckThatCannotBeJudged(t *testing.T) {
 	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, fault.InvalidRequest, "at most 64")
 }
 
-// The answer is written by hand, just as the library would write it.
-func TestAppendCheckAnswer(t *testing.T) {
+// The answer is written by hand, just as the library would write the types that stand for it.
+func TestAnswerAsTheLibraryWritesIt(t *testing.T) {
+	stand := newStand(t, Options{})
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "login", "user:alice", "a<b>&c", "\x7f", "\xff", "\u2028", `"\`}))
+		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "login", "user:alice", "a<b>&c", "\x7f", "\u2028", `"\`}))
 		number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1}))
-		wait := rapid.Ptr(number, true)
-		limit := rapid.Custom(func(t *rapid.T) LimitAnswer {
-			return LimitAnswer{
-				Rule: text.Draw(t, "rule"), Key: text.Draw(t, "key"), Algorithm: text.Draw(t, "algorithm"), Policy: text.Draw(t, "policy"),
-				Allowed: rapid.Bool().Draw(t, "allowed"), Shadow: rapid.Bool().Draw(t, "shadow"), Soft: rapid.Bool().Draw(t, "soft"), Warning: rapid.IntRange(0, 100).Draw(t, "warning"), Asked: rapid.Bool().Draw(t, "asked"),
-				Cost: number.Draw(t, "cost"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"), ResetAt: number.Draw(t, "reset_at"),
-				ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"), DelayMS: number.Draw(t, "delay"),
-				Override: rapid.Ptr(rapid.Custom(func(t *rapid.T) LimitOverride {
-					return LimitOverride{text.Draw(t, "id"), time.UnixMicro(rapid.Int64Range(0, 1<<53).Draw(t, "ends")).UTC()}
-				}), true).Draw(t, "override"),
-			}
-		})
-		a := CheckAnswer{
-			Allowed: rapid.Bool().Draw(t, "allowed"), Reason: text.Draw(t, "reason"), Status: int(number.Draw(t, "status")), Rule: text.Draw(t, "rule"),
-			Code: int(number.Draw(t, "code")), Message: text.Draw(t, "message"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"),
-			ResetAt: number.Draw(t, "reset_at"), ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"),
-			DelayMS: number.Draw(t, "delay"), Degraded: rapid.Bool().Draw(t, "degraded"), Version: number.Draw(t, "version"),
-			Results: rapid.SampledFrom([][]LimitAnswer{nil, {}}).Draw(t, "none"), Hold: text.Draw(t, "hold"), Unheld: rapid.Bool().Draw(t, "unheld"),
-		}
-		if rapid.Bool().Draw(t, "expires") {
-			a.HoldExpiresAt = time.UnixMicro(rapid.Int64Range(0, 1<<53).Draw(t, "hold expires")).UTC()
-		}
-		if rapid.Bool().Draw(t, "some") {
-			a.Results = rapid.SliceOfN(limit, 1, 3).Draw(t, "results")
-		}
-		want, err := json.Marshal(a)
-		if err != nil {
+		yes := rapid.Bool()
+		some := rapid.OneOf(rapid.Map(rapid.Int64Range(0, 1<<53), func(n int64) time.Duration { return time.Duration(n) }), rapid.SampledFrom([]time.Duration{0, weir.Never}))
+		at := rapid.Map(rapid.Int64Range(0, 1<<53), func(n int64) weir.Micros { return weir.Micros(n) })
+		var v engine.Verdict
+		if err := stand.engine.Check(stand.t.Context(), &rule.Request{User: "alice", Path: rapid.SampledFrom([]string{"/", "/api/items"}).Draw(t, "path")}, &v); err != nil {
 			t.Fatal(err)
 		}
-		if got := appendCheckAnswer(nil, &a); string(got) != string(want) {
-			t.Fatalf("%s, want %s", got, want)
+		v.Allowed, v.Delay, v.RetryAfter, v.Version = yes.Draw(t, "allowed"), some.Draw(t, "delay"), some.Draw(t, "retry"), number.Draw(t, "version")
+		v.Unheld, v.Priority = yes.Draw(t, "unheld"), rapid.SampledFrom([]rule.Priority{rule.Low, rule.Normal, rule.High}).Draw(t, "priority")
+		if yes.Draw(t, "held") {
+			v.Hold, v.HoldExpires = weir.HoldID{1}, at.Draw(t, "expires")
+		}
+		if yes.Draw(t, "lost") {
+			v.Degraded = errLost
+		}
+		for i := range v.Results {
+			r := &v.Results[i]
+			r.Key, r.Cost, r.Leave, r.Excess, r.Limit, r.Remaining = text.Draw(t, "key"), number.Draw(t, "cost"), number.Draw(t, "leave"), number.Draw(t, "excess"), number.Draw(t, "limit"), number.Draw(t, "remaining")
+			r.Allowed, r.Shadow, r.Soft, r.Penalty, r.Asked, r.Local = yes.Draw(t, "allowed"), yes.Draw(t, "shadow"), yes.Draw(t, "soft"), yes.Draw(t, "penalty"), yes.Draw(t, "asked"), yes.Draw(t, "local")
+			r.ResetAt, r.ResetAfter, r.RetryAfter, r.Delay = at.Draw(t, "reset at"), some.Draw(t, "reset"), some.Draw(t, "retry"), some.Draw(t, "delay")
+			if yes.Draw(t, "overridden") {
+				r.Override = &engine.Override{ID: text.Draw(t, "id"), Ends: at.Draw(t, "ends").Time()}
+			}
+		}
+		var w writer
+		manage.TellVerdict(&w, &v, true, stand.policy)
+		var a CheckAnswer
+		read := json.NewDecoder(bytes.NewReader(w.out))
+		read.DisallowUnknownFields()
+		if err := read.Decode(&a); err != nil {
+			t.Fatalf("%v: %s", err, w.out)
+		}
+		if want, err := json.Marshal(a); err != nil || string(want) != string(w.out) {
+			t.Fatalf("%s, want %s %v", w.out, want, err)
 		}
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/queue"
 )
@@ -301,3 +302,5 @@ func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
 // maxReasonBody is the longest body with a reason, of which queue.MaxReasonLen are kept:
 // who sends a whole trace is not rejected for it.
 const maxReasonBody = 64 << 10
+
+func millis(d time.Duration) int64 { return duration.Up(d, time.Millisecond) }

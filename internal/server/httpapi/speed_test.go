@@ -7,6 +7,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/rule"
 )
 
 // The body and the rules of an ordinary check: two limits apply.
@@ -70,14 +74,19 @@ func BenchmarkJSON(b *testing.B) {
 	s := newStand(b, Options{})
 	var answer CheckAnswer
 	s.call("POST /v1/check", ordinary).want(b, http.StatusOK, &answer)
-	body, room := []byte(ordinary), make([]byte, 0, 4096)
+	var v engine.Verdict
+	if err := s.engine.Check(b.Context(), &rule.Request{User: "alice", Path: "/api/items"}, &v); err != nil {
+		b.Fatal(err)
+	}
+	body, room := []byte(ordinary), writer{out: make([]byte, 0, 4096)}
 	ways := []func(){
 		func() {
 			var q CheckRequest
 			if q.parse(body, nil) != nil {
 				b.Fatal("the question is wrong")
 			}
-			room = appendCheckAnswer(room[:0], &answer)
+			room = writer{out: room.out[:0]}
+			manage.TellVerdict(&room, &v, true, s.policy)
 		},
 		func() {
 			var q CheckRequest

@@ -4,129 +4,19 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/rule"
 )
-
-func millis(d time.Duration) int64 { return duration.Up(d, time.Millisecond) }
-
-// count is how many of the conditions hold.
-func count(conditions ...bool) (n int) {
-	for _, holds := range conditions {
-		if holds {
-			n++
-		}
-	}
-	return n
-}
 
 // writeVerdict answers with the fields of POST /v1/check, with the results of each limit
 // only if the client wants them.
 func (w *work) writeVerdict() {
-	v := &w.verdict
-	said := v.Answer()
-	limit := weir.Decision{Limit: said.Limit, Remaining: said.Remaining, ResetAt: said.ResetAt, ResetAfter: said.ResetAfter}
-	held := v.Hold != (weir.HoldID{})
-	priority := v.Priority != rule.Normal
-	w.dict(10 + count(!v.Allowed, said.Rule != "", said.Code != 0, said.Message != "", held, held, v.Unheld, priority, w.asked.results))
-	w.boolAt("allowed", v.Allowed)
-	w.textAt("reason", v.Reason.String())
-	if !v.Allowed {
-		w.integerAt("status", int64(said.Status))
-	}
-	if said.Rule != "" {
-		w.textAt("rule", said.Rule)
-	}
-	if said.Code != 0 {
-		w.integerAt("code", int64(said.Code))
-	}
-	if said.Message != "" {
-		w.textAt("message", said.Message)
-	}
-	w.numbers(&limit, true, said.RetryAfter, v.Delay)
-	if held {
-		w.textAt("hold", v.Hold.String())
-		w.textAt("hold_expires_at", v.HoldExpires.Time().Format(time.RFC3339Nano))
-	}
-	if v.Unheld {
-		w.boolAt("unheld", true)
-	}
-	if priority {
-		w.textAt("priority", v.Priority.String())
-	}
-	w.boolAt("degraded", v.Degraded != nil)
-	w.integerAt("version", v.Version)
-	if w.asked.results {
-		w.text("results")
-		w.array(len(v.Results))
-		for i := range v.Results {
-			w.writeResult(&v.Results[i])
-		}
-	}
+	manage.TellVerdict(&w.writer, &w.verdict, w.asked.results, w.policy)
 }
 
-// writeResult answers with what one limit says.
-func (w *work) writeResult(r *engine.Result) {
-	o := r.Override
-	w.dict(13 + count(r.Local, r.Shadow, r.Soft, r.Excess > 0, r.Leave > 0, r.Penalty, r.Warning() > 0, o != nil))
-	w.textAt("rule", r.Rule.ID)
-	w.textAt("key", r.Key)
-	w.textAt("algorithm", r.Quota.Algorithm().String())
-	w.textAt("policy", w.server.policies.Of(r, w.server.options.Engine))
-	w.boolAt("allowed", r.Allowed)
-	if r.Shadow {
-		w.boolAt("shadow", true)
-	}
-	if r.Soft {
-		w.boolAt("soft", true)
-	}
-	w.boolAt("asked", r.Asked)
-	if r.Local {
-		w.boolAt("local", true)
-	}
-	w.integerAt("cost", r.Cost)
-	if r.Excess > 0 {
-		w.integerAt("excess", r.Excess)
-	}
-	if r.Leave > 0 {
-		w.integerAt("leave", r.Leave)
-	}
-	w.numbers(&r.Decision, r.Asked, r.RetryAfter, r.Delay)
-	if r.Penalty {
-		w.boolAt("penalty", true)
-	}
-	if percent := r.Warning(); percent > 0 {
-		w.integerAt("warning", int64(percent))
-	}
-	if o != nil {
-		w.text("override")
-		w.dict(2)
-		w.textAt("id", o.ID)
-		w.textAt("ends_at", o.Ends.Format(time.RFC3339Nano))
-	}
-}
-
-// numbers are the six that an answer and each of its results have in common.
-func (w *work) numbers(d *weir.Decision, asked bool, retry, delay time.Duration) {
-	w.integerAt("limit", d.Limit)
-	w.integerAt("remaining", d.Remaining)
-	resetAt := int64(0)
-	if asked {
-		resetAt = headerfield.UnixSeconds(d.ResetAt)
-	}
-	w.integerAt("reset_at", resetAt)
-	w.integerAt("reset_after_ms", millis(d.ResetAfter))
-	w.text("retry_after_ms")
-	if retry == weir.Never {
-		w.null()
-	} else {
-		w.integer(millis(retry))
-	}
-	w.integerAt("delay_ms", millis(delay))
+// policy is the text of the limit of a result.
+func (w *work) policy(r *engine.Result) string {
+	return w.server.policies.Of(r, w.server.options.Engine)
 }
 
 // writer appends answers. Those of RESP3 have types of their own; RESP2 has integers for
@@ -135,6 +25,8 @@ type writer struct {
 	out    []byte
 	resp3  bool
 	failed bool // the answer to this command is an error
+
+	open []object // the maps that are being written, the innermost last
 }
 
 // number writes a line with a number; most have one digit or two.
@@ -215,19 +107,67 @@ func (w *writer) dict(n int) {
 	w.array(2 * n)
 }
 
-// Values with their names.
+// What follows implements manage.Fields, of answers whose number of fields is known at their end.
 
-func (w *writer) textAt(name, value string) {
+// Object begins a map.
+func (w *writer) Object(name string) {
+	if name != "" {
+		w.field(name)
+	}
+	w.open = append(w.open, object{at: len(w.out)})
+}
+
+// List begins a list.
+func (w *writer) List(name string, n int) {
+	w.field(name)
+	w.array(n)
+}
+
+// End ends a list, or a map, and writes the number of its fields where it begins.
+func (w *writer) End(list bool) {
+	if list {
+		return
+	}
+	last := len(w.open) - 1
+	o := w.open[last]
+	w.open = w.open[:last]
+	head := len(w.out)
+	w.dict(o.fields)
+	n := len(w.out) - head
+	var room [32]byte
+	copy(room[:], w.out[head:])
+	copy(w.out[o.at+n:], w.out[o.at:head])
+	copy(w.out[o.at:], room[:n])
+}
+
+// object is a map that is being written.
+type object struct{ at, fields int }
+
+func (w *writer) field(name string) {
+	if n := len(w.open); n > 0 {
+		w.open[n-1].fields++
+	}
 	w.text(name)
+}
+
+func (w *writer) Text(name, value string) {
+	w.field(name)
 	w.text(value)
 }
 
-func (w *writer) integerAt(name string, n int64) {
-	w.text(name)
+func (w *writer) Int(name string, n int64) {
+	w.field(name)
 	w.integer(n)
 }
 
-func (w *writer) boolAt(name string, yes bool) {
-	w.text(name)
+func (w *writer) Bool(name string, yes bool) {
+	w.field(name)
 	w.bool(yes)
 }
+
+func (w *writer) Null(name string) {
+	w.field(name)
+	w.null()
+}
+
+func (w *writer) Time(name string, at time.Time) { w.Text(name, at.Format(time.RFC3339Nano)) }

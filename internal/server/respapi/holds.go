@@ -1,8 +1,6 @@
 package respapi
 
 import (
-	"time"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
@@ -91,29 +89,29 @@ func (w *work) hold(do func(weir.HoldID) (engine.Settled, error)) {
 
 // writeSettled answers with the fields of POST /v1/settle.
 func (w *work) writeSettled(s *engine.Settled) {
-	open := s.State == weir.HoldOpen
-	w.dict(2 + count(open))
-	w.textAt("state", s.State.String())
-	if open {
-		w.textAt("expires_at", s.Expires.Time().Format(time.RFC3339Nano))
+	w.Object("")
+	w.Text("state", s.State.String())
+	if s.State == weir.HoldOpen {
+		w.Time("expires_at", s.Expires.Time())
 	}
-	w.text("parts")
-	w.array(len(s.Parts))
+	w.List("parts", len(s.Parts))
 	for _, p := range s.Parts {
-		w.dict(3 + count(p.Unit != "", p.Shadow, p.Excess != 0))
-		w.textAt("rule", p.Rule)
+		w.Object("")
+		w.Text("rule", p.Rule)
 		if p.Unit != "" {
-			w.textAt("unit", p.Unit)
+			w.Text("unit", p.Unit)
 		}
 		if p.Shadow {
-			w.boolAt("shadow", true)
+			w.Bool("shadow", true)
 		}
-		w.integerAt("reserved", p.Reserved)
-		w.integerAt("used", p.Used)
+		w.Int("reserved", p.Reserved)
+		w.Int("used", p.Used)
 		if p.Excess != 0 {
-			w.integerAt("excess", p.Excess)
+			w.Int("excess", p.Excess)
 		}
+		w.End(false)
 	}
+	w.End(false)
 }
 
 // unavailable answers with an error. If it is none that a client can do something about, the
@@ -143,11 +141,11 @@ func (w *work) resetKey() {
 		w.unavailable("store unavailable", err)
 		return
 	}
-	w.dict(2)
-	w.textAt("key", q.key)
-	w.text("rules")
-	w.array(len(rules))
+	w.Object("")
+	w.Text("key", q.key)
+	w.List("rules", len(rules))
 	for _, id := range rules {
 		w.text(id)
 	}
+	w.End(false)
 }

@@ -96,15 +96,15 @@ func (w *work) hello() {
 	}
 	w.name = name
 	w.speak(version)
-	w.dict(7)
-	w.textAt("server", "weir")
-	w.textAt("version", speaks)
-	w.integerAt("proto", version)
-	w.integerAt("id", w.id)
-	w.textAt("mode", "standalone")
-	w.textAt("role", "master")
-	w.text("modules")
-	w.array(0)
+	w.Object("")
+	w.Text("server", "weir")
+	w.Text("version", speaks)
+	w.Int("proto", version)
+	w.Int("id", w.id)
+	w.Text("mode", "standalone")
+	w.Text("role", "master")
+	w.List("modules", 0)
+	w.End(false)
 }
 
 // isName reports whether a connection can have the name; otherwise it has answered.
@@ -179,9 +179,10 @@ func (w *work) commandCommand() {
 		w.dict(len(chosen))
 		for _, c := range chosen {
 			w.text(c.name)
-			w.dict(2)
-			w.textAt("summary", c.about)
-			w.textAt("group", "module")
+			w.Object("")
+			w.Text("summary", c.about)
+			w.Text("group", "module")
+			w.End(false)
 		}
 	case "INFO":
 		if len(w.r.args) == 2 {
