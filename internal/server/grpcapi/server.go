@@ -147,37 +147,28 @@ var (
 	manyMembers   = inbound.Bound{Parts: 2 * counter.MaxBatch}
 )
 
-// newOpen guards what anybody may call.
-func newOpen() *inbound.Guard { return inbound.New(inbound.Options{Large: 1 << 20, Decoded: 1 << 20}) }
-
-// newChecking guards checks. They may need a token, which is looked for before a message is read.
-func newChecking(reads func(context.Context) bool) *inbound.Guard {
-	return inbound.New(inbound.Options{
-		Large: 16 << 20, Decoded: 8 << 20, Reads: reads,
-		Bounds: map[protoreflect.FullName]inbound.Bound{
+// guard makes the guards. Services that may need a token look for it before a message is read,
+// because documents are long.
+func (s *Server) guard() {
+	type bounds = map[protoreflect.FullName]inbound.Bound
+	s.open = inbound.New(inbound.Options{Large: 1 << 20, Decoded: 1 << 20})
+	s.checking = inbound.New(inbound.Options{
+		Large: 16 << 20, Decoded: 8 << 20, Reads: s.knowsChecker,
+		Bounds: bounds{
 			nameOf(&pb.CheckRequest{}): oneQuestion, nameOf(&pb.CheckManyRequest{}): manyQuestions,
 			nameOf(&pb.ReserveRequest{}): {Bytes: 2*manage.MaxQuestion + 64, Parts: 2}, nameOf(&pb.SettleRequest{}): oneUsage,
 		},
 	})
-}
-
-// newManaged guards the services that need a token. A call without a token is rejected
-// before its message is read, because documents are long.
-func newManaged(reads func(context.Context) bool) *inbound.Guard {
-	return inbound.New(inbound.Options{
-		Large: 4 * maxMessage, Decoded: 4 * maxMessage, Wait: maxCall / 2, Reads: reads,
-		Bounds: map[protoreflect.FullName]inbound.Bound{
+	s.managed = inbound.New(inbound.Options{
+		Large: 4 * maxMessage, Decoded: 4 * maxMessage, Wait: maxCall / 2, Reads: s.knows,
+		Bounds: bounds{
 			nameOf(&pb.PutRulesRequest{}): oneDocument, nameOf(&pb.CreateRuleRequest{}): oneDocument,
 			nameOf(&pb.PutRuleRequest{}): oneDocument, nameOf(&pb.ValidateRulesRequest{}): oneDocument,
 		},
 	})
-}
-
-// newCounting guards counters, in the same way.
-func newCounting(reads func(context.Context) bool) *inbound.Guard {
-	return inbound.New(inbound.Options{
-		Large: 8 << 20, Decoded: 8 << 20, Reads: reads,
-		Bounds: map[protoreflect.FullName]inbound.Bound{
+	s.counting = inbound.New(inbound.Options{
+		Large: 8 << 20, Decoded: 8 << 20, Reads: s.knows,
+		Bounds: bounds{
 			nameOf(&pb.AddCountersRequest{}): manyCounters, nameOf(&pb.SetCountersRequest{}): manyCounters,
 			nameOf(&pb.ResetCountersRequest{}): manyCounters, nameOf(&pb.GetCountersRequest{}): manyCounters,
 			nameOf(&pb.GetCounterHistoryRequest{}): manyCounters, nameOf(&pb.ObserveRequest{}): manyCounters,
@@ -261,7 +252,7 @@ func New(o Options) (*Server, error) {
 		names: func() map[string]bool { return known(o.HealthNames) },
 	}
 	s.down, s.shutDown = context.WithCancel(context.Background())
-	s.open, s.checking, s.managed, s.counting = newOpen(), newChecking(s.knowsChecker), newManaged(s.knows), newCounting(s.knows)
+	s.guard()
 	return s, nil
 }
 

@@ -14,9 +14,9 @@ import (
 
 var holdRoutes = []route{
 	{"POST", "/v1/reserve", checking, (*Handler).reserve},
-	{"POST", "/v1/settle", checking, taking(maxSmallBody, (*Handler).settle)},
-	{"POST", "/v1/cancel", checking, taking(maxSmallBody, (*Handler).cancel)},
-	{"POST", "/v1/extend", checking, taking(maxSmallBody, (*Handler).extend)},
+	{"POST", "/v1/settle", checking, settling((*Handler).settle)},
+	{"POST", "/v1/cancel", checking, settling((*Handler).cancel)},
+	{"POST", "/v1/extend", checking, settling((*Handler).extend)},
 }
 
 // ReserveRequest is the body of POST /v1/reserve: a request, which is neither peeked at nor
@@ -99,10 +99,7 @@ func (h *Handler) reserve(c *call) (any, error) {
 }
 
 // settle answers POST /v1/settle.
-func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
-	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, err
-	}
+func (h *Handler) settle(c *call, want *SettleRequest) (engine.Settled, error) {
 	var used engine.Used = engine.Units(want.Used.Units)
 	if want.Used.ByUnit != nil {
 		used = engine.ByUnit(want.Used.ByUnit)
@@ -111,25 +108,28 @@ func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
 	if err == nil {
 		h.checker(c).Settled(&s, used)
 	}
-	return h.holdAnswer(c, &s, err)
+	return s, err
 }
 
 // cancel answers POST /v1/cancel.
-func (h *Handler) cancel(c *call, want *HoldRequest) (any, error) {
-	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, err
-	}
-	s, err := h.options.Engine.Cancel(c.r.Context(), want.id)
-	return h.holdAnswer(c, &s, err)
+func (h *Handler) cancel(c *call, want *HoldRequest) (engine.Settled, error) {
+	return h.options.Engine.Cancel(c.r.Context(), want.id)
 }
 
 // extend answers POST /v1/extend.
-func (h *Handler) extend(c *call, want *ExtendRequest) (any, error) {
-	if err := c.checks.Need(bearer.Check); err != nil {
-		return nil, err
-	}
-	s, err := h.options.Engine.Extend(c.r.Context(), want.id, want.ttl)
-	return h.holdAnswer(c, &s, err)
+func (h *Handler) extend(c *call, want *ExtendRequest) (engine.Settled, error) {
+	return h.options.Engine.Extend(c.r.Context(), want.id, want.ttl)
+}
+
+// settling makes a handler of one that ends or extends a hold.
+func settling[T any](do func(*Handler, *call, *T) (engine.Settled, error)) handler {
+	return taking(maxSmallBody, func(h *Handler, c *call, want *T) (any, error) {
+		if err := c.checks.Need(bearer.Check); err != nil {
+			return nil, err
+		}
+		s, err := do(h, c, want)
+		return h.holdAnswer(c, &s, err)
+	})
 }
 
 func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error) {

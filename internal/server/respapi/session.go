@@ -155,7 +155,7 @@ func (w *work) info() {
 // commandCommand answers COMMAND.
 func (w *work) commandCommand() {
 	all := commands[:len(commands)-1]
-	if len(w.r.args) == 1 {
+	if n := len(w.r.args); n == 1 || n == 2 && bytes.EqualFold(w.r.arg(1), []byte("INFO")) {
 		w.array(len(all))
 		for i := range all {
 			w.describe(&all[i])
@@ -185,13 +185,6 @@ func (w *work) commandCommand() {
 			w.End(false)
 		}
 	case "INFO":
-		if len(w.r.args) == 2 {
-			w.array(len(all))
-			for i := range all {
-				w.describe(&all[i])
-			}
-			return
-		}
 		w.array(len(w.r.args) - 2)
 		for i := 2; i < len(w.r.args); i++ {
 			if at := lookup(w.r.arg(i)); at < len(all) {
