@@ -40,9 +40,13 @@ func (h *Handler) check(c *call) (any, error) { return h.decide(c, nil) }
 func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 	q := questions.Get().(*question)
 	defer q.release()
-	err := q.read(c)
+	if cap(q.body) == 0 {
+		q.body = make([]byte, 0, 1024)
+	}
+	body, err := c.read(MaxCheckBody, q.body)
 	if err == nil {
-		err = q.asked.parse(q.body, ttl)
+		q.body = body
+		err = q.asked.parse(body, ttl)
 	}
 	if err == nil {
 		err = q.fill()
@@ -122,16 +126,4 @@ func (q *question) fill() error {
 		return err
 	}
 	return nil
-}
-
-// read fills the buffer from the body.
-func (q *question) read(c *call) error {
-	if cap(q.body) == 0 {
-		q.body = make([]byte, 0, 1024)
-	}
-	body, err := c.read(MaxCheckBody, q.body)
-	if err == nil {
-		q.body = body
-	}
-	return err
 }
