@@ -5,60 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/internal/testoverload"
 )
-
-var (
-	mix      = [priority.Classes]float64{0.4, 0.4, 0.15, 0.05}
-	fewLow   = [priority.Classes]float64{0.05, 0.85, 0, 0.1}
-	twoKinds = [priority.Classes]float64{0.9, 0, 0, 0.1}
-)
-
-// The aims of TestAims hold. Priorities that need at most half of what can be answered, with those
-// above, lose at most 0.1 %; and none loses more than one below it.
-func TestPriorities(t *testing.T) {
-	for _, kind := range []testoverload.Kind{testoverload.Even, testoverload.Varied} {
-		for i, m := range [][priority.Classes]float64{mix, fewLow, twoKinds} {
-			loads := []float64{0.8, 2, 4}
-			if i > 0 {
-				loads = []float64{4}
-			}
-			for _, c := range testoverload.Cases(kind, 8, loads...) {
-				c.Mix = m
-				f, by := c.PlayBy(simulated{New(5, 1000)}, 3)
-				if c.Load > 1 && (f.Goodput < 0.9 || f.P99 > 3) || c.Load < 1 && f.Denied > 0 {
-					t.Errorf("%v, %v: %+v", c, m, f)
-				}
-				need := 0.0 // of this priority and of those above, of what can be answered
-				for i := range priority.Classes {
-					p := priority.Critical - i
-					need += m[p] * c.Load
-					lost := by[p].Lost()
-					if need <= 0.5 && lost > 0.001 {
-						t.Errorf("%v, %v: %v requests lose %.2f %%", c, m, p, 100*lost)
-					}
-					if below := by[max(p, 1)-1]; below.Offered > 0 && lost > below.Lost()+0.01 {
-						t.Errorf("%v, %v: %v requests lose %.2f %%, those below %.2f %%", c, m, p, 100*lost, 100*below.Lost())
-					}
-				}
-			}
-		}
-	}
-}
-
-// A priority that comes alone is not limited in another way than any other.
-func TestOnePriority(t *testing.T) {
-	c := testoverload.Cases(testoverload.Varied, 8, 4)[0]
-	normal := c.Play(simulated{New(5, 1000)}, 3)
-	for p := range priority.Classes {
-		c.Mix = [priority.Classes]float64{}
-		c.Mix[p] = 1
-		f := c.Play(simulated{New(5, 1000)}, 3)
-		if f.Goodput < 0.9 || f.P99 > 3 || f.Goodput < normal.Goodput-0.05 {
-			t.Errorf("%v: %+v", p, f)
-		}
-	}
-}
 
 // The maximum is one for all priorities, and the least that a priority has is a place.
 func TestPlacesWithinBounds(t *testing.T) {

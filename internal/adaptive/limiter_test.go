@@ -5,43 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/internal/testoverload"
 )
-
-// simulated is a limiter in a simulation.
-type simulated struct{ *Limiter }
-
-func (s simulated) Acquire(now time.Duration, c priority.Class) (release func(now, took time.Duration, ok bool), allowed bool) {
-	return func(now, _ time.Duration, ok bool) {
-		o := Success
-		if !ok {
-			o = Failure
-		}
-		s.Release(now, o)
-	}, s.Limiter.Acquire(now, c)
-}
-
-// The aims: at every overload, goodput is at least 0.9 of the capacity and p99 at most 3 × that
-// of an idle service; at 0.8 of the capacity, nothing is denied. test/bench has more services and
-// loads, and other limiters.
-func TestAims(t *testing.T) {
-	for _, kind := range []testoverload.Kind{testoverload.Even, testoverload.Varied} {
-		for _, c := range testoverload.Cases(kind, 8, 0.8, 4) {
-			f := c.Play(simulated{New(5, 1000)}, 3)
-			if c.Load > 1 && (f.Goodput < 0.9 || f.P99 > 3) || c.Load < 1 && f.Denied > 0 {
-				t.Errorf("%v: %+v", c, f)
-			}
-		}
-	}
-}
-
-// Without a limiter the same aims are missed, so the simulation would show it.
-func TestWithoutALimiter(t *testing.T) {
-	c := testoverload.Cases(testoverload.Even, 8, 4)[0]
-	if f := c.Play(nil, 3); f.Goodput > 0.1 || f.P99 < 100 {
-		t.Errorf("%+v", f)
-	}
-}
 
 // loop keeps as many in flight as the limiter allows, and more want to be, for a service that
 // takes a millisecond for each, whatever is in flight. It ends the oldest one in each round.
