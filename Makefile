@@ -29,7 +29,7 @@ $(BIN)/rules.yaml: examples/rules/quickstart.yaml
 	@mkdir -p $(BIN)
 	@cp examples/rules/quickstart.yaml $(BIN)/rules.yaml
 
-# As releases are built; internal/compile says why.
+# As releases are built; internal/build says why.
 build: ## build bin/weir
 	@CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '-s -w' -pgo=cmd/weir/weir.pgo -o $(BIN)/weir ./cmd/weir
 
@@ -107,26 +107,26 @@ chaos: build ## run three weirs through random faults and check every answer, DU
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzParseLimit$$' -fuzztime $(FUZZTIME) .
 	go test -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME) .
-	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./internal/scenario
-	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./internal/simulate
-	go test -run '^$$' -fuzz '^FuzzParseLog$$' -fuzztime $(FUZZTIME) ./internal/simulate
-	go test -run '^$$' -fuzz '^FuzzCombined$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
-	go test -run '^$$' -fuzz '^FuzzEnvoy$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
-	go test -run '^$$' -fuzz '^FuzzJSON$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
-	go test -run '^$$' -fuzz '^FuzzJSONAgreesWithTheLibrary$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./internal/traffic/scenario
+	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./internal/traffic/simulate
+	go test -run '^$$' -fuzz '^FuzzParseLog$$' -fuzztime $(FUZZTIME) ./internal/traffic/simulate
+	go test -run '^$$' -fuzz '^FuzzCombined$$' -fuzztime $(FUZZTIME) ./internal/traffic/replay
+	go test -run '^$$' -fuzz '^FuzzEnvoy$$' -fuzztime $(FUZZTIME) ./internal/traffic/replay
+	go test -run '^$$' -fuzz '^FuzzJSON$$' -fuzztime $(FUZZTIME) ./internal/traffic/replay
+	go test -run '^$$' -fuzz '^FuzzJSONAgreesWithTheLibrary$$' -fuzztime $(FUZZTIME) ./internal/traffic/replay
 	go test -run '^$$' -fuzz '^FuzzSpoof$$' -fuzztime $(FUZZTIME) ./internal/clientip
-	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./internal/llm
-	go test -run '^$$' -fuzz '^FuzzPass$$' -fuzztime $(FUZZTIME) ./internal/llm
-	go test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) ./internal/llm
+	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./internal/gateway/llm
+	go test -run '^$$' -fuzz '^FuzzPass$$' -fuzztime $(FUZZTIME) ./internal/gateway/llm
+	go test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) ./internal/gateway/llm
 	go test -run '^$$' -fuzz '^FuzzValues$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
 	go test -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME) ./internal/server/grpcapi
 	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
 	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/server/respapi
-	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/envoyconfig
-	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./internal/envoyconfig
-	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/ruleedit
+	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/envoy/envoyconfig
+	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./internal/envoy/envoyconfig
+	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/rules/ruleedit
 	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./internal/match
 	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
 	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rule
@@ -138,15 +138,15 @@ generate: ## regenerate code, golden files, and what the docs quote
 	scripts/proto.sh
 	go generate ./store/redis
 	go test ./internal/lint -update
-	go test ./internal/simulate -update
+	go test ./internal/traffic/simulate -update
 	go test ./rule -update
-	go test ./internal/ruleedit -update
-	go test ./internal/replay -update
+	go test ./internal/rules/ruleedit -update
+	go test ./internal/traffic/replay -update
 	go test ./queue -update
 	go test ./client -update
 	go test ./counter -update
 	go test ./stats -update
-	go test ./internal/envoyconfig -update
+	go test ./internal/envoy/envoyconfig -update
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
 	go test ./internal/server/httpapi -run Docs -update

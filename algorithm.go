@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Algorithm selects how a [Limit] counts.
@@ -77,10 +77,10 @@ func parseAlgorithm(name string) (Algorithm, error) {
 	if i := slices.Index(algorithmNames, name); i >= 0 {
 		return Algorithm(i), nil
 	}
-	if here := spelling.Called(name, algorithmsElsewhere); here != "" {
+	if here := notation.NameHere(name, algorithmsElsewhere); here != "" {
 		return 0, invalid("algorithm", "%q is called %q here", name, here)
 	}
-	return 0, invalid("algorithm", "%q is unknown; %s", name, spelling.Hint(name, algorithmNames[:InFlight], "choose one of "+strings.Join(algorithmNames[:InFlight], ", ")))
+	return 0, invalid("algorithm", "%q is unknown; %s", name, notation.Hint(name, algorithmNames[:InFlight], "choose one of "+strings.Join(algorithmNames[:InFlight], ", ")))
 }
 
 // String returns the name of the algorithm.

@@ -4,14 +4,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Month and Year are periods of the calendar. As durations they are the averages, for
 // comparisons and statistics.
 const (
-	Month = duration.Month
-	Year  = duration.Year
+	Month = notation.Month
+	Year  = notation.Year
 )
 
 const (

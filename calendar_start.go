@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // start is where periods of the calendar begin by the clocks of their zone.
@@ -46,7 +46,7 @@ func parseStart(period time.Duration, text string) (s start, err error) {
 	case Year:
 		s = start{months: 12, day: 1}
 	default:
-		return s, invalid("period", "%s is not a period of the calendar, which has hour, day, week, month and year; write one of these, or remove zone and starts", duration.Format(period))
+		return s, invalid("period", "%s is not a period of the calendar, which has hour, day, week, month and year; write one of these, or remove zone and starts", notation.FormatDuration(period))
 	}
 	ok := true
 	switch {
@@ -96,7 +96,7 @@ func PeriodName(period time.Duration) string {
 	case week:
 		return "week"
 	}
-	return duration.Format(period)
+	return notation.FormatDuration(period)
 }
 
 func parseWeekday(text string) (shift int64, ok bool) {
@@ -163,7 +163,7 @@ func constantLength(period time.Duration) string {
 	case Year:
 		return "365d"
 	}
-	return duration.Format(period)
+	return notation.FormatDuration(period)
 }
 
 // ZoneName returns the name of the Zone, "" if there is none.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Compiled is a valid [Limit], prepared for use. It is immutable and can be shared.
@@ -50,7 +50,7 @@ func (l Limit) Compile() (*Compiled, error) {
 		c.n, c.p = lowestTerms(l.N, c.period)
 		if c.capacity > (exact-1)/c.p {
 			return nil, invalid("limit", "%s with a burst of %d needs numbers beyond 2^53 to be exact; lower the burst to %d, or choose an N that divides the %s better",
-				l.Rate(), c.capacity, (exact-1)/c.p, duration.Format(l.Period))
+				l.Rate(), c.capacity, (exact-1)/c.p, notation.FormatDuration(l.Period))
 		}
 		c.full = c.capacity * c.p
 		if c.full/c.n > maxRefill {
@@ -138,7 +138,7 @@ var escapeName = strings.NewReplacer("%", "%25", "{", "%7B", "}", "%7D", ":", "%
 
 // kindText is for people, and for stores that keep states by text: "login:F1m".
 func (c *Compiled) kindText() string {
-	text := letters[c.limit.Algorithm] + duration.Format(c.limit.Period)
+	text := letters[c.limit.Algorithm] + notation.FormatDuration(c.limit.Period)
 	if c.limit.Algorithm == SlidingBuckets {
 		text += "/" + strconv.FormatInt(c.buckets, 10)
 	}

@@ -3,7 +3,7 @@ package weir
 import (
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Bounds on limits. They keep every number below 2^53, the largest exact integer in a
@@ -157,7 +157,7 @@ func (l Limit) validateLog() error {
 		return invalid("limit", "a sliding_log of %d units would keep %d bytes a key; N is at most %d here, choose sliding_window or sliding_buckets for more", l.N, l.N*8, MaxLogUnits)
 	}
 	if most := maxLogUnits(l.Period.Microseconds()); l.N > most {
-		return invalid("limit", "a sliding_log over %s has room for %d units, not %d; lower N or the period, or choose sliding_buckets", duration.Format(l.Period), most, l.N)
+		return invalid("limit", "a sliding_log over %s has room for %d units, not %d; lower N or the period, or choose sliding_buckets", notation.FormatDuration(l.Period), most, l.N)
 	}
 	return nil
 }
@@ -169,7 +169,7 @@ func validatePeriod(p time.Duration) error {
 	case p%time.Microsecond != 0:
 		return invalid("period", "%v is not a whole number of microseconds; the shortest period is 1us", p)
 	case p > MaxPeriod:
-		return invalid("period", "%s is longer than ten years; choose a shorter one", duration.Format(p))
+		return invalid("period", "%s is longer than ten years; choose a shorter one", notation.FormatDuration(p))
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (l Limit) validateBuckets() error {
 	case l.Buckets > MaxBuckets:
 		return invalid("buckets", "%d sub-windows are too many; write at most %d, or choose sliding_log", l.Buckets, MaxBuckets)
 	case int64(l.Buckets) > l.Period.Microseconds():
-		return invalid("buckets", "%d sub-windows in %s would be shorter than a microsecond each; write at most %d", l.Buckets, duration.Format(l.Period), l.Period.Microseconds())
+		return invalid("buckets", "%d sub-windows in %s would be shorter than a microsecond each; write at most %d", l.Buckets, notation.FormatDuration(l.Period), l.Period.Microseconds())
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/weirhq/weir/internal/turns"
+	"github.com/weirhq/weir/internal/order"
 )
 
 // Limiter applies one limit to every key of a store. It is safe for concurrent use.
@@ -27,7 +27,7 @@ type Limiter struct {
 	limit *Compiled
 	quick quickStore          // nil if the store is not one
 	holds HoldStore           // nil if the store has none
-	turns turns.Turns[string] // of those who wait
+	turns order.Turns[string] // of those who wait
 }
 
 // quickStore is what a store may have besides [Store] and [HoldStore]: their calls for a single op. The

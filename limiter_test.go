@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 	"github.com/weirhq/weir/store/memory"
 )
 

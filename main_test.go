@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 func TestMain(m *testing.M) {
@@ -14,5 +14,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "1000"); err != nil {
 		panic(err)
 	}
-	os.Exit(testleak.Run(m))
+	os.Exit(testkit.Run(m))
 }

@@ -6,9 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/spelling"
-	"github.com/weirhq/weir/internal/zone"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // ParseLimit parses a limit in the notation
@@ -70,7 +68,7 @@ func (l *Limit) parseRate(rate string) error {
 	if l.N, err = parseUnits(n); err != nil {
 		return invalid("limit", "%q is not a whole number of units that can be counted; write N/period, for example 100/1m", n)
 	}
-	if l.Period, err = duration.Parse(period); err != nil {
+	if l.Period, err = notation.ParseDuration(period); err != nil {
 		for _, unit := range []string{"month", "year"} {
 			if strings.Contains(period, unit) {
 				return invalid("period", "%q is not a period, because months and years differ in length; write %d/%s, or a number of days such as 60d", period, l.N, unit)
@@ -103,7 +101,7 @@ func (l *Limit) parseOptions(words []string) error {
 				continue
 			}
 			var err error
-			if l.Zone, err = zone.Load(words[i]); err != nil {
+			if l.Zone, err = notation.LoadZone(words[i]); err != nil {
 				return invalid("zone", "%v", err)
 			}
 		case "burst", "buckets":
@@ -122,7 +120,7 @@ func (l *Limit) parseOptions(words []string) error {
 			}
 		default:
 			options := []string{"zone", "starts", "burst", "buckets", "shape", "count_denied", "release"}
-			return invalid("limit", "%q is unknown; %s", word, spelling.Hint(word, options, "after the rate come "+strings.Join(options, ", ")))
+			return invalid("limit", "%q is unknown; %s", word, notation.Hint(word, options, "after the rate come "+strings.Join(options, ", ")))
 		}
 	}
 	return nil
@@ -170,4 +168,4 @@ func (l Limit) Policy() string {
 }
 
 // Rate returns only N/period of the limit, such as "100/1m".
-func (l Limit) Rate() string { return fmt.Sprintf("%d/%s", l.N, duration.Format(l.Period)) }
+func (l Limit) Rate() string { return fmt.Sprintf("%d/%s", l.N, notation.FormatDuration(l.Period)) }

@@ -21,9 +21,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -233,9 +233,9 @@ func TestNotUTF8(t *testing.T) {
 // A wrong token is an error, however the client answers while the service is unavailable, and
 // is no failure of the service.
 func TestToken(t *testing.T) {
-	list := testcall.Must(bearer.Parse([]byte("app check a-token-that-is-long-enough\nbob read another-token-long-enough\n")))(t)
-	guard := testcall.Must(manage.NewGuard(manage.GuardOptions{}))(t)
-	s := startService(t, &service{checks: manage.NewChecks(func() *bearer.List { return list }, guard, slog.New(slog.DiscardHandler))})
+	list := testkit.Must(trust.ParseTokens([]byte("app check a-token-that-is-long-enough\nbob read another-token-long-enough\n")))(t)
+	guard := testkit.Must(manage.NewGuard(manage.GuardOptions{}))(t)
+	s := startService(t, &service{checks: manage.NewChecks(func() *trust.List { return list }, guard, slog.New(slog.DiscardHandler))})
 	for token, want := range map[string]codes.Code{
 		"": codes.Unauthenticated, "nobody-knows-this-token": codes.Unauthenticated, "another-token-long-enough": codes.PermissionDenied, "a-token-that-is-long-enough": codes.OK,
 	} {

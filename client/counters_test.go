@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -47,7 +47,7 @@ func amounts(t *testing.T, got []counter.Amount, err error, want string) {
 func TestCounters(t *testing.T) {
 	store := newCounts()
 	c := connect(t, startService(t, &service{counters: store}), Options{}).Counters()
-	shanghai := testcall.Must(time.LoadLocation("Asia/Shanghai"))(t)
+	shanghai := testkit.Must(time.LoadLocation("Asia/Shanghai"))(t)
 	month := counter.Key{Name: "views", Group: "g", Window: counter.Month, Zone: shanghai}
 	users := counter.Key{Name: "users", Window: counter.Year, Distinct: true}
 	total := counter.Key{Name: "total"}
@@ -58,7 +58,7 @@ func TestCounters(t *testing.T) {
 		t.Error(err)
 	}
 	small := connect(t, startService(t, &service{counters: memory.New(memory.Options{MaxEntries: 1})}), Options{}).Counters()
-	amounts(t, testcall.Must(small.Add(t.Context(), counter.Delta{Key: total, By: counter.One}))(t), nil, "[1]")
+	amounts(t, testkit.Must(small.Add(t.Context(), counter.Delta{Key: total, By: counter.One}))(t), nil, "[1]")
 	if _, err := small.Add(t.Context(), counter.Delta{Key: month, By: counter.One}); !errors.Is(err, counter.ErrFull) {
 		t.Error(err)
 	}
@@ -71,11 +71,11 @@ func TestCounters(t *testing.T) {
 
 	for _, keys := range [][]counter.Key{{month}, {users, {Name: "users", Window: counter.Second}}} {
 		points, err := c.History(t.Context(), 3, keys...)
-		if want := testcall.Must(store.History(t.Context(), 3, keys...))(t); err != nil || !reflect.DeepEqual(points, want) {
+		if want := testkit.Must(store.History(t.Context(), 3, keys...))(t); err != nil || !reflect.DeepEqual(points, want) {
 			t.Errorf("%v, %v; want %v", points, err, want)
 		}
 	}
-	if points := testcall.Must(c.History(t.Context(), 1, total))(t); len(points) != 1 || len(points[0]) != 1 || points[0][0] != (counter.Point{}) {
+	if points := testkit.Must(c.History(t.Context(), 1, total))(t); len(points) != 1 || len(points[0]) != 1 || points[0][0] != (counter.Point{}) {
 		t.Errorf("%v", points)
 	}
 
@@ -84,9 +84,9 @@ func TestCounters(t *testing.T) {
 	for i := range 100 {
 		sample.Values = append(sample.Values, counter.Whole(int64(i))+1)
 	}
-	testcall.OK(t, c.Observe(t.Context(), sample))
+	testkit.OK(t, c.Observe(t.Context(), sample))
 	all, err := c.Distributions(t.Context(), 2, ms)
-	windows, merged := counter.Summarize(testcall.Must(store.Distributions(t.Context(), 2, ms))(t)[0])
+	windows, merged := counter.Summarize(testkit.Must(store.Distributions(t.Context(), 2, ms))(t)[0])
 	if want := []Distribution{{windows, merged}}; err != nil || !reflect.DeepEqual(all, want) || merged.Count != 100 || merged.P95 == merged.P99 {
 		t.Errorf("%v, %v; want %v", all, err, want)
 	}
@@ -99,14 +99,14 @@ func TestCounterErrors(t *testing.T) {
 	c := client.Counters()
 	key := counter.Key{Name: "a"}
 	for field, err := range map[string]error{
-		"name":    testcall.Err(c.Get(t.Context(), counter.Key{Name: "\xff"})),
-		"group":   testcall.Err(c.Add(t.Context(), counter.Delta{Key: counter.Key{Name: "a", Group: "\xff"}})),
-		"member":  testcall.Err(c.Add(t.Context(), counter.Delta{Key: counter.Key{Name: "a", Distinct: true}, Members: []string{"\xff"}})),
-		"members": testcall.Err(c.Add(t.Context(), counter.Delta{Key: key, Members: []string{"m"}})),
-		"to":      testcall.Err(c.Set(t.Context(), counter.Setting{Key: key, To: counter.MaxAmount + 1})),
-		"keys":    testcall.Err(c.Reset(t.Context())),
-		"zone":    testcall.Err(c.Get(t.Context(), counter.Key{Name: "a", Zone: time.Local})),
-		"n":       testcall.Err(c.History(t.Context(), math.MaxInt32, key)),
+		"name":    testkit.Err(c.Get(t.Context(), counter.Key{Name: "\xff"})),
+		"group":   testkit.Err(c.Add(t.Context(), counter.Delta{Key: counter.Key{Name: "a", Group: "\xff"}})),
+		"member":  testkit.Err(c.Add(t.Context(), counter.Delta{Key: counter.Key{Name: "a", Distinct: true}, Members: []string{"\xff"}})),
+		"members": testkit.Err(c.Add(t.Context(), counter.Delta{Key: key, Members: []string{"m"}})),
+		"to":      testkit.Err(c.Set(t.Context(), counter.Setting{Key: key, To: counter.MaxAmount + 1})),
+		"keys":    testkit.Err(c.Reset(t.Context())),
+		"zone":    testkit.Err(c.Get(t.Context(), counter.Key{Name: "a", Zone: time.Local})),
+		"n":       testkit.Err(c.History(t.Context(), math.MaxInt32, key)),
 		"values":  c.Observe(t.Context(), counter.Sample{Key: key, Values: []counter.Amount{-1}}),
 	} {
 		var invalid *weir.InvalidError
@@ -124,7 +124,7 @@ func TestCounterErrors(t *testing.T) {
 	if _, err := c.Get(over, key); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if v := testcall.Must(client.Check(t.Context(), &Request{}))(t); v.Degraded {
+	if v := testkit.Must(client.Check(t.Context(), &Request{}))(t); v.Degraded {
 		t.Errorf("%+v", v)
 	}
 	client.Close()
@@ -142,7 +142,7 @@ func (goneCounts) Get(context.Context, ...counter.Key) ([]counter.Amount, error)
 
 // If counters are unavailable, or their token is wrong, checks are made as before.
 func TestCountersUnavailable(t *testing.T) {
-	list := testcall.Must(bearer.Parse([]byte("alice use a-token-that-is-long-enough\nbob read another-token-long-enough\n")))(t)
+	list := testkit.Must(trust.ParseTokens([]byte("alice use a-token-that-is-long-enough\nbob read another-token-long-enough\n")))(t)
 	s := startService(t, &service{counters: goneCounts{newCounts()}, tokens: list})
 	for _, token := range []string{"", "another-token-long-enough", "a-token-that-is-long-enough"} {
 		client := connect(t, s, Options{Token: token, OnFailure: Closed})
@@ -157,7 +157,7 @@ func TestCountersUnavailable(t *testing.T) {
 				t.Errorf("%q: %v", token, err)
 			}
 		}
-		if v := testcall.Must(client.Check(t.Context(), &Request{}))(t); v.Degraded {
+		if v := testkit.Must(client.Check(t.Context(), &Request{}))(t); v.Degraded {
 			t.Errorf("%q: %+v", token, v)
 		}
 	}
@@ -196,11 +196,11 @@ func TestCountersOfOthers(t *testing.T) {
 	c := connect(t, startService(t, s), Options{}).Counters()
 	key := counter.Key{Name: "a"}
 	for what, err := range map[string]error{
-		"1 counters have 2 answers": testcall.Err(c.Get(t.Context(), key)),
-		"2 counters have 1 answers": testcall.Err(c.Get(t.Context(), key, key)),
-		"1 counters have 0 answers": testcall.Err(c.History(t.Context(), 1, key)),
-		`"1e9", which is not an`:    testcall.Err(c.Distributions(t.Context(), 1, key)),
-		"Unimplemented":             testcall.Err(c.Reset(t.Context(), key)),
+		"1 counters have 2 answers": testkit.Err(c.Get(t.Context(), key)),
+		"2 counters have 1 answers": testkit.Err(c.Get(t.Context(), key, key)),
+		"1 counters have 0 answers": testkit.Err(c.History(t.Context(), 1, key)),
+		`"1e9", which is not an`:    testkit.Err(c.Distributions(t.Context(), 1, key)),
+		"Unimplemented":             testkit.Err(c.Reset(t.Context(), key)),
 	} {
 		if err == nil || !strings.Contains(err.Error(), what) || errors.Is(err, counter.ErrUnavailable) {
 			t.Errorf("%v, want %s", err, what)

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 const tokenRules = `
@@ -31,30 +31,30 @@ func TestHold(t *testing.T) {
 	if none, v, err := c.Reserve(t.Context(), ask, 0); err != nil || v.Allowed || none != nil {
 		t.Errorf("%+v, %+v, %v", none, v, err)
 	}
-	if s := testcall.Must(hold.Extend(t.Context(), 2*time.Hour))(t); time.Until(s.Expires) < 119*time.Minute || len(s.Parts) != 2 {
+	if s := testkit.Must(hold.Extend(t.Context(), 2*time.Hour))(t); time.Until(s.Expires) < 119*time.Minute || len(s.Parts) != 2 {
 		t.Errorf("%+v", s)
 	}
 	want := Settled{Parts: []Part{{Rule: "requests", Reserved: 1, Used: 1}, {Rule: "tokens", Unit: "tokens", Reserved: 700, Used: 100}}}
-	if s := testcall.Must(hold.SettleUnits(t.Context(), map[string]int64{"tokens": 100}))(t); !reflect.DeepEqual(s, want) {
+	if s := testkit.Must(hold.SettleUnits(t.Context(), map[string]int64{"tokens": 100}))(t); !reflect.DeepEqual(s, want) {
 		t.Errorf("%+v", s)
 	}
-	if s := testcall.Must(c.Hold(hold.ID).Settle(t.Context(), 5))(t); !reflect.DeepEqual(s, want) {
+	if s := testkit.Must(c.Hold(hold.ID).Settle(t.Context(), 5))(t); !reflect.DeepEqual(s, want) {
 		t.Errorf("again: %+v", s)
 	}
 	hold, _, _ = c.Reserve(t.Context(), ask, 0)
-	if s := testcall.Must(hold.Cancel(t.Context()))(t); s.Parts[1].Used != 0 || s.Parts[1].Reserved != 700 {
+	if s := testkit.Must(hold.Cancel(t.Context()))(t); s.Parts[1].Used != 0 || s.Parts[1].Reserved != 700 {
 		t.Errorf("%+v", s)
 	}
-	if v := testcall.Must(c.Charge(t.Context(), &Request{User: "alice", Costs: map[string]int64{"tokens": 2000}}))(t); v.Allowed || v.Rule != "tokens" {
+	if v := testkit.Must(c.Charge(t.Context(), &Request{User: "alice", Costs: map[string]int64{"tokens": 2000}}))(t); v.Allowed || v.Rule != "tokens" {
 		t.Errorf("%+v", v)
 	}
-	if v := testcall.Must(c.Charge(t.Context(), &Request{User: "alice", Costs: map[string]int64{"tokens": 20_000}}))(t); v.Results[1].Excess != 11_100 {
+	if v := testkit.Must(c.Charge(t.Context(), &Request{User: "alice", Costs: map[string]int64{"tokens": 20_000}}))(t); v.Results[1].Excess != 11_100 {
 		t.Errorf("as deep in debt as can be: %+v", v)
 	}
 
 	// What was not charged has nothing to settle.
 	none, v, err := c.Reserve(t.Context(), &Request{User: "bob"}, 0)
-	if err != nil || !v.Allowed || none != nil || testcall.Err(none.Settle(t.Context(), 5)) != nil {
+	if err != nil || !v.Allowed || none != nil || testkit.Err(none.Settle(t.Context(), 5)) != nil {
 		t.Errorf("%+v, %+v, %v", none, v, err)
 	}
 }
@@ -84,7 +84,7 @@ func TestHoldErrors(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if s := testcall.Must(open.Cancel(t.Context()))(t); s.Pending || len(s.Parts) != 2 {
+	if s := testkit.Must(open.Cancel(t.Context()))(t); s.Pending || len(s.Parts) != 2 {
 		t.Errorf("%+v", s)
 	}
 	hold, _, err := c.Reserve(t.Context(), &Request{User: "alice"}, time.Millisecond)

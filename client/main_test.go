@@ -12,18 +12,18 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/server/grpcapi"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
 	"google.golang.org/grpc"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 const testRules = `
 rules:
@@ -67,7 +67,7 @@ type service struct {
 
 	register func(*grpc.Server) // more services; default none
 	counters counter.Store
-	tokens   *bearer.List
+	tokens   *trust.List
 	checks   *manage.Checks
 
 	server *grpc.Server
@@ -94,7 +94,7 @@ func (s *service) start() {
 	s.address = listen.Addr().String()
 	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{
 		Engine: s.engine, Rules: nowhere{}, Logger: slog.New(slog.DiscardHandler),
-		Counters: s.counters, Tokens: func() *bearer.List { return s.tokens }, Checks: s.checks,
+		Counters: s.counters, Tokens: func() *trust.List { return s.tokens }, Checks: s.checks,
 	}})
 	if err != nil {
 		s.t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/internal/logscale"
+	"github.com/weirhq/weir/internal/estimate"
 )
 
 const (
@@ -70,7 +70,7 @@ func (s *Sample) Distribution() (d Distribution, err error) {
 		d.Count++
 		d.Sum += v
 		d.Min, d.Max = min(d.Min, v), max(d.Max, v)
-		d.put(Bucket{Number: int(logscale.Slot(uint64(v), fine)), Count: 1})
+		d.put(Bucket{Number: int(estimate.Slot(uint64(v), fine)), Count: 1})
 	}
 	return d, nil
 }
@@ -105,7 +105,7 @@ func (d *Distribution) Quantile(q float64) Amount {
 	rank := max(int64(math.Ceil(q*float64(d.Count))), 1)
 	for _, b := range d.Buckets {
 		if rank -= b.Count; rank <= 0 {
-			bottom, width := logscale.Bottom(uint(b.Number), fine)
+			bottom, width := estimate.Bottom(uint(b.Number), fine)
 			return min(max(Amount(bottom+width/2), d.Min), d.Max)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }

@@ -37,8 +37,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/setting"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Store keeps counts. It is safe for concurrent use. Each call makes all its changes or
@@ -148,12 +147,12 @@ func (r *Retention) levels() []level {
 // Months and years are numbers. What the text does not set has its default.
 func ParseRetention(text string) (Retention, error) {
 	var r Retention
-	all, err := setting.Parse(text)
+	all, err := notation.ParseSettings(text)
 	if err != nil || len(all) > 1 {
 		return r, invalid("retention", "%.100q cannot be read; write it as days=2d,ever=366d", text)
 	}
 	for _, s := range all {
-		for _, o := range append(s.Options, setting.Option{Name: s.Name, Value: s.Value}) {
+		for _, o := range append(s.Options, notation.Option{Name: s.Name, Value: s.Value}) {
 			if err := r.set(o.Name, o.Value); err != nil {
 				return r, err
 			}
@@ -164,7 +163,7 @@ func ParseRetention(text string) (Retention, error) {
 
 // set sets the field with a name such as "days".
 func (r *Retention) set(name, value string) error {
-	kept, err := duration.Parse(value)
+	kept, err := notation.ParseDuration(value)
 	if name == "ever" {
 		if err != nil || kept < time.Second || kept > MaxHistory*24*time.Hour || r.Ever != 0 {
 			return invalid(name, "%.40q is not valid; write a duration from 1s to %dd, once", value, MaxHistory)
@@ -178,7 +177,7 @@ func (r *Retention) set(name, value string) error {
 		return invalid("retention", "%.40q is unknown; use seconds, minutes, hours, days, months, years or ever", name)
 	}
 	l := all[i]
-	n, what := kept/l.window.Width(), fmt.Sprintf("a duration of 1 to %d whole %s, such as %s", l.most, name, duration.Format(2*l.window.Width()))
+	n, what := kept/l.window.Width(), fmt.Sprintf("a duration of 1 to %d whole %s, such as %s", l.most, name, notation.FormatDuration(2*l.window.Width()))
 	wrong := err != nil || kept%l.window.Width() != 0
 	if l.window > Day { // they differ in length
 		count, err := strconv.Atoi(value)

@@ -14,8 +14,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -62,9 +62,9 @@ func emptyPools() {
 func testOneDeadline(t *testing.T, client *slowClient) {
 	const timeout = 50 * time.Millisecond
 	open := func() *engine.Engine {
-		store := testcall.Must(redis.NewOn(client, redis.Options{Timeout: timeout}))(t)
+		store := testkit.Must(redis.NewOn(client, redis.Options{Timeout: timeout}))(t)
 		t.Cleanup(store.Close)
-		e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
+		e := testkit.Must(engine.New(engine.Options{Store: store}))(t)
 		t.Cleanup(e.Close)
 		e.Install(table(t, `
 rules:
@@ -81,7 +81,7 @@ rules:
 
 	reserve := func(e *engine.Engine, req *rule.Request) weir.HoldID {
 		var v engine.Verdict
-		testcall.OK(t, e.Reserve(t.Context(), req, 0, &v))
+		testkit.OK(t, e.Reserve(t.Context(), req, 0, &v))
 		return v.Hold
 	}
 	kept := func(req *rule.Request) weir.HoldID {
@@ -90,7 +90,7 @@ rules:
 	}
 	known := func(req *rule.Request) weir.HoldID { return reserve(e, req) }
 	unknown := func(req *rule.Request) weir.HoldID { return reserve(other, req) }
-	settle := func(_ *rule.Request, id weir.HoldID) { testcall.Must(e.Settle(t.Context(), id, engine.Units(2)))(t) }
+	settle := func(_ *rule.Request, id weir.HoldID) { testkit.Must(e.Settle(t.Context(), id, engine.Units(2)))(t) }
 	extend := func(_ *rule.Request, id weir.HoldID) { _, _ = e.Extend(t.Context(), id, 0) }
 	var v engine.Verdict
 
@@ -100,13 +100,13 @@ rules:
 		first func(*rule.Request) weir.HoldID
 		do    func(*rule.Request, weir.HoldID)
 	}{
-		{"check", nil, func(req *rule.Request, _ weir.HoldID) { testcall.OK(t, e.Check(t.Context(), req, &v)) }},
+		{"check", nil, func(req *rule.Request, _ weir.HoldID) { testkit.OK(t, e.Check(t.Context(), req, &v)) }},
 		{"check of one limit", nil, func(req *rule.Request, _ weir.HoldID) {
 			req.Path = "/one"
-			testcall.OK(t, e.Check(t.Context(), req, &v))
+			testkit.OK(t, e.Check(t.Context(), req, &v))
 		}},
-		{"check that is denied", known, func(req *rule.Request, _ weir.HoldID) { testcall.OK(t, e.Check(t.Context(), req, &v)) }},
-		{"charge", nil, func(req *rule.Request, _ weir.HoldID) { testcall.OK(t, e.Charge(t.Context(), req, &v)) }},
+		{"check that is denied", known, func(req *rule.Request, _ weir.HoldID) { testkit.OK(t, e.Check(t.Context(), req, &v)) }},
+		{"charge", nil, func(req *rule.Request, _ weir.HoldID) { testkit.OK(t, e.Charge(t.Context(), req, &v)) }},
 		{"reserve", nil, func(req *rule.Request, _ weir.HoldID) { reserve(e, req) }},
 		{"settle", known, settle},
 		{"settle what another instance has reserved", unknown, settle},
@@ -117,7 +117,7 @@ rules:
 			settle(req, id)
 			both.Wait()
 		}},
-		{"cancel", unknown, func(_ *rule.Request, id weir.HoldID) { testcall.Must(e.Cancel(t.Context(), id))(t) }},
+		{"cancel", unknown, func(_ *rule.Request, id weir.HoldID) { testkit.Must(e.Cancel(t.Context(), id))(t) }},
 		{"extend", known, extend},
 		{"extend what another instance has reserved", unknown, extend},
 	} {

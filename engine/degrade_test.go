@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -161,7 +161,7 @@ type raced struct{ weir.Store }
 func (r raced) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	dst, err := r.Store.Peek(ctx, dst, ops...)
 	ops[0].Cost = 2
-	return dst, errors.Join(err, testcall.Err(r.Store.Take(ctx, nil, ops[0])))
+	return dst, errors.Join(err, testkit.Err(r.Store.Take(ctx, nil, ops[0])))
 }
 
 // What was seen counts as far as there is room for it.

@@ -9,8 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/phrase"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -153,7 +152,7 @@ func (d *Denial) explain(r *Result) {
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter != weir.Never:
-		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", d.Rule, phrase.Count(r.Limit-r.Leave, "request"), duration.Up(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", d.Rule, notation.Count(r.Limit-r.Leave, "request"), notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.RetryAfter == weir.Never && r.Leave > 0:
 		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + d.Rule + " allows at once."
 	case r.RetryAfter == weir.Never:
@@ -161,9 +160,9 @@ func (d *Denial) explain(r *Result) {
 	case d.RetryAfter == weir.Never:
 		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
 	case r.full:
-		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Penalty:
-		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
 	default:
 		var buffer [192]byte // a denial is to make little garbage
 		text := append(buffer[:0], "The limit "...)
@@ -171,7 +170,7 @@ func (d *Denial) explain(r *Result) {
 			text = append(append(append(buffer[:0], "The share of "...), d.Verdict.Priority.String()...), " requests in the limit "...)
 		}
 		text = append(text, d.Rule...)
-		text = strconv.AppendInt(append(text, " is used up; try again in "...), duration.Up(d.RetryAfter, time.Second), 10)
+		text = strconv.AppendInt(append(text, " is used up; try again in "...), notation.CeilDuration(d.RetryAfter, time.Second), 10)
 		d.Detail = string(append(text, " s."...))
 	}
 }
@@ -215,7 +214,7 @@ func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 			if dst = append(dst, ':'); r.isPlace() {
 				return append(dst, "concurrency"...)
 			}
-			return duration.Append(dst, r.Quota.Limit().Period)
+			return notation.AppendDuration(dst, r.Quota.Limit().Period)
 		}
 	}
 	return dst

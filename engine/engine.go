@@ -35,9 +35,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/repo/file"
-	"github.com/weirhq/weir/internal/turns"
+	"github.com/weirhq/weir/internal/order"
+	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -105,7 +105,7 @@ type Engine struct {
 	kept           kept
 	pending        pending
 
-	lines turns.Turns[waitingLine] // of requests that wait for a place
+	lines order.Turns[waitingLine] // of requests that wait for a place
 }
 
 // quickStore is a store in this process: it never waits, is never unavailable, and lets the engine

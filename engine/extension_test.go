@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -18,9 +18,9 @@ func TestExtensions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		saw := new(watcher)
 		clock := func() weir.Micros { return weir.MicrosOf(time.Now()) }
-		e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: clock}), Clock: clock, Observers: []engine.Observer{saw}}))(t)
+		e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: clock}), Clock: clock, Observers: []engine.Observer{saw}}))(t)
 		e.Install(table(t, "rules: [{id: login, key: user, limit: 100/1h, count: {status: [401]}}]"), 1)
-		gate := testcall.Must(engine.NewGate(e, 0, nil))(t)
+		gate := testkit.Must(engine.NewGate(e, 0, nil))(t)
 		serve := func(ttl time.Duration) *engine.Hold {
 			var v engine.Verdict
 			var d engine.Denial

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -25,7 +25,7 @@ rules:
 func (b *holdBench) used(t *testing.T, key string) map[string]int64 {
 	t.Helper()
 	var v engine.Verdict
-	testcall.Must(b.Standing(t.Context(), "", key, "", &v))(t)
+	testkit.Must(b.Standing(t.Context(), "", key, "", &v))(t)
 	used := map[string]int64{}
 	for i := range v.Results {
 		used[v.Results[i].Rule.ID] = v.Results[i].Used()
@@ -45,14 +45,14 @@ func mustUse(t *testing.T, got map[string]int64, rules ...any) {
 // More requests can be in flight than a key has holds, if it is the key of plain rules.
 func TestPlainBesideHolds(t *testing.T) {
 	onStores(t, besideCount, func(t *testing.T, b *holdBench) {
-		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 		var holds []*engine.Hold
 		var v engine.Verdict
 		var d engine.Denial
 		const most = weir.MaxHolds + 10
 		for i := range most {
 			req := &rule.Request{User: fmt.Sprint(i)}
-			if !testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) {
+			if !testkit.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) {
 				t.Fatalf("request %d: %+v", i, d)
 			}
 			holds = append(holds, gate.Serve(req, time.Minute, &v))
@@ -74,11 +74,11 @@ func TestPlainBesideHolds(t *testing.T) {
 // A request that is given up gives back what is held, and what is not.
 func TestRefundBesideHold(t *testing.T) {
 	onStores(t, besideCount, func(t *testing.T, b *holdBench) {
-		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 		var v engine.Verdict
 		var d engine.Denial
-		testcall.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t)
-		testcall.OK(t, b.Refund(t.Context(), &v))
+		testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t)
+		testkit.OK(t, b.Refund(t.Context(), &v))
 		mustUse(t, b.used(t, "global"), "all", 0, "places", 0, "watched", 0)
 		mustUse(t, b.used(t, "user:alice"), "failures", 0)
 	})
@@ -87,13 +87,13 @@ func TestRefundBesideHold(t *testing.T) {
 // What a handler says was used is for rules that settle, and for those with a unit.
 func TestHandlerSettlesBesideHold(t *testing.T) {
 	onStores(t, besideCount+"  - {id: work, key: user, limit: 100/1h, algorithm: fixed_window, unit: rows}\n", func(t *testing.T, b *holdBench) {
-		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 		var v engine.Verdict
 		var d engine.Denial
 		req := &rule.Request{User: "alice"}
-		testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t)
+		testkit.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t)
 		h := gate.Serve(req, time.Minute, &v)
-		testcall.Must(h.Settle(t.Context(), engine.Units(7)))(t)
+		testkit.Must(h.Settle(t.Context(), engine.Units(7)))(t)
 		end(h)
 		mustUse(t, b.used(t, "global"), "all", 1, "places", 0, "watched", 1)
 		mustUse(t, b.used(t, "user:alice"), "failures", 7, "work", 7)
@@ -109,12 +109,12 @@ rules:
   - {id: instance, key: global, limit: 100/1h, algorithm: fixed_window, on_failure: local}
   - {id: failures, key: user, limit: 10/1h, algorithm: fixed_window, on_failure: open, count: {status: 401}}
 `, inMemory)
-	gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+	gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 	var v engine.Verdict
 	var d engine.Denial
 	req := &rule.Request{User: "alice"}
 	b.store.lost.Store(true)
-	if !testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) || v.Hold == (weir.HoldID{}) {
+	if !testkit.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) || v.Hold == (weir.HoldID{}) {
 		t.Fatalf("%+v, %+v", v, d)
 	}
 	if r := v.Results[1]; r.Rule.ID != "instance" || r.Remaining != 99 {
@@ -130,7 +130,7 @@ rules:
 	// If there is nothing to hold, there is no hold.
 	b.Install(table(t, `rules: [{id: all, key: global, limit: 100/1h, on_failure: open}, {id: failures, key: user, limit: 10/1h, mode: shadow, count: {status: 401}}]`), 2)
 	b.store.lost.Store(true)
-	if !testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) || v.Hold != (weir.HoldID{}) {
+	if !testkit.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) || v.Hold != (weir.HoldID{}) {
 		t.Errorf("without anything to hold: %+v, %+v", v, d)
 	}
 }
@@ -138,16 +138,16 @@ rules:
 // A denial says that it is for too many holds, and not that the limit is used up.
 func TestTooManyHolds(t *testing.T) {
 	onStores(t, "rules: [{id: failures, key: user, limit: 5000/1h, algorithm: fixed_window, count: {status: 401}}]", func(t *testing.T, b *holdBench) {
-		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 		var v engine.Verdict
 		var d engine.Denial
 		for range weir.MaxHolds {
-			if !testcall.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) {
+			if !testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) {
 				t.Fatalf("%+v", d)
 			}
 		}
 		const want = "Too many requests under the limit failures are not settled yet; try again in 60 s."
-		if testcall.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) || d.Detail != want {
+		if testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) || d.Detail != want {
 			t.Errorf("%v: %q", v.Allowed, d.Detail)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -48,10 +48,10 @@ func TestFree(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			store := &lost{Store: memory.New(memory.Options{})}
-			e := testcall.Must(New(Options{Store: store}))(t)
+			e := testkit.Must(New(Options{Store: store}))(t)
 			defer e.Close()
-			testcall.OK(t, e.Load("rules", []byte(c.rules)))
-			gate := testcall.Must(NewGate(e, 0, nil))(t)
+			testkit.OK(t, e.Load("rules", []byte(c.rules)))
+			gate := testkit.Must(NewGate(e, 0, nil))(t)
 			var v Verdict
 			var d Denial
 			req := rule.Request{User: "alice"}

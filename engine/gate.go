@@ -9,8 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/internal/protect"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -26,7 +25,7 @@ type Gate struct {
 	patience func(context.Context) time.Duration
 	most     int64
 	delayed  atomic.Int64
-	shedder  *protect.Shedder // nil if nothing is shed
+	shedder  *overload.Shedder // nil if nothing is shed
 	protect  Protect
 }
 
@@ -213,7 +212,7 @@ type Protection struct {
 // not shed, nor is a further part of a request. Call it before the first request. The logger gets
 // a record of what limits were found, and when requests are shed; nil is slog.Default().
 func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
-	s, err := protect.NewShedder(protect.Limits(p), cmp.Or(logger, slog.Default()))
+	s, err := overload.NewShedder(overload.Limits(p), cmp.Or(logger, slog.Default()))
 	if s == nil || err != nil {
 		return err
 	}
@@ -236,7 +235,7 @@ func (g *Gate) Protection() Protection {
 
 // sheds reports whether a request is shed, and then says so in its verdict.
 func (g *Gate) sheds(v *Verdict) bool {
-	if g.shedder.Allow(priority.Class(v.Priority - rule.Low)) {
+	if g.shedder.Allow(overload.Class(v.Priority - rule.Low)) {
 		return false
 	}
 	v.clearResults()

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -21,7 +21,7 @@ rules:
 
 func (b *holdBench) settle(t *testing.T, id weir.HoldID, used int64) engine.Settled {
 	t.Helper()
-	return testcall.Must(b.Settle(t.Context(), id, engine.Units(used)))(t)
+	return testkit.Must(b.Settle(t.Context(), id, engine.Units(used)))(t)
 }
 
 var tenUnits = rule.Request{User: "alice", Cost: 10}
@@ -37,7 +37,7 @@ func TestSettlePending(t *testing.T) {
 			t.Errorf("%+v", s)
 		}
 	}
-	if s := testcall.Must(b.Extend(t.Context(), v.Hold, time.Hour))(t); s.State != weir.HoldPending {
+	if s := testkit.Must(b.Extend(t.Context(), v.Hold, time.Hour))(t); s.State != weir.HoldPending {
 		t.Errorf("%+v", s)
 	}
 	if _, err := b.Extend(t.Context(), weir.NewHoldID(), time.Hour); err == nil {
@@ -146,7 +146,7 @@ func TestReserveWithoutStore(t *testing.T) {
 		if len(holds) == 0 {
 			continue
 		}
-		if s := testcall.Must(b.Extend(t.Context(), holds[0], 5*time.Minute))(t); s.State != weir.HoldOpen || s.Expires != start.Add(5*time.Minute) || s.Parts[0].Reserved != 10 {
+		if s := testkit.Must(b.Extend(t.Context(), holds[0], 5*time.Minute))(t); s.State != weir.HoldOpen || s.Expires != start.Add(5*time.Minute) || s.Parts[0].Reserved != 10 {
 			t.Errorf("%s: %+v", c.policy, s)
 		}
 		b.now.Add(time.Minute.Microseconds())
@@ -208,7 +208,7 @@ func TestChargeWithoutStore(t *testing.T) {
 		b := newHoldBench(t, fmt.Sprintf(onFailure, policy), inMemory)
 		b.store.lost.Store(true)
 		var v engine.Verdict
-		testcall.OK(t, b.Charge(t.Context(), &tooMuch, &v))
+		testkit.OK(t, b.Charge(t.Context(), &tooMuch, &v))
 		if v.Allowed != (policy != "local") || v.Degraded == nil { // who is not asked does not object
 			t.Errorf("%s: %+v", policy, v)
 		}
@@ -233,7 +233,7 @@ func TestLostAnswers(t *testing.T) {
 
 	var paid engine.Verdict
 	b.store.lost.Store(true)
-	testcall.OK(t, b.Charge(t.Context(), &tenUnits, &paid))
+	testkit.OK(t, b.Charge(t.Context(), &tenUnits, &paid))
 	b.store.answers.Store(5)
 	b.store.lost.Store(false)
 	waitFor(t, "the charge", func() bool { return b.store.answers.Load() == 0 })
@@ -246,22 +246,22 @@ func TestLostAnswers(t *testing.T) {
 func TestReserveLocalWithoutPlace(t *testing.T) {
 	store := &losableHolds{HoldStore: inMemory(func() weir.Micros { return start })}
 	clock := func() weir.Micros { return start }
-	e := testcall.Must(engine.New(engine.Options{Store: store, Clock: clock, Local: memory.New(memory.Options{Clock: clock, MaxKeys: 64})}))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: store, Clock: clock, Local: memory.New(memory.Options{Clock: clock, MaxKeys: 64})}))(t)
 	t.Cleanup(e.Close)
 	e.Install(table(t, fmt.Sprintf(onFailure, "local")), 1)
 	store.lost.Store(true)
 	var v engine.Verdict
 	for i := range 20 { // there are places for 16
-		testcall.OK(t, e.Reserve(t.Context(), &rule.Request{User: fmt.Sprint(i), Cost: 10}, time.Hour, &v))
+		testkit.OK(t, e.Reserve(t.Context(), &rule.Request{User: fmt.Sprint(i), Cost: 10}, time.Hour, &v))
 		if !v.Allowed || v.Results[0].Remaining != 90 {
 			t.Fatalf("%d: %+v", i, v)
 		}
 	}
-	if done := testcall.Must(e.Settle(t.Context(), v.Hold, engine.Units(1)))(t); done.State != weir.HoldSettled || len(done.Parts) != 0 {
+	if done := testkit.Must(e.Settle(t.Context(), v.Hold, engine.Units(1)))(t); done.State != weir.HoldSettled || len(done.Parts) != 0 {
 		t.Errorf("%+v", done)
 	}
 	for i := range 11 {
-		testcall.OK(t, e.Reserve(t.Context(), &tenUnits, time.Hour, &v))
+		testkit.OK(t, e.Reserve(t.Context(), &tenUnits, time.Hour, &v))
 		if v.Allowed != (i < 10) {
 			t.Errorf("%d: %+v", i, v)
 		}

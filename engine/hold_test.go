@@ -14,8 +14,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -118,8 +118,8 @@ func newHoldBench(t *testing.T, rules string, open func(clock func() weir.Micros
 	b := &holdBench{watcher: new(watcher)}
 	b.now.Store(int64(start))
 	b.store = &losableHolds{HoldStore: open(b.clock)}
-	b.Engine = testcall.Must(engine.New(engine.Options{Store: b.store, Clock: b.clock, Observers: []engine.Observer{b.watcher}}))(t)
-	b.other = testcall.Must(engine.New(engine.Options{Store: b.store, Clock: b.clock}))(t)
+	b.Engine = testkit.Must(engine.New(engine.Options{Store: b.store, Clock: b.clock, Observers: []engine.Observer{b.watcher}}))(t)
+	b.other = testkit.Must(engine.New(engine.Options{Store: b.store, Clock: b.clock}))(t)
 	for _, e := range []*engine.Engine{b.Engine, b.other} {
 		e.Install(table(t, rules), 1)
 		t.Cleanup(e.Close)
@@ -135,10 +135,10 @@ func inMemory(clock func() weir.Micros) weir.HoldStore {
 func onStores(t *testing.T, rules string, test func(t *testing.T, b *holdBench)) {
 	t.Run("memory", func(t *testing.T) { test(t, newHoldBench(t, rules, inMemory)) })
 	t.Run("redis", func(t *testing.T) {
-		config := testcall.Must(redis.ParseURL("redis://" + testredis.Start(t).Addr + "?timeout=5s"))(t)
+		config := testkit.Must(redis.ParseURL("redis://" + testredis.Start(t).Addr + "?timeout=5s"))(t)
 		test(t, newHoldBench(t, rules, func(clock func() weir.Micros) weir.HoldStore {
 			config.Options.Clock = clock
-			store := testcall.Must(config.Open())(t)
+			store := testkit.Must(config.Open())(t)
 			t.Cleanup(store.Close)
 			return store
 		}))
@@ -148,7 +148,7 @@ func onStores(t *testing.T, rules string, test func(t *testing.T, b *holdBench))
 func (b *holdBench) reserve(t *testing.T, req rule.Request, ttl time.Duration) *engine.Verdict {
 	t.Helper()
 	v := new(engine.Verdict)
-	testcall.OK(t, b.Reserve(t.Context(), &req, ttl, v))
+	testkit.OK(t, b.Reserve(t.Context(), &req, ttl, v))
 	return v
 }
 
@@ -156,7 +156,7 @@ func (b *holdBench) reserve(t *testing.T, req rule.Request, ttl time.Duration) *
 func (b *holdBench) remaining(t *testing.T) map[string]int64 {
 	t.Helper()
 	var v engine.Verdict
-	testcall.Must(b.Standing(t.Context(), "", "user:alice", "", &v))(t)
+	testkit.Must(b.Standing(t.Context(), "", "user:alice", "", &v))(t)
 	left := map[string]int64{}
 	for i := range v.Results {
 		left[v.Results[i].Rule.ID] = v.Results[i].Remaining
@@ -191,7 +191,7 @@ func TestSettle(t *testing.T) {
 		b.expect(t, "reserved", map[string]int64{"requests": 9, "tokens": 300, "trial": 100, "counting": 200})
 
 		used := engine.ByUnit(map[string]int64{"tokens": 150})
-		first := testcall.Must(b.Settle(t.Context(), v.Hold, used))(t)
+		first := testkit.Must(b.Settle(t.Context(), v.Hold, used))(t)
 		want := engine.Settled{State: weir.HoldSettled, Parts: []engine.SettledPart{
 			{Rule: "requests", Reserved: 1, Used: 1},
 			{Rule: "tokens", Unit: "tokens", Reserved: 700, Used: 150},
@@ -205,7 +205,7 @@ func TestSettle(t *testing.T) {
 		b.expect(t, "settled", left)
 
 		// A repeat by another instance with another number changes nothing.
-		again := testcall.Must(b.other.Settle(t.Context(), v.Hold, engine.Units(5)))(t)
+		again := testkit.Must(b.other.Settle(t.Context(), v.Hold, engine.Units(5)))(t)
 		if first.Repeated = true; !reflect.DeepEqual(again, first) {
 			t.Errorf("again: %+v", again)
 		}
@@ -222,27 +222,27 @@ func TestCancelAndExtend(t *testing.T) {
 		full := map[string]int64{"requests": 10, "tokens": 1000, "trial": 800, "counting": 900}
 		v := b.reserve(t, tokens700, time.Minute)
 		b.now.Add(50_000_000)
-		open := testcall.Must(b.Extend(t.Context(), v.Hold, 2*time.Minute))(t)
+		open := testkit.Must(b.Extend(t.Context(), v.Hold, 2*time.Minute))(t)
 		if open.State != weir.HoldOpen || open.Expires != b.clock().Add(2*time.Minute) || len(open.Parts) != 4 || open.Parts[3].Reserved != 700 {
 			t.Errorf("%+v", open)
 		}
 		b.now.Add(100_000_000)
-		if s := testcall.Must(b.Cancel(t.Context(), v.Hold))(t); s.State != weir.HoldSettled || s.Parts[1].Used != 0 {
+		if s := testkit.Must(b.Cancel(t.Context(), v.Hold))(t); s.State != weir.HoldSettled || s.Parts[1].Used != 0 {
 			t.Errorf("%+v", s)
 		}
 		b.expect(t, "cancelled", full)
 
 		v = b.reserve(t, tokens700, time.Minute)
-		testcall.OK(t, b.Refund(t.Context(), v))
+		testkit.OK(t, b.Refund(t.Context(), v))
 		b.expect(t, "refunded", full)
 
 		v = b.reserve(t, tokens700, time.Minute)
 		b.now.Add(61_000_000)
-		if s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.Units(1)))(t); s.State != weir.HoldExpired {
+		if s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.Units(1)))(t); s.State != weir.HoldExpired {
 			t.Errorf("%+v", s)
 		}
 		b.expect(t, "expired", map[string]int64{"requests": 9, "tokens": 300, "trial": 100, "counting": 200})
-		if s := testcall.Must(b.Settle(t.Context(), weir.NewHoldID(), engine.Units(1)))(t); s.State != weir.HoldUnknown {
+		if s := testkit.Must(b.Settle(t.Context(), weir.NewHoldID(), engine.Units(1)))(t); s.State != weir.HoldUnknown {
 			t.Errorf("%+v", s)
 		}
 		if _, err := b.Extend(t.Context(), v.Hold, 25*time.Hour); !errors.As(err, new(*weir.InvalidError)) {
@@ -267,7 +267,7 @@ rules:
 		if !v.Allowed || v.Hold == (weir.HoldID{}) {
 			t.Fatalf("%+v", v)
 		}
-		s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.Units(4)))(t)
+		s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.Units(4)))(t)
 		want := []engine.SettledPart{{Rule: "a", Shadow: true, Reserved: 10, Used: 4}, {Rule: "c", Shadow: true, Reserved: 10, Used: 4}}
 		if !reflect.DeepEqual(s.Parts, want) {
 			t.Errorf("%+v", s)
@@ -299,7 +299,7 @@ rules:
 `
 	onStores(t, rules, func(t *testing.T, b *holdBench) {
 		v := b.reserve(t, tokens700, time.Minute)
-		s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit(map[string]int64{"tokens": 20_000})))(t)
+		s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit(map[string]int64{"tokens": 20_000})))(t)
 		if len(s.Parts) != 1 || s.Parts[0].Used != 20_000 || s.Parts[0].Excess != 9_000 {
 			t.Errorf("%+v", s)
 		}
@@ -309,7 +309,7 @@ rules:
 		b.now.Add(time.Hour.Microseconds())
 		var paid engine.Verdict
 		for i, fits := range []bool{true, false, false} {
-			testcall.OK(t, b.Charge(t.Context(), &tokens700, &paid))
+			testkit.OK(t, b.Charge(t.Context(), &tokens700, &paid))
 			if paid.Allowed != fits {
 				t.Errorf("charge %d: %+v", i, paid)
 			}
@@ -353,7 +353,7 @@ exempt: {user: bob}
 			t.Errorf("%v: %v", ttl, err)
 		}
 	}
-	plain := testcall.Must(engine.New(engine.Options{Store: struct{ weir.Store }{memory.New(memory.Options{})}}))(t)
+	plain := testkit.Must(engine.New(engine.Options{Store: struct{ weir.Store }{memory.New(memory.Options{})}}))(t)
 	if err := plain.Reserve(t.Context(), &alice, 0, &v); err == nil {
 		t.Error("a store without holds has reserved")
 	}
@@ -366,8 +366,8 @@ exempt: {user: bob}
 func TestRefundShadow(t *testing.T) {
 	b := newHoldBench(t, tokenRules, inMemory)
 	var v engine.Verdict
-	testcall.OK(t, b.Check(t.Context(), &tokens700, &v))
-	testcall.OK(t, b.Refund(t.Context(), &v))
+	testkit.OK(t, b.Check(t.Context(), &tokens700, &v))
+	testkit.OK(t, b.Refund(t.Context(), &v))
 	b.expect(t, "refunded", map[string]int64{"requests": 10, "tokens": 1000, "trial": 800, "counting": 900})
 }
 
@@ -450,7 +450,7 @@ rules:
 	if saw := b.saw(); len(saw) != 11 || slices.ContainsFunc(saw, func(event string) bool { return event != "unheld" }) {
 		t.Errorf("seen: %v", saw)
 	}
-	testcall.OK(t, b.Check(t.Context(), &tenUnits, v))
+	testkit.OK(t, b.Check(t.Context(), &tenUnits, v))
 	if v.Unheld {
 		t.Error("a check is said to lack a hold")
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/dueheap"
+	"github.com/weirhq/weir/internal/order"
 )
 
 // maxKept bounds the holds that were reserved while the store was unavailable.
@@ -21,7 +21,7 @@ type kept struct {
 	count atomic.Int64 // of byID, which is empty nearly always
 	mu    sync.Mutex
 	byID  map[weir.HoldID]*keptHold
-	due   dueheap.Heap[*keptHold]
+	due   order.Heap[*keptHold]
 }
 
 // keptHold was reserved while the store was unavailable. Its open parts are charged when it

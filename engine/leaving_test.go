@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -54,7 +54,7 @@ func TestLeavingTakesNothingAlong(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					server.Do("FLUSHALL")
 					client := &leavingClient{slowClient: slowClient{server: server}}
-					store := testcall.Must(redis.NewOn(client, redis.Options{}))(t)
+					store := testkit.Must(redis.NewOn(client, redis.Options{}))(t)
 					defer store.Close()
 					f := newFlights(t, rules, store)
 					defer f.Close()
@@ -100,7 +100,7 @@ func TestLeavingBeforeShadows(t *testing.T) {
 	store := &leavingStore{memory.New(memory.Options{}), leave}
 	f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1}, {id: trial, key: user, limit: 1/1h, mode: shadow}]", store)
 	req := alice
-	if !testcall.Must(f.gate.Reserve(ctx, &req, time.Minute, &f.v, &f.denial))(t) {
+	if !testkit.Must(f.gate.Reserve(ctx, &req, time.Minute, &f.v, &f.denial))(t) {
 		t.Fatal(f.denial.Detail)
 	}
 	end(f.gate.Serve(&req, time.Minute, &f.v))

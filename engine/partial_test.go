@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -29,7 +29,7 @@ type partialBench struct {
 func newPartialBench(t *testing.T) *partialBench {
 	cluster := testredis.StartSteadyCluster(t, "--cluster-require-full-coverage", "no")
 	url := "redis+cluster://" + strings.Join(cluster.Addrs, ",") + "?timeout=1s"
-	b := &partialBench{cluster: cluster, dead: cluster.MasterOf(0), store: testcall.Must(redis.Open(url))(t), used: map[int]bool{}}
+	b := &partialBench{cluster: cluster, dead: cluster.MasterOf(0), store: testkit.Must(redis.Open(url))(t), used: map[int]bool{}}
 	t.Cleanup(b.store.Close)
 	b.user = b.name("user", "u%d-%d", true)
 	return b
@@ -53,7 +53,7 @@ func (b *partialBench) request() rule.Request {
 }
 
 func (b *partialBench) engine(t *testing.T, rules string) *engine.Engine {
-	e := testcall.Must(engine.New(engine.Options{Store: b.store}))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: b.store}))(t)
 	e.Install(table(t, rules), 1)
 	t.Cleanup(e.Close)
 	return e
@@ -158,10 +158,10 @@ rules:
   - {id: places, key: ip, concurrency: 9, wait: 2s, on_failure: open}
   - {id: person, key: user, algorithm: fixed_window, limit: 9/1d, on_failure: open}
 `)
-	gate := testcall.Must(engine.NewGate(e, 0, nil))(t)
+	gate := testkit.Must(engine.NewGate(e, 0, nil))(t)
 	req := b.request()
 	check := func() (allowed bool, v engine.Verdict) {
-		return testcall.Must(gate.Allow(t.Context(), &req, &v, &engine.Denial{}))(t), v
+		return testkit.Must(gate.Allow(t.Context(), &req, &v, &engine.Denial{}))(t), v
 	}
 	if allowed, v := check(); !allowed || v.Degraded != nil {
 		t.Fatalf("%+v", v)
@@ -222,14 +222,14 @@ rules:
 			if v.Degraded == nil || v.Hold == (weir.HoldID{}) {
 				t.Errorf("%s: %+v", c.policy, v)
 			}
-			if extended := testcall.Must(e.Extend(t.Context(), v.Hold, time.Hour))(t); extended.State != weir.HoldOpen || len(extended.Parts) != 2 {
+			if extended := testkit.Must(e.Extend(t.Context(), v.Hold, time.Hour))(t); extended.State != weir.HoldOpen || len(extended.Parts) != 2 {
 				t.Errorf("%s: extended: %+v", c.policy, extended)
 			}
 			want := weir.HoldSettled
 			if c.policy == "open" {
 				want = weir.HoldPending // until the master is back
 			}
-			if done := testcall.Must(e.Settle(t.Context(), v.Hold, engine.Units(3)))(t); done.State != want || want == weir.HoldSettled && len(done.Parts) != 2 {
+			if done := testkit.Must(e.Settle(t.Context(), v.Hold, engine.Units(3)))(t); done.State != want || want == weir.HoldSettled && len(done.Parts) != 2 {
 				t.Errorf("%s: %+v", c.policy, done)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -66,11 +66,11 @@ func observedFlights(t *testing.T, rules string) (*flights, *logbook) {
 	t.Helper()
 	clock := func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	book := &logbook{}
-	e := testcall.Must(engine.New(engine.Options{
+	e := testkit.Must(engine.New(engine.Options{
 		Store: memory.New(memory.Options{Clock: clock}), Clock: clock, Observers: []engine.Observer{book},
 	}))(t)
 	t.Cleanup(e.Close)
-	f := &flights{t: t, Engine: e, gate: testcall.Must(engine.NewGate(e, 0, nil))(t)}
+	f := &flights{t: t, Engine: e, gate: testkit.Must(engine.NewGate(e, 0, nil))(t)}
 	f.load(rules)
 	return f, book
 }
@@ -92,7 +92,7 @@ rules:
 		book.must(t)
 		time.Sleep(25 * time.Second)
 		synctest.Wait()
-		testcall.Must(first.Settle(t.Context(), engine.Units(3)))(t)
+		testkit.Must(first.Settle(t.Context(), engine.Units(3)))(t)
 		book.must(t)
 		end(first)
 		end(first)
@@ -114,26 +114,26 @@ func TestPlacesOfHolds(t *testing.T) {
 		f, book := observedFlights(t, "rules: [{id: api, key: user, limit: 100/1h, concurrency: 2, hold_ttl: 10s}, {id: trial, mode: shadow, key: user, concurrency: 5}]")
 		reserve := func() weir.HoldID {
 			t.Helper()
-			testcall.OK(t, f.Reserve(t.Context(), &alice, 0, &f.v))
+			testkit.OK(t, f.Reserve(t.Context(), &alice, 0, &f.v))
 			return f.v.Hold
 		}
 		settled, cancelled := reserve(), reserve()
 		first := []string{"api hold +1 10s", "trial hold +1 10s"}
 		book.must(t, slices.Concat([]string{"api reach 1", "trial reach 1"}, first, []string{"api reach 2", "trial reach 2"}, first)...)
 		time.Sleep(3 * time.Second)
-		testcall.Must(f.Extend(t.Context(), settled, 10*time.Second))(t)
+		testkit.Must(f.Extend(t.Context(), settled, 10*time.Second))(t)
 		book.must(t, "api hold -1 10s", "api hold +1 13s", "trial hold -1 10s", "trial hold +1 13s")
-		testcall.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
+		testkit.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
 		book.must(t, "api hold -1 13s", "api end 3s", "trial hold -1 13s", "trial end 3s")
-		testcall.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
+		testkit.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
 		book.must(t)
 		time.Sleep(time.Second)
-		testcall.Must(f.Cancel(t.Context(), cancelled))(t)
+		testkit.Must(f.Cancel(t.Context(), cancelled))(t)
 		book.must(t, "api hold -1 10s", "api end 4s", "trial hold -1 10s", "trial end 4s")
 		late := reserve()
 		book.must(t, "api reach 1", "trial reach 1", "api hold +1 14s", "trial hold +1 14s")
 		time.Sleep(time.Minute)
-		testcall.Must(f.Settle(t.Context(), late, engine.Units(7)))(t)
+		testkit.Must(f.Settle(t.Context(), late, engine.Units(7)))(t)
 		book.must(t)
 	})
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -31,22 +31,22 @@ func newFlights(t testing.TB, rules string, store weir.Store) *flights {
 	if store == nil {
 		store = memory.New(memory.Options{Clock: func() weir.Micros { return weir.MicrosOf(time.Now()) }})
 	}
-	f := &flights{t: t, Engine: testcall.Must(engine.New(engine.Options{Store: store}))(t)}
+	f := &flights{t: t, Engine: testkit.Must(engine.New(engine.Options{Store: store}))(t)}
 	t.Cleanup(f.Close)
 	f.load(rules)
-	f.gate = testcall.Must(engine.NewGate(f.Engine, 0, nil))(t)
+	f.gate = testkit.Must(engine.NewGate(f.Engine, 0, nil))(t)
 	return f
 }
 
 func (f *flights) load(rules string) {
 	f.t.Helper()
-	testcall.OK(f.t, f.Load("rules.yaml", []byte(rules)))
+	testkit.OK(f.t, f.Load("rules.yaml", []byte(rules)))
 }
 
 // begin begins a request, and returns nil if it is denied.
 func (f *flights) begin(req rule.Request) *engine.Hold {
 	f.t.Helper()
-	if !testcall.Must(f.gate.Reserve(f.t.Context(), &req, time.Minute, &f.v, &f.denial))(f.t) {
+	if !testkit.Must(f.gate.Reserve(f.t.Context(), &req, time.Minute, &f.v, &f.denial))(f.t) {
 		return nil
 	}
 	return f.gate.Serve(&req, time.Minute, &f.v)
@@ -58,7 +58,7 @@ func end(h *engine.Hold) { h.End(&rule.Response{Status: 200}, nil) }
 func (f *flights) left(key string) (left []int64) {
 	f.t.Helper()
 	var v engine.Verdict
-	testcall.Must(f.Standing(f.t.Context(), "", key, "", &v))(f.t)
+	testkit.Must(f.Standing(f.t.Context(), "", key, "", &v))(f.t)
 	for _, r := range v.Results {
 		left = append(left, r.Remaining)
 	}
@@ -129,7 +129,7 @@ func TestInFlightQuotas(t *testing.T) {
 	if f.begin(bob) != nil {
 		t.Error("a third of bob was allowed")
 	}
-	quota := testcall.Must(rule.ParseQuota([]string{"concurrency 3", "100/1h"}, 0, "", ""))(t)
+	quota := testkit.Must(rule.ParseQuota([]string{"concurrency 3", "100/1h"}, 0, "", ""))(t)
 	if got := quota.Texts(); len(got) != 2 || got[1] != "concurrency 3" {
 		t.Errorf("%q", got)
 	}
@@ -159,7 +159,7 @@ func TestInFlightForLong(t *testing.T) {
 					}
 				}
 				if h := engine.HoldOf(h.Context(t.Context())); h != nil {
-					testcall.Must(h.Settle(t.Context(), engine.Units(2)))(t)
+					testkit.Must(h.Settle(t.Context(), engine.Units(2)))(t)
 					if f.begin(alice) != nil {
 						t.Fatal("it is settled, and still in flight")
 					}
@@ -199,7 +199,7 @@ func TestInFlightRenewedOnce(t *testing.T) {
 func TestInFlightAfterSettling(t *testing.T) {
 	f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1, limit: 5/1h, algorithm: fixed_window, count: {status: 500}}]", nil)
 	h := f.begin(alice)
-	testcall.Must(h.Settle(t.Context(), engine.Units(3)))(t)
+	testkit.Must(h.Settle(t.Context(), engine.Units(3)))(t)
 	f.mustLeave(2, 0)
 	end(h)
 	f.mustLeave(2, 1)
@@ -227,7 +227,7 @@ func TestInFlightKept(t *testing.T) {
 func TestInFlightAfterChanges(t *testing.T) {
 	f := newFlights(t, besideRate, nil)
 	first, second := f.begin(alice), f.begin(alice)
-	testcall.Must(f.Reset(t.Context(), "", "user:alice"))(t)
+	testkit.Must(f.Reset(t.Context(), "", "user:alice"))(t)
 	f.mustLeave(5, 0)
 	f.load("rules: [{id: api, key: user, limit: 50/1h, algorithm: fixed_window, concurrency: 1}]")
 	end(first)
@@ -248,7 +248,7 @@ func TestInFlightHolds(t *testing.T) {
 	reserve := func() weir.HoldID {
 		var v engine.Verdict
 		req := alice
-		testcall.OK(t, f.Reserve(t.Context(), &req, time.Hour, &v))
+		testkit.OK(t, f.Reserve(t.Context(), &req, time.Hour, &v))
 		if now := v.Results[0].ResetAt.Add(-v.Results[0].ResetAfter); v.HoldExpires.Sub(now) != time.Minute {
 			t.Errorf("it lasts %v, longer than its place", v.HoldExpires.Sub(now))
 		}
@@ -256,19 +256,19 @@ func TestInFlightHolds(t *testing.T) {
 	}
 	first, second := reserve(), reserve()
 	f.mustLeave(1, 0)
-	done := testcall.Must(f.Settle(t.Context(), first, engine.Units(1)))(t)
+	done := testkit.Must(f.Settle(t.Context(), first, engine.Units(1)))(t)
 	f.mustLeave(2, 1)
 	if len(done.Parts) != 1 || done.Parts[0].Reserved != 2 || done.Parts[0].Used != 1 {
 		t.Errorf("%+v", done)
 	}
-	testcall.Must(f.Cancel(t.Context(), second))(t)
+	testkit.Must(f.Cancel(t.Context(), second))(t)
 	f.mustLeave(4, 2)
 	alone := newFlights(t, "rules: [{id: api, key: user, concurrency: 2}]", nil)
 	var v engine.Verdict
 	req := alice
-	testcall.OK(t, alone.Reserve(t.Context(), &req, 0, &v))
+	testkit.OK(t, alone.Reserve(t.Context(), &req, 0, &v))
 	alone.mustLeave(1)
-	testcall.Must(alone.Settle(t.Context(), v.Hold, engine.Units(7)))(t)
+	testkit.Must(alone.Settle(t.Context(), v.Hold, engine.Units(7)))(t)
 	alone.mustLeave(2)
 }
 
@@ -282,19 +282,19 @@ func TestInFlightExtended(t *testing.T) {
 				store.lost.Store(lost)
 				var v, other engine.Verdict
 				req := alice
-				testcall.OK(t, f.Reserve(t.Context(), &req, time.Hour, &v))
+				testkit.OK(t, f.Reserve(t.Context(), &req, time.Hour, &v))
 				for range 5 {
 					time.Sleep(50 * time.Second)
-					s := testcall.Must(f.Extend(t.Context(), v.Hold, time.Hour))(t)
+					s := testkit.Must(f.Extend(t.Context(), v.Hold, time.Hour))(t)
 					if s.State != weir.HoldOpen || s.Expires != weir.MicrosOf(time.Now()).Add(time.Minute) {
 						t.Fatalf("%+v", s)
 					}
-					if testcall.OK(t, f.Check(t.Context(), &req, &other)); other.Allowed {
+					if testkit.OK(t, f.Check(t.Context(), &req, &other)); other.Allowed {
 						t.Fatal("a second was allowed")
 					}
 				}
-				testcall.Must(f.Cancel(t.Context(), v.Hold))(t)
-				if testcall.OK(t, f.Check(t.Context(), &req, &other)); !other.Allowed {
+				testkit.Must(f.Cancel(t.Context(), v.Hold))(t)
+				if testkit.OK(t, f.Check(t.Context(), &req, &other)); !other.Allowed {
 					t.Error("denied after the end")
 				}
 				f.Close()
@@ -327,17 +327,17 @@ func (l *losing) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserv
 func TestInFlightOnce(t *testing.T) {
 	f := newFlights(t, besideRate, nil)
 	req := alice
-	testcall.OK(t, f.Charge(t.Context(), &req, &f.v))
+	testkit.OK(t, f.Charge(t.Context(), &req, &f.v))
 	f.mustLeave(3, 2)
-	if !testcall.Must(f.gate.Continue(t.Context(), &req, &f.v, &f.denial))(t) || f.v.Places() {
+	if !testkit.Must(f.gate.Continue(t.Context(), &req, &f.v, &f.denial))(t) || f.v.Places() {
 		t.Errorf("%+v", f.v)
 	}
 	f.mustLeave(1, 2)
-	testcall.OK(t, f.Check(t.Context(), &rule.Request{User: "bob"}, &f.v))
+	testkit.OK(t, f.Check(t.Context(), &rule.Request{User: "bob"}, &f.v))
 	if !f.v.Places() {
 		t.Error("a check took no place")
 	}
-	testcall.OK(t, f.Refund(t.Context(), &f.v))
+	testkit.OK(t, f.Refund(t.Context(), &f.v))
 	if got := f.left("user:bob"); got[0] != 5 || got[1] != 2 {
 		t.Errorf("after a refund, %v are left", got)
 	}
@@ -407,7 +407,7 @@ func TestInFlightDegraded(t *testing.T) {
 func TestInFlightInRedis(t *testing.T) {
 	server := testredis.Start(t)
 	open := func() *flights {
-		s := testcall.Must(redis.Open("redis://" + server.Addr + "?timeout=10s"))(t)
+		s := testkit.Must(redis.Open("redis://" + server.Addr + "?timeout=10s"))(t)
 		t.Cleanup(s.Close)
 		return newFlights(t, "rules: [{id: api, key: user, concurrency: 2, hold_ttl: 1h, limit: 100/1h, count: {status: 500}}]", s)
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -110,17 +110,17 @@ func TestShares(t *testing.T) {
 func TestSharesOfChargesAndOverrides(t *testing.T) {
 	b := newBench(t, sharedRules, nil)
 	v := new(engine.Verdict)
-	testcall.OK(t, b.Charge(t.Context(), &rule.Request{User: "alice", Priority: rule.Low, Cost: 7}, v))
+	testkit.OK(t, b.Charge(t.Context(), &rule.Request{User: "alice", Priority: rule.Low, Cost: 7}, v))
 	if r := &v.Results[0]; v.Allowed || r.Excess != 0 || r.Receipt == 0 {
 		t.Errorf("charged 7 of 5: %+v", r)
 	}
 	o := engine.Override{ID: "o", Rule: "api", Key: "user:alice", Ends: start.Time().Add(time.Hour)}
-	o.Quota = testcall.Must(rule.ParseQuota([]string{"20/1h"}, 0, "", ""))(t)
+	o.Quota = testkit.Must(rule.ParseQuota([]string{"20/1h"}, 0, "", ""))(t)
 	b.InstallOverrides([]engine.Override{o})
 	if v := b.check(t, rule.Request{User: "alice", Priority: rule.Low}); !v.Allowed || v.Results[0].Leave != 10 || v.Results[0].Remaining != 2 {
 		t.Errorf("8 of the half of 20: %+v", v.Results[0])
 	}
-	o.Quota = testcall.Must(rule.ParseQuota([]string{"1/1h"}, 0, "", ""))(t)
+	o.Quota = testkit.Must(rule.ParseQuota([]string{"1/1h"}, 0, "", ""))(t)
 	var invalid *weir.InvalidError
 	if _, err := b.ValidateOverride(o); !errors.As(err, &invalid) {
 		t.Errorf("an override with no room for low requests: %v", err)
@@ -150,7 +150,7 @@ func TestSharesOfInstances(t *testing.T) {
 // Requests of all priorities at once, in any order: none gets more than its share, and
 // together they get all.
 func TestSharesUnderContention(t *testing.T) {
-	opened := testcall.Must(redis.Open("redis://" + testredis.Start(t).Addr + "?timeout=1m"))(t)
+	opened := testkit.Must(redis.Open("redis://" + testredis.Start(t).Addr + "?timeout=1m"))(t)
 	t.Cleanup(opened.Close)
 	for name, store := range map[string]weir.Store{
 		"memory": memory.New(memory.Options{}),
@@ -158,7 +158,7 @@ func TestSharesUnderContention(t *testing.T) {
 	} {
 		for _, limit := range []string{"sliding_log, limit: 100/1h", "fixed_window, limit: 100/3650d"} { // in Redis, of several scripts
 			t.Run(name+" "+limit, func(t *testing.T) {
-				e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
+				e := testkit.Must(engine.New(engine.Options{Store: store}))(t)
 				e.Install(table(t, "rules: [{id: api, key: user, algorithm: "+limit+", shares: {low: 50%, normal: 80%, high: 95%}}]"), 1)
 				var allowed [rule.Critical + 1]atomic.Int64
 				var group sync.WaitGroup

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/dueheap"
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -288,7 +288,7 @@ func HoldOf(ctx context.Context) *Hold {
 // costs more than the hold. The timer does not keep the engine in memory.
 type extensions struct {
 	mu    sync.Mutex
-	due   dueheap.Heap[*extension]
+	due   order.Heap[*extension]
 	timer *time.Timer
 	next  time.Time // when the timer ends; zero if it does not run
 }

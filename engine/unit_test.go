@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -102,7 +102,7 @@ func TestUnits(t *testing.T) {
 				t.Errorf("%s %s %d %v is charged", name, c.path, c.cost, c.costs)
 			}
 			if v.Hold != (weir.HoldID{}) {
-				testcall.Must(b.Cancel(t.Context(), v.Hold))(t)
+				testkit.Must(b.Cancel(t.Context(), v.Hold))(t)
 			}
 		}
 	}
@@ -134,15 +134,15 @@ func TestSettleUnits(t *testing.T) {
 			_, err = b.other.Settle(t.Context(), first.Hold, used)
 			refused(err, `no rule has the unit "tokns"; there are pages, tokens`)
 		}
-		done := testcall.Must(b.other.Settle(t.Context(), first.Hold, engine.ByUnit{"tokens": 150}))(t)
+		done := testkit.Must(b.other.Settle(t.Context(), first.Hold, engine.ByUnit{"tokens": 150}))(t)
 		if done.State != weir.HoldSettled || len(done.Parts) != 4 || done.Parts[1].Used != 150 {
 			t.Errorf("%+v", done)
 		}
-		again := testcall.Must(b.Settle(t.Context(), first.Hold, engine.ByUnit{"tokens": 5}))(t)
+		again := testkit.Must(b.Settle(t.Context(), first.Hold, engine.ByUnit{"tokens": 5}))(t)
 		if !again.Repeated || again.Parts[1].Used != 150 {
 			t.Errorf("%+v", again)
 		}
-		if s := testcall.Must(b.Settle(t.Context(), weir.NewHoldID(), engine.ByUnit{"tokens": 5}))(t); s.State != weir.HoldUnknown {
+		if s := testkit.Must(b.Settle(t.Context(), weir.NewHoldID(), engine.ByUnit{"tokens": 5}))(t); s.State != weir.HoldUnknown {
 			t.Errorf("%+v", s)
 		}
 	})
@@ -161,7 +161,7 @@ func TestRefusedSettlement(t *testing.T) {
 			}
 			_, _ = b.Settle(t.Context(), weir.NewHoldID(), engine.ByUnit{"tokns": 150})
 			b.now.Add(int64(life/time.Microsecond) - 1)
-			if s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 150}))(t); s.State != weir.HoldSettled {
+			if s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 150}))(t); s.State != weir.HoldSettled {
 				t.Errorf("%+v", s)
 			}
 			if saw := b.saw(); !slices.Equal(saw, []string{"unknown", "settled"}) {
@@ -177,7 +177,7 @@ func TestSettleUnitsLater(t *testing.T) {
 	v := b.reserve(t, tokens700, time.Minute)
 	b.Install(table(t, "rules: [{id: pages, key: user, limit: 10/1h, unit: pages}]"), 2)
 	b.store.lost.Store(true)
-	if s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 150}))(t); s.State != weir.HoldPending {
+	if s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 150}))(t); s.State != weir.HoldPending {
 		t.Errorf("%+v", s)
 	}
 	b.store.lost.Store(false)
@@ -194,17 +194,17 @@ func TestSettleWeights(t *testing.T) {
 	if _, err := b.Settle(t.Context(), v.Hold, engine.Units(5)); err == nil || !strings.Contains(err.Error(), `used: the rule named has weights, so a number of tokens does not tell what they cost; send {"cents": …}`) {
 		t.Error(err)
 	}
-	s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 2}))(t)
+	s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.ByUnit{"tokens": 2}))(t)
 	if len(s.Parts) != 4 || s.Parts[1].Used != 2 || s.Parts[2].Used != 7 {
 		t.Errorf("%+v", s)
 	}
 	// A rule without weights is settled by one number, and every rule by none.
 	v = b.reserve(t, rule.Request{User: "alice", Path: "/"}, time.Minute)
-	if s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.Units(5)))(t); s.Parts[1].Used != 5 {
+	if s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.Units(5)))(t); s.Parts[1].Used != 5 {
 		t.Errorf("%+v", s)
 	}
 	v = b.reserve(t, named, time.Minute)
-	if s := testcall.Must(b.Settle(t.Context(), v.Hold, engine.Units(0)))(t); s.Parts[2].Used != 0 {
+	if s := testkit.Must(b.Settle(t.Context(), v.Hold, engine.Units(0)))(t); s.Parts[2].Used != 0 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -7,16 +7,16 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
 // What is allowed only because no rules are loaded yet is marked, whatever it costs; what no rule
 // limits is not.
 func TestBeforeRules(t *testing.T) {
-	e := testcall.Must(engine.New(engine.Options{}))(t)
+	e := testkit.Must(engine.New(engine.Options{}))(t)
 	e.InstallOverrides(nil)
-	gate := testcall.Must(engine.NewGate(e, 0, nil))(t)
+	gate := testkit.Must(engine.NewGate(e, 0, nil))(t)
 	req := &rule.Request{User: "alice", Costs: map[string]int64{"tokens": 5}}
 	var v engine.Verdict
 	for name, ask := range map[string]func() error{
@@ -33,7 +33,7 @@ func TestBeforeRules(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, v, err)
 		}
 	}
-	if s := testcall.Must(e.Settle(t.Context(), weir.NewHoldID(), engine.ByUnit{"tokens": 5}))(t); s.State != weir.HoldUnknown {
+	if s := testkit.Must(e.Settle(t.Context(), weir.NewHoldID(), engine.ByUnit{"tokens": 5}))(t); s.State != weir.HoldUnknown {
 		t.Errorf("%+v", s)
 	}
 	draft := table(t, "rules: []")

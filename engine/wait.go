@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/turns"
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -110,7 +110,7 @@ type waiter struct {
 	engine *Engine
 	in     *installed
 	v      *Verdict
-	turn   *turns.Turn[waitingLine] // nil as long as it need not wait
+	turn   *order.Turn[waitingLine] // nil as long as it need not wait
 }
 
 func (w *waiter) run(ctx context.Context) error {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -130,7 +130,7 @@ func TestWaitForHold(t *testing.T) {
 		f, done := newFlights(t, rules, nil), make(chan visit, 9)
 		reserve := func(req rule.Request) weir.HoldID {
 			t.Helper()
-			testcall.OK(t, f.Reserve(t.Context(), &req, time.Hour, &f.v))
+			testkit.OK(t, f.Reserve(t.Context(), &req, time.Hour, &f.v))
 			return f.v.Hold
 		}
 		bob := alice
@@ -139,11 +139,11 @@ func TestWaitForHold(t *testing.T) {
 		f.arrive(t.Context(), done, "first", alice)
 		f.arrive(t.Context(), done, "second", alice)
 		time.Sleep(3*time.Second + time.Millisecond)
-		testcall.Must(f.Cancel(t.Context(), other))(t)
+		testkit.Must(f.Cancel(t.Context(), other))(t)
 		none(t, done)
-		testcall.Must(f.Extend(t.Context(), held, time.Hour))(t)
+		testkit.Must(f.Extend(t.Context(), held, time.Hour))(t)
 		none(t, done)
-		testcall.Must(f.Settle(t.Context(), held, engine.Units(1)))(t)
+		testkit.Must(f.Settle(t.Context(), held, engine.Units(1)))(t)
 		v := next(t, done, "first", true)
 		if v.waited != 3*time.Second+time.Millisecond {
 			t.Errorf("waited for %v", v.waited)
@@ -187,7 +187,7 @@ func TestWaitUpTo(t *testing.T) {
 func TestWaitBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, done := newFlights(t, waiting, nil), make(chan visit, 9)
-		f.gate = testcall.Must(engine.NewGate(f.Engine, 4, nil))(t)
+		f.gate = testkit.Must(engine.NewGate(f.Engine, 4, nil))(t)
 		hold := f.begin(alice)
 		leaving, leave := context.WithCancel(t.Context())
 		f.arrive(leaving, done, "first", alice)
@@ -257,7 +257,7 @@ func TestWaitForExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, done := newFlights(t, "rules: [{id: api, key: user, concurrency: 1, hold_ttl: 3s, wait: 10s}]", nil), make(chan visit, 9)
 		req := alice
-		testcall.OK(t, f.Check(t.Context(), &req, &f.v))
+		testkit.OK(t, f.Check(t.Context(), &req, &f.v))
 		f.arrive(t.Context(), done, "first", alice)
 		v := <-done
 		if !v.allowed || v.waited.Truncate(time.Millisecond) != 3*time.Second {
@@ -265,9 +265,9 @@ func TestWaitForExpiry(t *testing.T) {
 		}
 		// A refund is found at once, too.
 		end(v.hold)
-		testcall.OK(t, f.Check(t.Context(), &req, &f.v))
+		testkit.OK(t, f.Check(t.Context(), &req, &f.v))
 		f.arrive(t.Context(), done, "second", alice)
-		testcall.OK(t, f.Refund(t.Context(), &f.v))
+		testkit.OK(t, f.Refund(t.Context(), &f.v))
 		end(next(t, done, "second", true).hold)
 		f.Close()
 	})
@@ -283,7 +283,7 @@ func TestWaitDoesNotHelp(t *testing.T) {
 		f.arrive(t.Context(), done, "second", alice)
 		none(t, done)
 		req := rule.Request{User: "alice", Cost: 3}
-		testcall.OK(t, other.Charge(t.Context(), &req, &other.v))
+		testkit.OK(t, other.Charge(t.Context(), &req, &other.v))
 		f.arrive(t.Context(), done, "third", alice)
 		if d := next(t, done, "third", false).denial; len(d.Policies) != 2 || d.RetryAfter < 50*time.Minute {
 			t.Errorf("%+v", d)
@@ -472,10 +472,10 @@ func TestWaitNever(t *testing.T) {
 	f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1, wait: 1m}, {id: trial, key: global, concurrency: 1, wait: 1m, mode: shadow}]", nil)
 	defer end(f.begin(alice))
 	req, bob := alice, rule.Request{User: "bob"}
-	if testcall.OK(t, f.Check(t.Context(), &req, &f.v)); f.v.Allowed {
+	if testkit.OK(t, f.Check(t.Context(), &req, &f.v)); f.v.Allowed {
 		t.Error("allowed")
 	}
-	if testcall.OK(t, f.Reserve(t.Context(), &req, 0, &f.v)); f.v.Allowed {
+	if testkit.OK(t, f.Reserve(t.Context(), &req, 0, &f.v)); f.v.Allowed {
 		t.Error("allowed")
 	}
 	end(f.begin(bob))
@@ -485,7 +485,7 @@ func TestWaitNever(t *testing.T) {
 func TestWaitInRedis(t *testing.T) {
 	server := testredis.Start(t)
 	open := func() *flights {
-		s := testcall.Must(redis.Open("redis://" + server.Addr + "?timeout=10s"))(t)
+		s := testkit.Must(redis.Open("redis://" + server.Addr + "?timeout=10s"))(t)
 		t.Cleanup(s.Close)
 		return newFlights(t, "rules: [{id: api, key: user, concurrency: 2, hold_ttl: 1h, wait: 1m, limit: 100/1h, count: {status: 500}}]", s)
 	}

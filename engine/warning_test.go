@@ -8,8 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testheap"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -48,7 +47,7 @@ func onWarnStores(t *testing.T, rules string, test func(t *testing.T, b *warnBen
 	onStores(t, rules, func(t *testing.T, h *holdBench) {
 		b := &warnBench{holdBench: h}
 		for i := range b.engines {
-			b.engines[i] = testcall.Must(engine.New(engine.Options{Store: h.store, Clock: h.clock, Observers: []engine.Observer{&b.warned}}))(t)
+			b.engines[i] = testkit.Must(engine.New(engine.Options{Store: h.store, Clock: h.clock, Observers: []engine.Observer{&b.warned}}))(t)
 			b.engines[i].Install(table(t, rules), 1)
 			t.Cleanup(b.engines[i].Close)
 		}
@@ -60,7 +59,7 @@ func onWarnStores(t *testing.T, rules string, test func(t *testing.T, b *warnBen
 func (b *warnBench) use(t *testing.T, n int) (v engine.Verdict) {
 	t.Helper()
 	for i := range n {
-		testcall.OK(t, b.engines[i%2].Check(t.Context(), &rule.Request{User: "alice"}, &v))
+		testkit.OK(t, b.engines[i%2].Check(t.Context(), &rule.Request{User: "alice"}, &v))
 	}
 	return v
 }
@@ -88,7 +87,7 @@ func TestWarnOncePerWindow(t *testing.T) {
 			t.Errorf("no warning at 80%%: %+v", v.Results)
 		}
 		b.told(t, "80%", "plan user:alice 80% 8/10")
-		testcall.OK(t, b.engines[0].Refund(t.Context(), &v))
+		testkit.OK(t, b.engines[0].Refund(t.Context(), &v))
 		if v := b.use(t, 2); v.Results[0].Warning() != 80 {
 			t.Errorf("no warning at 90%%: %+v", v.Results)
 		}
@@ -102,7 +101,7 @@ func TestWarnOncePerWindow(t *testing.T) {
 		b.use(t, 4)
 		b.told(t, "the end of the window")
 		b.later(time.Second)
-		testcall.OK(t, b.engines[1].Check(t.Context(), &rule.Request{User: "alice", Cost: 10}, &v))
+		testkit.OK(t, b.engines[1].Check(t.Context(), &rule.Request{User: "alice", Cost: 10}, &v))
 		b.told(t, "the next window", "plan user:alice 80% 10/10", "plan user:alice 100% 10/10")
 	})
 }
@@ -201,18 +200,18 @@ func TestWarnHolds(t *testing.T) {
 		}
 		e := b.engines[0]
 		var v engine.Verdict
-		testcall.OK(t, e.Reserve(t.Context(), ask(850), time.Minute, &v))
+		testkit.OK(t, e.Reserve(t.Context(), ask(850), time.Minute, &v))
 		b.told(t, "reserved", "tokens user:alice 80% 850/1000")
-		testcall.Must(e.Settle(t.Context(), v.Hold, engine.Units(100)))(t)
-		testcall.OK(t, e.Reserve(t.Context(), ask(750), time.Minute, &v))
+		testkit.Must(e.Settle(t.Context(), v.Hold, engine.Units(100)))(t)
+		testkit.OK(t, e.Reserve(t.Context(), ask(750), time.Minute, &v))
 		b.told(t, "settled with less, and reserved again")
-		testcall.Must(e.Settle(t.Context(), v.Hold, engine.Units(860)))(t)
-		testcall.OK(t, b.engines[1].Check(t.Context(), ask(1), &v))
+		testkit.Must(e.Settle(t.Context(), v.Hold, engine.Units(860)))(t)
+		testkit.OK(t, b.engines[1].Check(t.Context(), ask(1), &v))
 		b.told(t, "settled with more", "tokens user:alice 95% 961/1000")
 
 		bob := ask(2000)
 		bob.User = "bob"
-		testcall.OK(t, e.Charge(t.Context(), bob, &v))
+		testkit.OK(t, e.Charge(t.Context(), bob, &v))
 		b.told(t, "charged beyond the limit", "tokens user:bob 80% 1000/1000", "tokens user:bob 95% 1000/1000")
 	})
 }
@@ -224,11 +223,11 @@ func TestWarnAfterReset(t *testing.T) {
 		onWarnStores(t, rules, func(t *testing.T, b *warnBench) {
 			var v engine.Verdict
 			for range 2 {
-				testcall.OK(t, b.engines[0].Check(t.Context(), &rule.Request{User: "alice", Cost: 8}, &v))
+				testkit.OK(t, b.engines[0].Check(t.Context(), &rule.Request{User: "alice", Cost: 8}, &v))
 				b.told(t, algorithm, "plan user:alice 80% 8/10")
-				testcall.OK(t, b.engines[0].Check(t.Context(), &rule.Request{User: "alice", Tier: "pro", Cost: 16}, &v))
+				testkit.OK(t, b.engines[0].Check(t.Context(), &rule.Request{User: "alice", Tier: "pro", Cost: 16}, &v))
 				b.told(t, algorithm+" of a tier", "plan user:alice 80% 16/20")
-				testcall.Must(b.engines[0].Reset(t.Context(), "", "user:alice"))(t) // rules, markers and all
+				testkit.Must(b.engines[0].Reset(t.Context(), "", "user:alice"))(t) // rules, markers and all
 			}
 		})
 	}
@@ -238,13 +237,13 @@ func TestWarnAfterReset(t *testing.T) {
 func TestWarnLowered(t *testing.T) {
 	b := newBench(t, "rules: [{id: plan, key: user, algorithm: fixed_window, limit: 100/1h, warn: 80%}]", nil)
 	w := &warned{}
-	e := testcall.Must(engine.New(engine.Options{Store: b.store, Observers: []engine.Observer{w}}))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: b.store, Observers: []engine.Observer{w}}))(t)
 	e.Install(table(t, "rules: [{id: plan, key: user, algorithm: fixed_window, limit: 10/1h, warn: 80%}]"), 1)
 	for range 9 {
 		b.check(t, alice)
 	}
 	var v engine.Verdict
-	testcall.OK(t, e.Check(t.Context(), &alice, &v))
+	testkit.OK(t, e.Check(t.Context(), &alice, &v))
 	if got := w.take(); !slices.Equal(got, []string{"plan user:alice 80% 10/10"}) {
 		t.Errorf("%q", got)
 	}
@@ -259,7 +258,7 @@ func TestWarnNot(t *testing.T) {
 	b.check(t, alice)
 	req := alice
 	req.Cost = 2
-	testcall.OK(t, b.Peek(t.Context(), &req, &v))
+	testkit.OK(t, b.Peek(t.Context(), &req, &v))
 	b.check(t, req) // is denied, and starts the penalty
 	b.pass(2 * time.Minute)
 	if r := b.check(t, alice).Results[0]; !r.Penalty || r.Remaining != 0 {
@@ -301,7 +300,7 @@ func TestWarnCalls(t *testing.T) {
 // Many clients that reach a threshold leave no trace in the engine.
 func TestWarnMany(t *testing.T) {
 	w := &countingWarned{}
-	e := testcall.Must(engine.New(engine.Options{
+	e := testkit.Must(engine.New(engine.Options{
 		Store:     memory.New(memory.Options{MaxKeys: 1000}),
 		Observers: []engine.Observer{w},
 	}))(t)
@@ -309,9 +308,9 @@ func TestWarnMany(t *testing.T) {
 	var v engine.Verdict
 	const bound = 8 << 20
 	clients := 0
-	if grown := testheap.Least(bound, func() {
+	if grown := testkit.Least(bound, func() {
 		for range 100_000 {
-			testcall.OK(t, e.Check(t.Context(), &rule.Request{User: fmt.Sprint(clients)}, &v))
+			testkit.OK(t, e.Check(t.Context(), &rule.Request{User: fmt.Sprint(clients)}, &v))
 			clients++
 		}
 	}); grown > bound {
@@ -356,7 +355,7 @@ rules:
 		t.Errorf("denied by another rule: %+v", v)
 	}
 	var v engine.Verdict
-	testcall.OK(t, b.Peek(t.Context(), &rule.Request{User: "bob"}, &v))
+	testkit.OK(t, b.Peek(t.Context(), &rule.Request{User: "bob"}, &v))
 	if v.Speaker() == nil || v.Speaker().Remaining != 2 && v.Speaker().Remaining != 1 {
 		t.Errorf("peek: %+v", v.Speaker())
 	}

@@ -6,15 +6,15 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/memory"
 )
 
 // holder is an engine that is measured, on a store that can hold units.
 func holder(t *testing.T, rules string, o Options) *bench {
 	t.Helper()
-	m := testcall.Must(New(o))(t)
-	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: []engine.Observer{m}}))(t)
+	m := testkit.Must(New(o))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: []engine.Observer{m}}))(t)
 	b := &bench{Metrics: m, engine: e}
 	b.install(t, rules, 1)
 	return b
@@ -42,14 +42,14 @@ rules:
 	want(t, b.Metrics, "weir_holds_total")
 	settle := func(id weir.HoldID, used int64) {
 		t.Helper()
-		testcall.Must(b.engine.Settle(t.Context(), id, engine.Units(used)))(t)
+		testkit.Must(b.engine.Settle(t.Context(), id, engine.Units(used)))(t)
 	}
 	less, more, none := b.reserve(t, 100), b.reserve(t, 50), b.reserve(t, 10) // the last one not by trial
 	settle(less, 30)
 	settle(less, 99)
 	settle(more, 70)
-	testcall.Must(b.engine.Extend(t.Context(), none, time.Hour))(t)
-	testcall.Must(b.engine.Cancel(t.Context(), none))(t)
+	testkit.Must(b.engine.Extend(t.Context(), none, time.Hour))(t)
+	testkit.Must(b.engine.Cancel(t.Context(), none))(t)
 	settle(weir.NewHoldID(), 1)
 	if id := b.reserve(t, 5000); id != (weir.HoldID{}) {
 		t.Error("it was to be denied")
@@ -83,7 +83,7 @@ func TestHoldOfOthers(t *testing.T) {
 	b := holder(t, "rules: [{id: a, key: user, limit: 1000/1h}]", Options{})
 	id := b.reserve(t, 10)
 	b.install(t, "rules: [{id: b, key: user, limit: 1000/1h}]", 2)
-	testcall.Must(b.engine.Settle(t.Context(), id, engine.Units(4)))(t)
+	testkit.Must(b.engine.Settle(t.Context(), id, engine.Units(4)))(t)
 	want(t, b.Metrics, "weir_holds_total",
 		`{event="reserved",rule="(other)"} 0`, `{event="settled",rule="(other)"} 1`, `{event="cancelled",rule="(other)"} 0`)
 }

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
 // flight is a request in flight.
 func (b *bench) flight(t *testing.T) *engine.Hold {
 	t.Helper()
-	gate := testcall.Must(engine.NewGate(b.engine, 0, nil))(t)
+	gate := testkit.Must(engine.NewGate(b.engine, 0, nil))(t)
 	var v engine.Verdict
 	var d engine.Denial
 	req := alice
-	if !testcall.Must(gate.Allow(t.Context(), &req, &v, &d))(t) {
+	if !testkit.Must(gate.Allow(t.Context(), &req, &v, &d))(t) {
 		t.Fatal(d.Detail)
 	}
 	return gate.Serve(&req, time.Minute, &v)
@@ -77,7 +77,7 @@ func TestInFlightOfHolds(t *testing.T) {
 	settled := b.reserve(t, 1)
 	b.reserve(t, 1) // which nobody settles
 	want(t, b.Metrics, "weir_in_flight", `{rule="api"} 2`)
-	testcall.Must(b.engine.Settle(t.Context(), settled, engine.Units(1)))(t)
+	testkit.Must(b.engine.Settle(t.Context(), settled, engine.Units(1)))(t)
 	want(t, b.Metrics, "weir_in_flight", `{rule="api"} 1`)
 	want(t, b.Metrics, "weir_in_flight_seconds_count", `{rule="api"} 1`)
 	now = now.Add(24 * time.Hour)

@@ -7,9 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/setting"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Parse parses queues in the notation of the configuration, separated by semicolons:
@@ -20,7 +18,7 @@ import (
 // Options are capacity, max_payload, visibility, max_tries, backoff, max_backoff,
 // max_dead and remember; see Settings.
 func Parse(text string) (map[string]Settings, error) {
-	all, err := setting.Parse(text)
+	all, err := notation.ParseSettings(text)
 	if err != nil {
 		return nil, fmt.Errorf("queue: %w", err)
 	}
@@ -41,7 +39,7 @@ func Parse(text string) (map[string]Settings, error) {
 	return queues, nil
 }
 
-func parse(written setting.Setting) (Settings, error) {
+func parse(written notation.Setting) (Settings, error) {
 	limit, err := weir.ParseLimit(written.Value)
 	if err != nil || strings.Contains(written.Value, " ") { // a pace has no algorithm and no burst
 		return Settings{}, fmt.Errorf("%q is not a rate; write N/period, as in 10/1s", written.Value)
@@ -56,7 +54,7 @@ func parse(written setting.Setting) (Settings, error) {
 				return s, fmt.Errorf("%s: %q is not a number; write a whole number from 1", o.Name, o.Value)
 			}
 		case length != nil:
-			if *length, err = duration.Parse(o.Value); err != nil || *length <= 0 {
+			if *length, err = notation.ParseDuration(o.Value); err != nil || *length <= 0 {
 				return s, fmt.Errorf("%s: %q is not a duration; write it as 30s, 5m or 2h", o.Name, o.Value)
 			}
 		default:
@@ -69,7 +67,7 @@ func parse(written setting.Setting) (Settings, error) {
 var options = []string{"capacity", "max_payload", "visibility", "max_tries", "backoff", "max_backoff", "max_dead", "remember"}
 
 func unknownOption(name string) error {
-	if near := spelling.Nearest(name, options); near != "" {
+	if near := notation.Nearest(name, options); near != "" {
 		return fmt.Errorf("unknown option %q; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("unknown option %q; use %s", name, strings.Join(options, ", "))

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -36,7 +36,7 @@ func testOrder(t *testing.T, open opener) {
 	o.pass(second)
 	o.leaseOf("a")
 	o.pass(1)
-	testcall.OK(o.t, o.Store.Return(t.Context(), "q", b.Token))
+	testkit.OK(o.t, o.Store.Return(t.Context(), "q", b.Token))
 	o.leaseOf("b")
 	o.pass(1)
 	o.leaseOf("c")
@@ -115,7 +115,7 @@ func testDuplicates(t *testing.T, open opener) {
 	again(queue.Dead, 0)
 	letters := o.letters(0, 10)
 	is(t, "letters", len(letters), 1)
-	testcall.Must(o.Store.Delete(t.Context(), "q", letters[0].Number))(o.t)
+	testkit.Must(o.Store.Delete(t.Context(), "q", letters[0].Number))(o.t)
 	is(t, "after it was deleted", o.pushID("a").Duplicate, false)
 	o.pass(1)
 	o.ack(o.leaseOf("y"))
@@ -158,7 +158,7 @@ func testStats(t *testing.T, open opener) {
 		o.pass(second)
 	}
 	o.nack(o.lease(), "")
-	testcall.Must(o.Store.Nack(t.Context(), "q", o.after(second).Token, queue.Failure{Bury: true}))(o.t)
+	testkit.Must(o.Store.Nack(t.Context(), "q", o.after(second).Token, queue.Failure{Bury: true}))(o.t)
 	o.after(second)
 	o.pass(second / 4)
 	// One is held back, one dead and one leased. The fourth and fifth wait.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -62,7 +62,7 @@ func testBury(t *testing.T, open opener) {
 	o.push("a")
 	l := o.lease()
 	reason := strings.Repeat("é", queue.MaxReasonLen) + "\xff"
-	out := testcall.Must(o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: reason, Bury: true}))(o.t)
+	out := testkit.Must(o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: reason, Bury: true}))(o.t)
 	is(t, "outcome", out, queue.Outcome{Dead: true})
 	o.lost(l.Token)
 	letters := o.letters(0, 1)
@@ -77,7 +77,7 @@ func (o *one) kill(names ...string) (numbers []int64) {
 	for _, name := range names {
 		numbers = append(numbers, o.pushID(name).Number)
 		o.pass(1)
-		testcall.Must(o.Store.Nack(o.t.Context(), "q", o.leaseOf("of "+name).Token, queue.Failure{Reason: "why " + name, Bury: true}))(o.t)
+		testkit.Must(o.Store.Nack(o.t.Context(), "q", o.leaseOf("of "+name).Token, queue.Failure{Reason: "why " + name, Bury: true}))(o.t)
 	}
 	return numbers
 }
@@ -103,7 +103,7 @@ func testDeadLetters(t *testing.T, open opener) {
 	is(t, "a letter", fmt.Sprintf("%d %s %s %d %s", l.Number, l.ID, l.Payload, l.Tries, l.Reason), fmt.Sprintf("%d c of c 1 why c", numbers[2]))
 
 	live := o.push("live").Number
-	n := testcall.Must(o.Store.Delete(t.Context(), "q", numbers[1], numbers[1], numbers[3], live, 12345))(o.t)
+	n := testkit.Must(o.Store.Delete(t.Context(), "q", numbers[1], numbers[1], numbers[3], live, 12345))(o.t)
 	is(t, "deleted", n, 2)
 	is(t, "left", ids(o.letters(0, 10)), "a c e")
 	is(t, "still there", o.stats().Ready, 1)
@@ -120,7 +120,7 @@ func testDeadBounded(t *testing.T, open opener) {
 	is(t, "one that was dropped", o.pushID("a").Duplicate, false)
 	o.pass(1)
 	o.ack(o.lease())
-	testcall.Must(o.Store.Delete(t.Context(), "q", numbers...))(o.t)
+	testkit.Must(o.Store.Delete(t.Context(), "q", numbers...))(o.t)
 	is(t, "when it is empty", o.stats(), queue.Stats{Capacity: queue.DefaultCapacity})
 }
 
@@ -150,7 +150,7 @@ func testRequeue(t *testing.T, open opener) {
 		o.ack(l)
 	}
 	is(t, "order", strings.Join(order, ", "), "live, of c, of a")
-	n = testcall.Must(o.Store.Requeue(t.Context(), "q", numbers[1]))(o.t)
+	n = testkit.Must(o.Store.Requeue(t.Context(), "q", numbers[1]))(o.t)
 	is(t, "moved", n, 1)
 	o.pass(1)
 	o.ack(o.leaseOf("of b"))

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -24,14 +24,14 @@ func testBytes(t *testing.T, open opener) {
 		strings.Repeat("x", queue.MaxIDLen), "\x00" + strings.Repeat(" ", queue.MaxIDLen-1),
 	}
 	for _, w := range words {
-		p := testcall.Must(o.Store.Push(t.Context(), "q", queue.Work{Payload: []byte(w), ID: w}))(o.t)
+		p := testkit.Must(o.Store.Push(t.Context(), "q", queue.Work{Payload: []byte(w), ID: w}))(o.t)
 		is(t, "duplicate", p.Duplicate, false)
 	}
 	for _, w := range words {
 		o.pass(1)
 		l := o.leaseOf(w)
 		is(t, "ID", l.ID, w)
-		testcall.Must(o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: w, Bury: true}))(o.t)
+		testkit.Must(o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: w, Bury: true}))(o.t)
 	}
 	for i, l := range o.letters(0, 100) {
 		is(t, "payload", string(l.Payload), words[i])
@@ -45,14 +45,14 @@ func testLarge(t *testing.T, open opener) {
 	o := openOne(t, open, fast(queue.Settings{MaxPayload: queue.MaxPayload}))
 	large := bytes.Repeat([]byte{0, '\n', 0xff, 'x'}, queue.MaxPayload/4)
 	for range 3 {
-		testcall.Must(o.Store.Push(t.Context(), "q", queue.Work{Payload: large}))(o.t)
+		testkit.Must(o.Store.Push(t.Context(), "q", queue.Work{Payload: large}))(o.t)
 	}
 	for range 3 {
 		o.pass(10)
 		b := o.ask(queue.Ask{Max: 10, Ahead: time.Second})
 		is(t, "leases in one answer", len(b.Leases), 1)
 		is(t, "payload", bytes.Equal(b.Leases[0].Payload, large), true)
-		testcall.Must(o.Store.Nack(t.Context(), "q", b.Leases[0].Token, queue.Failure{Bury: true}))(o.t)
+		testkit.Must(o.Store.Nack(t.Context(), "q", b.Leases[0].Token, queue.Failure{Bury: true}))(o.t)
 	}
 	is(t, "letters in one answer", len(o.letters(0, 10)), 1)
 }
@@ -61,9 +61,9 @@ func testLarge(t *testing.T, open opener) {
 func testBadInput(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: time.Second, MaxPayload: 10})
 	ctx := t.Context()
-	pushed := func(w queue.Work) error { return testcall.Err(o.Store.Push(ctx, "q", w)) }
-	leased := func(a queue.Ask) error { return testcall.Err(o.Store.Lease(ctx, "q", a)) }
-	listed := func(after int64, limit int) error { return testcall.Err(o.Store.DeadLetters(ctx, "q", after, limit)) }
+	pushed := func(w queue.Work) error { return testkit.Err(o.Store.Push(ctx, "q", w)) }
+	leased := func(a queue.Ask) error { return testkit.Err(o.Store.Lease(ctx, "q", a)) }
+	listed := func(after int64, limit int) error { return testkit.Err(o.Store.DeadLetters(ctx, "q", after, limit)) }
 	for _, c := range []struct {
 		err   error
 		field string
@@ -78,9 +78,9 @@ func testBadInput(t *testing.T, open opener) {
 		{listed(1<<53, 1), "after"},
 		{listed(0, 0), "limit"},
 		{listed(0, queue.MaxBatch+1), "limit"},
-		{testcall.Err(o.Store.Requeue(ctx, "q", 0)), "numbers"},
-		{testcall.Err(o.Store.Delete(ctx, "q", 1<<53)), "numbers"},
-		{testcall.Err(o.Store.Requeue(ctx, "q", make([]int64, queue.MaxBatch+1)...)), "numbers"},
+		{testkit.Err(o.Store.Requeue(ctx, "q", 0)), "numbers"},
+		{testkit.Err(o.Store.Delete(ctx, "q", 1<<53)), "numbers"},
+		{testkit.Err(o.Store.Requeue(ctx, "q", make([]int64, queue.MaxBatch+1)...)), "numbers"},
 	} {
 		if invalid, ok := errors.AsType[*weir.InvalidError](c.err); !ok || invalid.Field != c.field {
 			t.Errorf("%v, want one about %s", c.err, c.field)
@@ -99,12 +99,12 @@ func testBadInput(t *testing.T, open opener) {
 func (o *one) all(ctx context.Context, name string) map[string]error {
 	token := queue.Token(1, strings.Repeat("a", 32))
 	all := o.withToken(ctx, name, token)
-	all["Push"] = testcall.Err(o.Store.Push(ctx, name, queue.Work{}))
-	all["Lease"] = testcall.Err(o.Store.Lease(ctx, name, queue.Ask{}))
-	all["Stats"] = testcall.Err(o.Store.Stats(ctx, name))
-	all["DeadLetters"] = testcall.Err(o.Store.DeadLetters(ctx, name, 0, 1))
-	all["Requeue"] = testcall.Err(o.Store.Requeue(ctx, name, 1))
-	all["Delete"] = testcall.Err(o.Store.Delete(ctx, name, 1))
+	all["Push"] = testkit.Err(o.Store.Push(ctx, name, queue.Work{}))
+	all["Lease"] = testkit.Err(o.Store.Lease(ctx, name, queue.Ask{}))
+	all["Stats"] = testkit.Err(o.Store.Stats(ctx, name))
+	all["DeadLetters"] = testkit.Err(o.Store.DeadLetters(ctx, name, 0, 1))
+	all["Requeue"] = testkit.Err(o.Store.Requeue(ctx, name, 1))
+	all["Delete"] = testkit.Err(o.Store.Delete(ctx, name, 1))
 	all["Watch"] = o.Store.Watch(ctx, name, func() {})
 	return all
 }
@@ -225,13 +225,13 @@ func testWatch(t *testing.T, open opener) {
 	o.push("x")
 	hears("a push")
 	o.pass(1)
-	testcall.OK(o.t, o.Store.Return(t.Context(), "q", o.lease().Token))
+	testkit.OK(o.t, o.Store.Return(t.Context(), "q", o.lease().Token))
 	hears("a return")
 	l := o.lease()
 	o.nack(l, "")
 	hears("a failure")
 	o.pass(2 * second)
-	testcall.Must(o.Store.Nack(t.Context(), "q", o.lease().Token, queue.Failure{Bury: true}))(o.t)
+	testkit.Must(o.Store.Nack(t.Context(), "q", o.lease().Token, queue.Failure{Bury: true}))(o.t)
 	if n, err := o.Store.Requeue(t.Context(), "q", l.Number); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

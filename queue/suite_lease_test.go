@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -67,7 +67,7 @@ func testExtend(t *testing.T, open opener) {
 	l := o.lease()
 	extend := func(want time.Duration) {
 		t.Helper()
-		left := testcall.Must(o.Store.Extend(t.Context(), "q", l.Token))(o.t)
+		left := testkit.Must(o.Store.Extend(t.Context(), "q", l.Token))(o.t)
 		is(t, "left", left, want)
 	}
 	for range 4 {
@@ -111,7 +111,7 @@ func testTokens(t *testing.T, open opener) {
 	o.push("b")
 	o.pass(1)
 	l = o.lease()
-	testcall.OK(o.t, o.Store.Return(t.Context(), "q", l.Token))
+	testkit.OK(o.t, o.Store.Return(t.Context(), "q", l.Token))
 	o.lost(l.Token)
 	l = o.lease()
 	o.nack(l, "")
@@ -128,7 +128,7 @@ func testReturn(t *testing.T, open opener) {
 	all := o.ask(queue.Ask{Max: 4, Ahead: queue.MaxAhead}).Leases
 	back := func(i int) {
 		t.Helper()
-		testcall.OK(o.t, o.Store.Return(t.Context(), "q", all[i].Token))
+		testkit.OK(o.t, o.Store.Return(t.Context(), "q", all[i].Token))
 	}
 	back(3)
 	back(2)
@@ -143,7 +143,7 @@ func testReturn(t *testing.T, open opener) {
 	is(t, "its turn", b.Leases[0].Release, start+second)
 	// Returned for ever it is never dead.
 	for range 3 {
-		testcall.OK(o.t, o.Store.Return(t.Context(), "q", b.Leases[0].Token))
+		testkit.OK(o.t, o.Store.Return(t.Context(), "q", b.Leases[0].Token))
 		b = o.ask(queue.Ask{Max: 1, Ahead: queue.MaxAhead})
 		is(t, "its turn", b.Leases[0].Release, start+second)
 	}

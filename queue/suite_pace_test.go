@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -16,7 +16,7 @@ func testPace(t *testing.T, open opener) {
 	for _, rate := range []string{"7/1s", "10/1s", "3/1m", "1/1h", "999983/1s", "2/3us", "1000/7ms"} {
 		t.Run(rate, func(t *testing.T) {
 			limit := weir.MustParseLimit("leaky_bucket " + rate + " burst 40 shape")
-			compiled := testcall.Must(limit.Compile())(t)
+			compiled := testkit.Must(limit.Compile())(t)
 			o := openOne(t, open, queue.Settings{N: limit.N, Period: limit.Period, Visibility: 12 * time.Hour})
 			var bucket weir.Record
 			for i := range 20 {

@@ -10,8 +10,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
 	"github.com/weirhq/weir/queue/redis"
@@ -35,21 +35,21 @@ type opener func(t *testing.T, queues map[string]queue.Settings) subject
 func TestMemory(t *testing.T) {
 	runSuite(t, func(t *testing.T, queues map[string]queue.Settings) subject {
 		var clock fake
-		return subject{testcall.Must(memory.New(queues, memory.Options{Clock: clock.Now}))(t), clock.Set}
+		return subject{testkit.Must(memory.New(queues, memory.Options{Clock: clock.Now}))(t), clock.Set}
 	})
 }
 
 func TestRedis(t *testing.T) {
 	server := testredis.Start(t)
-	client := testcall.Must(rueidis.NewClient(rueidis.ClientOption{
+	client := testkit.Must(rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{server.Addr}, DisableCache: true, DisableRetry: true, ForceSingleClient: true,
 	}))(t)
 	t.Cleanup(client.Close)
 	const patience = 10 * time.Second // the race detector and a busy machine are slow
 	runSuite(t, func(t *testing.T, queues map[string]queue.Settings) subject {
-		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 		var clock fake
-		return subject{testcall.Must(redis.New(client, queues, redis.Options{Clock: clock.Now, Timeout: patience}))(t), clock.Set}
+		return subject{testkit.Must(redis.New(client, queues, redis.Options{Clock: clock.Now, Timeout: patience}))(t), clock.Set}
 	})
 }
 
@@ -122,17 +122,17 @@ func (o *one) pass(d weir.Micros) { o.at(o.now + d) }
 
 func (o *one) push(payload string) queue.Place {
 	o.t.Helper()
-	return testcall.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte(payload)}))(o.t)
+	return testkit.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte(payload)}))(o.t)
 }
 
 func (o *one) pushID(id string) queue.Place {
 	o.t.Helper()
-	return testcall.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte("of " + id), ID: id}))(o.t)
+	return testkit.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte("of " + id), ID: id}))(o.t)
 }
 
 func (o *one) ask(a queue.Ask) queue.Batch {
 	o.t.Helper()
-	return testcall.Must(o.Store.Lease(o.t.Context(), "q", a))(o.t)
+	return testkit.Must(o.Store.Lease(o.t.Context(), "q", a))(o.t)
 }
 
 // lease expects exactly one item.
@@ -167,29 +167,29 @@ func (o *one) none() queue.Batch {
 
 func (o *one) ack(l queue.Lease) {
 	o.t.Helper()
-	testcall.OK(o.t, o.Store.Ack(o.t.Context(), "q", l.Token))
+	testkit.OK(o.t, o.Store.Ack(o.t.Context(), "q", l.Token))
 }
 
 func (o *one) nack(l queue.Lease, reason string) queue.Outcome {
 	o.t.Helper()
-	return testcall.Must(o.Store.Nack(o.t.Context(), "q", l.Token, queue.Failure{Reason: reason}))(o.t)
+	return testkit.Must(o.Store.Nack(o.t.Context(), "q", l.Token, queue.Failure{Reason: reason}))(o.t)
 }
 
 func (o *one) stats() queue.Stats {
 	o.t.Helper()
-	return testcall.Must(o.Store.Stats(o.t.Context(), "q"))(o.t)
+	return testkit.Must(o.Store.Stats(o.t.Context(), "q"))(o.t)
 }
 
 func (o *one) letters(after int64, limit int) []queue.DeadLetter {
 	o.t.Helper()
-	return testcall.Must(o.Store.DeadLetters(o.t.Context(), "q", after, limit))(o.t)
+	return testkit.Must(o.Store.DeadLetters(o.t.Context(), "q", after, limit))(o.t)
 }
 
 // withToken does all that can be done with a lease.
 func (o *one) withToken(ctx context.Context, name, token string) map[string]error {
 	return map[string]error{
-		"Extend": testcall.Err(o.Store.Extend(ctx, name, token)),
-		"Nack":   testcall.Err(o.Store.Nack(ctx, name, token, queue.Failure{})),
+		"Extend": testkit.Err(o.Store.Extend(ctx, name, token)),
+		"Nack":   testkit.Err(o.Store.Nack(ctx, name, token, queue.Failure{})),
 		"Return": o.Store.Return(ctx, name, token),
 		"Ack":    o.Store.Ack(ctx, name, token),
 	}

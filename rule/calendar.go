@@ -8,8 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/zone"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // follow makes a limit one of the calendar, if its period is or zone or start say so. The
@@ -20,7 +19,7 @@ func (r *Rule) follow(l *weir.Limit, q Quota) (err error) {
 	}
 	l.Starts = r.startOf(q, l.Period)
 	if name := r.zoneOf(q); name != "" {
-		if l.Zone, err = zone.Load(name); err != nil {
+		if l.Zone, err = notation.LoadZone(name); err != nil {
 			return invalidQuota("zone", "%v", err)
 		}
 	}
@@ -57,7 +56,7 @@ func (r *Rule) startOf(q Quota, period time.Duration) string {
 
 func (p *parser) zone(e *document.Element, field string, q *Quota) {
 	if name, ok := p.text(e, field, maxName); ok {
-		if _, err := zone.Load(name); err != nil {
+		if _, err := notation.LoadZone(name); err != nil {
 			p.errorf("E032", e.Place, field, "%v", err)
 		} else {
 			q.Zone = name
@@ -97,7 +96,7 @@ func (p *parser) checkCalendars(r *pending) {
 // validateCalendar is the same for a quota by itself.
 func (q *Quota) validateCalendar() error {
 	if q.Zone != "" {
-		if _, err := zone.Load(q.Zone); err != nil {
+		if _, err := notation.LoadZone(q.Zone); err != nil {
 			return invalidQuota("zone", "%v", err)
 		}
 		if !hasCalendar(q.Rates) {
@@ -135,7 +134,7 @@ func noStart(text string) string {
 }
 
 func noPeriod(field string, rates []Rate) string {
-	return fmt.Sprintf("it has no effect, because %s is not a period of the calendar; write hour, day, week, month or year, or remove %s", duration.Format(rates[0].Period), field)
+	return fmt.Sprintf("it has no effect, because %s is not a period of the calendar; write hour, day, week, month or year, or remove %s", notation.FormatDuration(rates[0].Period), field)
 }
 
 // noneStarts says how the first rate could start.

@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/match"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Compile prepares a set for use. Do not change the set afterwards. Every set that
@@ -214,7 +214,7 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 			return nil, err
 		}
 		if out.has(limit.Kind()) {
-			return nil, fmt.Errorf("limits: two limits have the period %s and would count every request twice; keep the smaller one", duration.Format(rate.Period))
+			return nil, fmt.Errorf("limits: two limits have the period %s and would count every request twice; keep the smaller one", notation.FormatDuration(rate.Period))
 		}
 		out = append(out, limit)
 	}

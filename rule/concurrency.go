@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // concurrency is the field, and how a quota in one text begins that is one.
@@ -52,7 +52,7 @@ func (r *Rule) validateConcurrency() error {
 		return invalidQuota("algorithm", "in_flight is not the algorithm of a rate; write concurrency: 20 instead of a limit")
 	}
 	if r.HoldTTL != 0 && !isHoldTTL(r.HoldTTL) {
-		return invalidQuota("hold_ttl", "%s", outOfRange(duration.Format(r.HoldTTL), minHoldTTL, weir.MaxHoldTTL))
+		return invalidQuota("hold_ttl", "%s", outOfRange(notation.FormatDuration(r.HoldTTL), minHoldTTL, weir.MaxHoldTTL))
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (w Wait) validate() error {
 	switch {
 	case w == (Wait{}):
 	case !isWait(w.UpTo):
-		return invalidQuota("wait: up_to", "%s", outOfRange(duration.Format(w.UpTo), minWait, MaxWait))
+		return invalidQuota("wait: up_to", "%s", outOfRange(notation.FormatDuration(w.UpTo), minWait, MaxWait))
 	case w.Queued < 0 || w.Queued > MaxQueued:
 		return invalidQuota("wait: queued", "%d is out of range; write 1 to %d", w.Queued, MaxQueued)
 	}

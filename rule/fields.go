@@ -9,8 +9,7 @@ import (
 	"unicode"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // field is a field of a mapping that makes a T: how it is read, if it is there, and how it
@@ -166,10 +165,10 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 			continue
 		}
 		unknown := what + " has no field " + document.Quote(name)
-		if here := spelling.Called(name, fieldsElsewhere); slices.Contains(known, here) {
+		if here := notation.NameHere(name, fieldsElsewhere); slices.Contains(known, here) {
 			unknown += fmt.Sprintf("; it is called %q here", here)
 			meant[here] = m.Value
-		} else if near := spelling.Nearest(name, known); near != "" {
+		} else if near := notation.Nearest(name, known); near != "" {
 			unknown += fmt.Sprintf("; did you mean %q?", near)
 			meant[near] = m.Value
 		} else {
@@ -256,7 +255,7 @@ func (p *parser) span(e *document.Element, code, field string, check func(d time
 	if !ok {
 		return 0
 	}
-	d, err := duration.Parse(text)
+	d, err := notation.ParseDuration(text)
 	wrong := ""
 	if err != nil {
 		wrong = reason(err)
@@ -270,10 +269,12 @@ func (p *parser) span(e *document.Element, code, field string, check func(d time
 	return d
 }
 
-func spanElement(d time.Duration) *document.Element { return document.NewText(duration.Format(d)) }
+func spanElement(d time.Duration) *document.Element {
+	return document.NewText(notation.FormatDuration(d))
+}
 
 func outOfRange(text string, least, most time.Duration) string {
-	return fmt.Sprintf("%s is out of range; write %s to %s", text, duration.Format(least), duration.Format(most))
+	return fmt.Sprintf("%s is out of range; write %s to %s", text, notation.FormatDuration(least), notation.FormatDuration(most))
 }
 
 // word reads one of a few words, and reports whether there is one to go on with.

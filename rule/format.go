@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Format returns a set as canonical YAML: fields in the order of the reference, maps
@@ -190,7 +190,7 @@ var summaryFields = []summaryField{
 	{name: "zone", show: true, without: "none"},
 	{name: "starts", show: true, without: "by default"},
 	{name: "concurrency", show: true, without: "none"},
-	{name: "hold_ttl", show: true, without: duration.Format(weir.DefaultHoldTTL)},
+	{name: "hold_ttl", show: true, without: notation.FormatDuration(weir.DefaultHoldTTL)},
 	{name: "wait", show: true, without: "none"},
 	{name: "priority", show: true, without: "none"},
 	{name: "shares", without: "none"},

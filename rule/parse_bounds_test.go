@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/ruleedit"
-	"github.com/weirhq/weir/internal/testheap"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -184,7 +184,7 @@ func TestHostileDocuments(t *testing.T) {
 			source := []byte(shape())
 			var problems rule.Problems
 			var took time.Duration
-			most := testheap.Least(rule.MaxMemory, func() {
+			most := testkit.Least(rule.MaxMemory, func() {
 				begin := time.Now()
 				_, problems = rule.Parse("", source)
 				took = time.Since(begin)
@@ -209,7 +209,7 @@ func TestLongDocument(t *testing.T) {
 	}
 	source := []byte(shapes(size)["long rules"]())
 	var set *rule.Set
-	most := testheap.Least(rule.MaxMemory, func() { set, _ = rule.Parse("", source) })
+	most := testkit.Least(rule.MaxMemory, func() { set, _ = rule.Parse("", source) })
 	if set == nil || len(set.Rules) < want || most > rule.MaxMemory {
 		t.Errorf("it took %d MiB, and there is a set: %t", most>>20, set != nil)
 	}
@@ -224,7 +224,7 @@ func TestManyDocumentsAtOnce(t *testing.T) {
 	source := []byte("{" + strings.Repeat("a,", names) + "}")
 	good := []byte(shapes(size)["rules"]())
 	const bound = 256 << 20
-	most := testheap.Least(bound, func() {
+	most := testkit.Least(bound, func() {
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/ruleedit"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Penalty denies all requests of a client under the rule for some time after the rule's
@@ -30,9 +30,9 @@ func (p Penalty) String() string {
 	case p.For == 0:
 		return ""
 	case p.After <= 1:
-		return duration.Format(p.For) + " after a denial"
+		return notation.FormatDuration(p.For) + " after a denial"
 	}
-	return fmt.Sprintf("%s after %d denials within %s", duration.Format(p.For), p.After, duration.Format(p.Within))
+	return fmt.Sprintf("%s after %d denials within %s", notation.FormatDuration(p.For), p.After, notation.FormatDuration(p.Within))
 }
 
 // MaxPenaltyAfter is the largest number of denials that can start a penalty. Each takes 8

@@ -11,8 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // ParseQuota parses limits as a rule has them: one or several rates such as "100/1m" and
@@ -97,7 +96,7 @@ func invalidQuota(field, format string, args ...any) error {
 
 // samePeriod and tooCostly say what is wrong with a quota, wherever it stands.
 func samePeriod(period time.Duration) string {
-	return fmt.Sprintf("another limit has the same period %s, and the two would share their usage; keep the smaller one", duration.Format(period))
+	return fmt.Sprintf("another limit has the same period %s, and the two would share their usage; keep the smaller one", notation.FormatDuration(period))
 }
 
 func tooCostly(cost, capacity int64) string {
@@ -292,7 +291,7 @@ func ParseRate(text string) (Rate, error) {
 	if text == unlimited {
 		return Rate{}, errors.New("unlimited cannot be combined with limits; write limit: unlimited, or remove it")
 	}
-	if spelling.Nearest(text, []string{unlimited}) != "" {
+	if notation.Nearest(text, []string{unlimited}) != "" {
 		return Rate{}, fmt.Errorf("%s is not a rate; did you mean %q?", document.Quote(text), unlimited)
 	}
 	// What is wrong for a fixed window is wrong for any algorithm; the rest is

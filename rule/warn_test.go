@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 	"pgregory.net/rapid"
 )
 

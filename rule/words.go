@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // vocabulary is the words for the values of a type, in their order, and what the same things
@@ -128,13 +128,13 @@ func ParseSource(text string) (Source, error) {
 var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
 
 func unknownSource(kind, name string, named bool) error {
-	if here := spelling.Called(kind, sources.elsewhere); here != "" {
+	if here := notation.NameHere(kind, sources.elsewhere); here != "" {
 		if named && here == sources.names[Attribute] {
 			here += ":" + name
 		}
 		return fmt.Errorf("%q is called %q here", kind, here)
 	}
-	if near := spelling.Nearest(kind, sources.names); near != "" {
+	if near := notation.Nearest(kind, sources.names); near != "" {
 		if named {
 			near += ":" + name
 		}
@@ -173,10 +173,10 @@ func parseWord(names []string, elsewhere map[string]string, word string) (int, e
 	if i := slices.Index(names, word); i >= 0 {
 		return i, nil
 	}
-	if here := spelling.Called(word, elsewhere); here != "" {
+	if here := notation.NameHere(word, elsewhere); here != "" {
 		return 0, fmt.Errorf("%q is called %q here", word, here)
 	}
-	return 0, fmt.Errorf("%q is unknown; %s", word, spelling.Hint(word, names, "choose one of "+strings.Join(names, ", ")))
+	return 0, fmt.Errorf("%q is unknown; %s", word, notation.Hint(word, names, "choose one of "+strings.Join(names, ", ")))
 }
 
 // fewOf lists the first names, and counts the others.

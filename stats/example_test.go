@@ -9,9 +9,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -16,7 +16,7 @@ import (
 func TestHolds(t *testing.T) {
 	d := newDesk(t, "rules: [{id: a, key: user, limit: 1000/1h}, {id: gone, key: user, limit: 900/1h}]")
 	store := memory.New(memory.Options{Clock: func() weir.Micros { return weir.Micros(d.clock.micros.Load()) }})
-	e := testcall.Must(engine.New(engine.Options{Store: store, Observers: []engine.Observer{d.Recorder}}))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: store, Observers: []engine.Observer{d.Recorder}}))(t)
 	e.Install(tableOf(t, "rules: [{id: a, key: user, limit: 1000/1h}, {id: gone, key: user, limit: 900/1h}]"), 1)
 	reserve := func(cost int64) weir.HoldID {
 		t.Helper()
@@ -28,7 +28,7 @@ func TestHolds(t *testing.T) {
 		}
 		return v.Hold
 	}
-	settle := func(id weir.HoldID, used int64) { testcall.Must(e.Settle(t.Context(), id, engine.Units(used)))(t) }
+	settle := func(id weir.HoldID, used int64) { testkit.Must(e.Settle(t.Context(), id, engine.Units(used)))(t) }
 
 	less, more, none := reserve(100), reserve(100), reserve(100)
 	reserve(5000) // denied
@@ -36,7 +36,7 @@ func TestHolds(t *testing.T) {
 	settle(less, 25)
 	settle(less, 99) // repeated
 	settle(more, 200)
-	testcall.Must(e.Cancel(t.Context(), none))(t)
+	testkit.Must(e.Cancel(t.Context(), none))(t)
 	reserve(10) // which is never settled
 	d.pass(1)
 	e.Install(tableOf(t, "rules: [{id: a, key: user, limit: 1000/1h}]"), 2)
@@ -48,7 +48,7 @@ func TestHolds(t *testing.T) {
 	}
 	flush(t, d.Recorder)
 
-	s := testcall.Must(d.Holds(t.Context(), HoldsQuery{Rule: "a", From: noon, To: noon.Add(2 * time.Minute), Step: time.Minute}))(t)
+	s := testkit.Must(d.Holds(t.Context(), HoldsQuery{Rule: "a", From: noon, To: noon.Add(2 * time.Minute), Step: time.Minute}))(t)
 	want := archive.HoldCounts{Opened: 4, Settled: 2, Cancelled: 1, Overruns: 1, Charges: 1, Reserved: 200, Used: 225, Charged: 20_000, Excess: v.Results[0].Excess}
 	if s.Total.HoldCounts != want || v.Results[0].Excess == 0 {
 		t.Errorf("%+v, want %+v", s.Total, want)
@@ -59,10 +59,10 @@ func TestHolds(t *testing.T) {
 	if len(s.Points) != 2 || !s.Points[1].Time.Equal(noon.Add(time.Minute)) || s.Points[0].Opened != 3 || s.Points[0].Settled != 0 || s.Points[1].Opened != 1 || s.Points[1].Used != 225 {
 		t.Errorf("%+v", s.Points)
 	}
-	if s := testcall.Must(d.Holds(t.Context(), HoldsQuery{Rule: "gone", From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Settled != 2 || s.Total.Charges != 0 {
+	if s := testkit.Must(d.Holds(t.Context(), HoldsQuery{Rule: "gone", From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Settled != 2 || s.Total.Charges != 0 {
 		t.Errorf("of a rule that is gone: %+v", s.Total)
 	}
-	if s := testcall.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Minute)))(t); s.Requests.Total() != 5 {
+	if s := testkit.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Minute)))(t); s.Requests.Total() != 5 {
 		t.Errorf("%d requests, want 5", s.Requests.Total())
 	}
 	if _, err := d.Holds(t.Context(), HoldsQuery{Rule: "a", From: noon, To: noon}); err == nil {
@@ -72,7 +72,7 @@ func TestHolds(t *testing.T) {
 	// A hold of a rule that is gone counts with the others.
 	d.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "gone", Reserved: 3, Used: 1}}})
 	flush(t, d.Recorder)
-	if s := testcall.Must(d.Holds(t.Context(), HoldsQuery{Rule: archive.Other, From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Reserved != 3 {
+	if s := testkit.Must(d.Holds(t.Context(), HoldsQuery{Rule: archive.Other, From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Reserved != 3 {
 		t.Errorf("%+v", s.Total)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -35,7 +35,7 @@ func TestInFlight(t *testing.T) {
 	d.clock.advance(-300 * time.Millisecond)
 	d.pass(1)
 
-	s := testcall.Must(d.Series(t.Context(), Query{From: noon, To: noon.Add(6 * time.Second), Step: time.Second, Rule: "api"}))(t)
+	s := testkit.Must(d.Series(t.Context(), Query{From: noon, To: noon.Add(6 * time.Second), Step: time.Second, Rule: "api"}))(t)
 	for i, want := range []float64{1.5, 2, 2, 0.5, 0.7, 0} {
 		p := s.Points[i].InFlight
 		switch {
@@ -48,7 +48,7 @@ func TestInFlight(t *testing.T) {
 	if p := s.Points[0].InFlight; p.Highest != 3 || p.Held.Count != 0 {
 		t.Errorf("%+v", p)
 	}
-	sum := testcall.Must(d.Summary(t.Context(), noon, noon.Add(10*time.Second)))(t)
+	sum := testkit.Must(d.Summary(t.Context(), noon, noon.Add(10*time.Second)))(t)
 	for _, r := range sum.Rules {
 		in := r.InFlight
 		switch {
@@ -59,7 +59,7 @@ func TestInFlight(t *testing.T) {
 			t.Errorf("%s: %+v", r.Rule, in)
 		}
 	}
-	if s := testcall.Must(d.Series(t.Context(), Query{From: noon, To: noon.Add(time.Second), Rule: "rate"}))(t); s.Points[0].InFlight != nil {
+	if s := testkit.Must(d.Series(t.Context(), Query{From: noon, To: noon.Add(time.Second), Rule: "rate"}))(t); s.Points[0].InFlight != nil {
 		t.Errorf("%+v", s.Points[0])
 	}
 }
@@ -88,7 +88,7 @@ func TestInFlightOfHolds(t *testing.T) {
 	one.Places("api").Hold(-1, until(12*time.Second)) // and ends at the first
 	one.Places("api").End(3 * time.Second)
 	pass(12)
-	s := testcall.Must(one.Series(t.Context(), Query{From: noon, To: noon.Add(16 * time.Second), Step: time.Second, Rule: "api"}))(t)
+	s := testkit.Must(one.Series(t.Context(), Query{From: noon, To: noon.Add(16 * time.Second), Step: time.Second, Rule: "api"}))(t)
 	for i, want := range []float64{1, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} {
 		got := 0.0
 		if in := s.Points[i].InFlight; in != nil {
@@ -109,7 +109,7 @@ func TestInFlightOfQuietRule(t *testing.T) {
 	c := d.Places("api")
 	c.Take()
 	d.pass(3)
-	s := testcall.Must(d.Summary(t.Context(), noon.Add(time.Second), noon.Add(2*time.Second)))(t)
+	s := testkit.Must(d.Summary(t.Context(), noon.Add(time.Second), noon.Add(2*time.Second)))(t)
 	if len(s.Rules) != 1 || s.Rules[0].Rule != "api" || s.Rules[0].InFlight.Mean != 1 || s.Rules[0].Counts != (archive.Counts{}) {
 		t.Errorf("%+v", s.Rules)
 	}
@@ -125,7 +125,7 @@ func TestInFlightOfRemovedRule(t *testing.T) {
 	d.install(t, "rules: [{id: b, key: user, limit: 5/1h}]")
 	d.Places("api").Hold(1, weir.MicrosOf(noon.Add(time.Second)))
 	d.pass(2)
-	s := testcall.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Second)))(t)
+	s := testkit.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Second)))(t)
 	byID := map[string]*InFlight{}
 	for _, r := range s.Rules {
 		byID[r.Rule] = r.InFlight
@@ -147,7 +147,7 @@ func TestUsageBesideInFlight(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 100/1m, concurrency: 3, hold_ttl: 1m}]")
 	d.check(t, alice, 5)
 	d.pass(10)
-	u := testcall.Must(d.Usage(t.Context(), "api", noon, noon.Add(10*time.Second)))(t)
+	u := testkit.Must(d.Usage(t.Context(), "api", noon, noon.Add(10*time.Second)))(t)
 	if len(u.Limits) != 1 || u.Limits[0].Limit != 100 || u.Limits[0].Requests != 3 || u.Limits[0].Denied != 0 || u.Limits[0].Max != 3 {
 		t.Errorf("%+v", u.Limits)
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if be := os.Getenv(recorderURL); be != "" {
 		recordUntilKilled(be)
 	}
-	os.Exit(testleak.Run(m))
+	os.Exit(testkit.Run(m))
 }
 
 // handClock is a time that tests move.

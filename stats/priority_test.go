@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -19,7 +19,7 @@ rules:
   - {id: pay, key: user, match: {path: /pay}, limit: 1000/1h, priority: critical}`)
 	d.check(t, alice, 2) // before anything else has a priority
 	d.pass(1)
-	s := testcall.Must(d.Summary(t.Context(), noon, noon.Add(time.Second)))(t)
+	s := testkit.Must(d.Summary(t.Context(), noon, noon.Add(time.Second)))(t)
 	if s.Priorities != nil || s.Requests.Allowed != 2 {
 		t.Fatalf("all requests are normal: %+v", s)
 	}
@@ -40,7 +40,7 @@ rules:
 		{rule.Normal, archive.Counts{Allowed: 5, Denied: 1}},
 		{rule.Low, archive.Counts{Allowed: 3, Denied: 1}},
 	}
-	s = testcall.Must(d.Summary(t.Context(), noon, noon.Add(3*time.Second)))(t)
+	s = testkit.Must(d.Summary(t.Context(), noon, noon.Add(3*time.Second)))(t)
 	if !reflect.DeepEqual(s.Priorities, want) {
 		t.Errorf("%+v, want %+v", s.Priorities, want)
 	}

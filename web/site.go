@@ -21,7 +21,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weirhq/weir/internal/gzipped"
+	"github.com/weirhq/weir/internal/budget"
 )
 
 // policy is what a browser may do on behalf of the page: load its own parts and call
@@ -76,7 +76,7 @@ func newFile(name string, content []byte) *file {
 		kind:    kinds[path.Ext(name)],
 		tag:     `"` + hex.EncodeToString(sum[:8]) + `"`,
 		content: content,
-		packed:  sync.OnceValue(func() []byte { return gzipped.Small(content) }),
+		packed:  sync.OnceValue(func() []byte { return budget.GzipSmall(content) }),
 	}
 	if f.kind == "" {
 		f.kind = cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
@@ -117,7 +117,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", revised)
 	header.Set("Vary", "Accept-Encoding")
 	tag, body := f.tag, f.content
-	if gzipped.Accepted(r.Header.Values("Accept-Encoding")) {
+	if budget.AcceptsGzip(r.Header.Values("Accept-Encoding")) {
 		if packed := f.packed(); packed != nil {
 			body, tag = packed, strings.TrimSuffix(tag, `"`)+`-gzip"`
 			header.Set("Content-Encoding", "gzip")

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/stats/alert"
 )
 
 func newAlerts() *cobra.Command {
@@ -85,7 +85,7 @@ it. "--for 0" ends the silence.`,
   weir alerts silence denied --for 0`,
 		Args: exactlyOne("the id of an alert, or a kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			length, err := duration.Parse(forText)
+			length, err := notation.ParseDuration(forText)
 			if err != nil || length%time.Second != 0 || length > httpapi.MaxSilence {
 				return usage("--for: %q is not a valid duration; write whole seconds up to 30d, as in 2h, or 0 to end a silence", forText)
 			}

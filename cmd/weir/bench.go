@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/loadgen"
-	"github.com/weirhq/weir/internal/phrase"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/traffic/loadgen"
 )
 
 // Bounds on a measurement.
@@ -122,7 +122,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if r.Errors > 0 {
-		return fmt.Errorf("%s had no answer; first error: %s", phrase.Count(int(r.Errors), "request"), printable(r.Texts[0]))
+		return fmt.Errorf("%s had no answer; first error: %s", notation.Count(int(r.Errors), "request"), printable(r.Texts[0]))
 	}
 	if r.Answered == 0 {
 		return fmt.Errorf("no request was answered within %v; check that %s is running", f.duration+f.timeout, t.name)
@@ -176,7 +176,7 @@ var quantiles = []struct {
 
 func writeBenchText(w io.Writer, f *benchFlags, t *target, r *loadgen.Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s for %v, %s, %s\n\n", phrase.Count(f.concurrency, "caller"), short(r.Elapsed), phrase.Count(t.clients(), "client"), printable(t.name))
+	fmt.Fprintf(&b, "%s for %v, %s, %s\n\n", notation.Count(f.concurrency, "caller"), short(r.Elapsed), notation.Count(t.clients(), "client"), printable(t.name))
 	writeOutcomes(&b, r)
 	for _, text := range r.Texts {
 		fmt.Fprintf(&b, "  %s\n", printable(text))

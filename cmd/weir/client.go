@@ -19,10 +19,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/build"
-	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // maxAnswer is the most that is read of an answer, in bytes. A document of rules is
@@ -282,7 +281,7 @@ func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 	}
 	c = &client{base: base, timeout: f.timeout, token: os.Getenv("WEIR_TOKEN")}
 	if f.tokenFile != "" {
-		if c.token, err = bearer.ReadOne(f.tokenFile); err != nil {
+		if c.token, err = trust.ReadToken(f.tokenFile); err != nil {
 			return nil, err
 		}
 	}
@@ -349,7 +348,7 @@ func parseServer(text string) (*url.URL, error) {
 }
 
 func (f *clientFlags) tls() (*tls.Config, error) {
-	config, err := certs.Client{CAFile: f.ca, CertFile: f.cert, KeyFile: f.key}.TLS()
+	config, err := trust.ClientCert{CAFile: f.ca, CertFile: f.cert, KeyFile: f.key}.TLS()
 	if err != nil {
 		return nil, usage("--ca, --cert, --key: %w", err)
 	}

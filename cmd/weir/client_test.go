@@ -16,12 +16,12 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	for _, name := range append(clientVariables, "token") {
 		os.Unsetenv(variable(name))
 	}
-	os.Exit(testleak.Run(m))
+	os.Exit(testkit.Run(m))
 }
 
 const loginAndAPI = `# who may do what
@@ -101,14 +101,14 @@ func newRunning(t *testing.T, document, tokens string) *running {
 	if err := install(first); err != nil {
 		t.Fatal(err)
 	}
-	var list *bearer.List
+	var list *trust.List
 	if tokens != "" {
-		if list, err = bearer.Parse([]byte(tokens)); err != nil {
+		if list, err = trust.ParseTokens([]byte(tokens)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.handler, err = httpapi.New(httpapi.Options{
-		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *bearer.List { return list }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *trust.List { return list }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
 	})
 	if err != nil {
 		t.Fatal(err)

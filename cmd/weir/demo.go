@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/app"
-	"github.com/weirhq/weir/internal/demo"
+	"github.com/weirhq/weir/internal/traffic/loadgen"
 )
 
 func newDemo() *cobra.Command {
@@ -61,7 +61,7 @@ func (d *demonstration) run(cmd *cobra.Command) error {
 	}
 	defer os.RemoveAll(dir)
 	rules := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(rules, demo.Rules, 0o600); err != nil {
+	if err := os.WriteFile(rules, loadgen.DemoRules, 0o600); err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
@@ -85,7 +85,7 @@ func (d *demonstration) run(cmd *cobra.Command) error {
 		out := cmd.OutOrStdout()
 		url := address(a.Addrs().HTTP, false)
 		d.introduce(out, url, rules)
-		(&demo.Player{URL: url, Speed: d.speed, Begin: func(at time.Duration, s demo.Scene) { tell(out, d.wall(at), s.What) }}).Play(playing)
+		(&loadgen.DemoPlayer{URL: url, Speed: d.speed, Begin: func(at time.Duration, s loadgen.DemoScene) { tell(out, d.wall(at), s.What) }}).Play(playing)
 	}()
 	select {
 	case <-ctx.Done():

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // usageError is a mistake in how the command was called, rather than in what it
@@ -71,7 +71,7 @@ func flagError(cmd *cobra.Command, err error) error {
 func unknownFlag(cmd *cobra.Command, name string) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := notation.Nearest(name, names); near != "" {
 		return usage("--%s is unknown; did you mean --%s?", name, near)
 	}
 	return usage("--%s is unknown; see %s --help", name, cmd.CommandPath())
@@ -101,7 +101,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	return usage("%q is unknown; %s", verb, spelling.Hint(verb, names, "see "+root.CommandPath()+" --help"))
+	return usage("%q is unknown; %s", verb, notation.Hint(verb, names, "see "+root.CommandPath()+" --help"))
 }
 
 // noOtherVerb is for verbs that have others below them.
@@ -117,7 +117,7 @@ func oneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil
 	}
-	return usage("--%s: %q is unknown; %s", flag, value, spelling.Hint(value, words, "write "+strings.Join(words, " or ")))
+	return usage("--%s: %q is unknown; %s", flag, value, notation.Hint(value, words, "write "+strings.Join(words, " or ")))
 }
 
 // addOutput adds the flag --output to a verb. checkOutput checks it.

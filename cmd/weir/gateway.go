@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/gateway"
-	"github.com/weirhq/weir/internal/protect"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 func newGateway() *cobra.Command {
@@ -46,7 +46,7 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 				return badFlag("adaptive", "gateway", err)
 			}
 			if protection != "" {
-				limits, err := protect.ParseLimits(protection)
+				limits, err := overload.ParseLimits(protection)
 				if err != nil {
 					return usage("--protect: %w", err)
 				}

@@ -20,7 +20,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/build"
 )
 
 const profiledRules = `rules:
@@ -33,7 +33,7 @@ const profiledRules = `rules:
 // serves Redis clients, checks over HTTP, and a gateway, each for a few seconds.
 func TestProfile(t *testing.T) {
 	weir := filepath.Join(t.TempDir(), "weir")
-	if out, err := compile.Weir("../..", compile.Host, weir).CombinedOutput(); err != nil {
+	if out, err := build.Weir("../..", build.Host, weir).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	rules := filepath.Join(t.TempDir(), "rules.yaml")

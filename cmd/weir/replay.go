@@ -8,15 +8,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/replay"
-	"github.com/weirhq/weir/internal/replay/accesslog"
+	"github.com/weirhq/weir/internal/traffic/replay"
 )
 
 // replayFlags is what weir replay is told.
 type replayFlags struct {
 	rules    string
 	format   string
-	fields   accesslog.Fields
+	fields   replay.Fields
 	host     string
 	disorder time.Duration
 	maxKeys  int
@@ -54,7 +53,7 @@ as remote_user. Text in quotes or brackets is one field.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.rules, "rules", "", "rules `file` (required)")
-	flags.StringVar(&f.format, "format", "auto", "log `format`: "+strings.Join(accesslog.Formats(), ", "))
+	flags.StringVar(&f.format, "format", "auto", "log `format`: "+strings.Join(replay.Formats(), ", "))
 	flags.StringVar(&f.fields.Time, "time-field", "", "`field` with the time of a request (this and the fields below default to the usual names)")
 	flags.StringVar(&f.fields.Duration, "duration-field", "", "`field` with the seconds that a request took, if its time is the end of the request")
 	flags.StringVar(&f.fields.IP, "ip-field", "", "`field` with the IP address of the client")
@@ -115,10 +114,10 @@ func (f *replayFlags) run(cmd *cobra.Command, names []string) error {
 	if o.Shares, err = parseShares(f.shares); err != nil {
 		return err
 	}
-	if o.Format, err = accesslog.ParseFormat(f.format); err != nil {
+	if o.Format, err = replay.ParseFormat(f.format); err != nil {
 		return usageError{err}
 	}
-	if _, err := accesslog.NewParser(o.Format, o.Fields); err != nil {
+	if _, err := replay.NewParser(o.Format, o.Fields); err != nil {
 		return usageError{err}
 	}
 	if o.Table, err = compileFile(cmd, f.rules); err != nil {

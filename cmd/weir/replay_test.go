@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/replay"
+	"github.com/weirhq/weir/internal/traffic/replay"
 )
 
 func TestParseShares(t *testing.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/disk"
-	"github.com/weirhq/weir/internal/envoyconfig"
-	"github.com/weirhq/weir/internal/phrase"
-	"github.com/weirhq/weir/internal/ruleedit"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -89,7 +89,7 @@ func unusable(cmd *cobra.Command, name, done string, problems rule.Problems) err
 		return nil
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), printableAll(errs.String()))
-	return fmt.Errorf("%s cannot be %s; it has %s", name, done, phrase.Count(len(errs), "error"))
+	return fmt.Errorf("%s cannot be %s; it has %s", name, done, notation.Count(len(errs), "error"))
 }
 
 func newRulesImport() *cobra.Command {
@@ -240,10 +240,10 @@ func validate(cmd *cobra.Command, files []string, output string, strict bool) er
 		return err
 	}
 	if errors > 0 || strict && warnings > 0 {
-		return fmt.Errorf("%s, %s", phrase.Count(errors, "error"), phrase.Count(warnings, "warning"))
+		return fmt.Errorf("%s, %s", notation.Count(errors, "error"), notation.Count(warnings, "warning"))
 	}
 	if output == "text" {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %s\n", phrase.Count(rules, "rule"), phrase.Count(len(files), "file"), phrase.Count(warnings, "warning"))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %s\n", notation.Count(rules, "rule"), notation.Count(len(files), "file"), notation.Count(warnings, "warning"))
 	}
 	return nil
 }

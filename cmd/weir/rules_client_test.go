@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )

@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/phrase"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )
@@ -81,14 +81,14 @@ func listRules(w io.Writer, set *rule.Set, version int64) error {
 		var rows [][]string
 		for i := range set.Rules {
 			r := &set.Rules[i]
-			rows = append(rows, []string{r.ID, r.Mode.String(), column(phrase.Join(r.Key, " + ")), limitText(r), matchText(&r.Match)})
+			rows = append(rows, []string{r.ID, r.Mode.String(), column(notation.Join(r.Key, " + ")), limitText(r), matchText(&r.Match)})
 		}
 		if err := printTable(w, []string{"id", "mode", "key", "limit", "match"}, rows); err != nil {
 			return err
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%s in version %d", phrase.Count(len(set.Rules), "rule"), version)
+	fmt.Fprintf(w, "%s in version %d", notation.Count(len(set.Rules), "rule"), version)
 	if n := listed(set.Exempt); n > 0 {
 		fmt.Fprintf(w, ", %d exempt", n)
 	}
@@ -102,16 +102,16 @@ func listRules(w io.Writer, set *rule.Set, version int64) error {
 func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
 
 func limitText(r *rule.Rule) string {
-	text := phrase.Join(r.Quota.Rates, ", ")
+	text := notation.Join(r.Quota.Rates, ", ")
 	if r.Quota.Unlimited {
 		text = "unlimited"
 	}
 	text = r.Algorithm.String() + " " + quotaText(text, r.Quota.Burst, r.Quota.Zone, string(r.Quota.Starts))
 	if len(r.Tiers) > 0 {
-		text += " + " + phrase.Count(len(r.Tiers), "tier")
+		text += " + " + notation.Count(len(r.Tiers), "tier")
 	}
 	if len(r.Overrides) > 0 {
-		text += " + " + phrase.Count(len(r.Overrides), "override")
+		text += " + " + notation.Count(len(r.Overrides), "override")
 	}
 	return text
 }

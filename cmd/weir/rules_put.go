@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/ruleedit"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )

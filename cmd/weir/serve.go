@@ -18,13 +18,13 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/counter/memory"
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/app"
-	"github.com/weirhq/weir/internal/ballast"
-	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
-	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -192,7 +192,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if err := oneOf("sign-in-scope", f.signInScope, "read", "use", "admin"); err != nil {
 		return o, err
 	}
-	o.SignInScope = map[string]bearer.Rights{"read": bearer.Read, "use": bearer.Use, "admin": bearer.Admin}[f.signInScope]
+	o.SignInScope = map[string]trust.Rights{"read": trust.Read, "use": trust.Use, "admin": trust.Admin}[f.signInScope]
 	if len(f.envoyHeaderNames) != 3 {
 		return o, usage("--envoy-header-names: got %d names; write three: limit, remaining, reset", len(f.envoyHeaderNames))
 	}
@@ -251,7 +251,7 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 	if err != nil {
 		return usageError{err}
 	}
-	defer ballast.Room(ballast.Service)()
+	defer overload.Ballast(overload.ServiceBallast)()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Every flag of a server is also a key of its configuration file, with underscores
@@ -57,7 +57,7 @@ func settle(cmd *cobra.Command) error {
 		f := flags[m.Name.Text]
 		if f == nil {
 			every := fmt.Sprintf("the keys are the flags of %s, with underscores for dashes", cmd.CommandPath())
-			wrong = append(wrong, usage("%s is unknown; %s", place, spelling.Hint(m.Name.Text, slices.Collect(maps.Keys(flags)), every)))
+			wrong = append(wrong, usage("%s is unknown; %s", place, notation.Hint(m.Name.Text, slices.Collect(maps.Keys(flags)), every)))
 			continue
 		}
 		if given[f.Name] {
@@ -218,7 +218,7 @@ func members(e *document.Element, names ...string) (map[string]*document.Element
 	found := map[string]*document.Element{}
 	for _, m := range e.Members {
 		if !slices.Contains(names, m.Name.Text) {
-			return nil, fmt.Errorf("%s is unknown; %s", document.Quote(m.Name.Text), spelling.Hint(m.Name.Text, names, "write "+strings.Join(names, ", ")))
+			return nil, fmt.Errorf("%s is unknown; %s", document.Quote(m.Name.Text), notation.Hint(m.Name.Text, names, "write "+strings.Join(names, ", ")))
 		}
 		found[m.Name.Text] = m.Value
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/simulate"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/traffic/scenario"
+	"github.com/weirhq/weir/internal/traffic/simulate"
 )
 
 // A page narrower than this has no room for a timeline, a wider one is a slip.
@@ -59,7 +59,7 @@ func (f *reportFlags) validate() error {
 	if f.out == "" || slices.Contains(drawings, ending) {
 		return nil
 	}
-	if near := spelling.Nearest(ending, drawings); near != "" {
+	if near := notation.Nearest(ending, drawings); near != "" {
 		return usage("--out: %q is not a known kind of file; did you mean %s?", f.out, near)
 	}
 	return usage("--out: %q is not a known kind of file; write a name that ends in .svg, .html or .csv", f.out)

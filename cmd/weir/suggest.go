@@ -14,8 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/phrase"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -55,7 +54,7 @@ cannot tell which limit is enough. Add a copy of the rule with a higher limit an
 }
 
 func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
-	since, err := duration.Parse(f.since)
+	since, err := notation.ParseDuration(f.since)
 	if err != nil || since < time.Second {
 		return usage("--since: %q is not a valid duration; write for example 12h or 7d", f.since)
 	}
@@ -150,7 +149,7 @@ func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, shares []float64
 	var rows [][]string
 	for _, answer := range all {
 		for _, s := range answer.Suggestions {
-			row := []string{column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), phrase.Span(time.Duration(s.Data) * time.Second), grouped(s.Requests), deniedText(&s)}
+			row := []string{column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), notation.Span(time.Duration(s.Data) * time.Second), grouped(s.Requests), deniedText(&s)}
 			for _, share := range shares {
 				row = append(row, targetText(&s, share))
 			}
@@ -168,7 +167,7 @@ func periodText(seconds float64) string {
 	if !(seconds > 0 && seconds < 1e9) {
 		return "?"
 	}
-	return duration.Format(time.Duration(seconds * float64(time.Second)).Round(time.Microsecond))
+	return notation.FormatDuration(time.Duration(seconds * float64(time.Second)).Round(time.Microsecond))
 }
 
 func deniedText(s *httpapi.Suggestion) string {

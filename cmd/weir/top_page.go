@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/phrase"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -110,7 +110,7 @@ func rate(s *httpapi.SummaryAnswer, count int64) string {
 // writeTable writes rows below a heading, or nothing if there are none.
 func writeTable(b *strings.Builder, rows [][]string, left int) {
 	if len(rows) > 1 {
-		b.WriteString("\n" + phrase.Grid(rows, left))
+		b.WriteString("\n" + notation.Grid(rows, left))
 	}
 }
 

@@ -16,8 +16,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
 )
 

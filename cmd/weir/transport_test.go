@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // meanwhile does something once, just before a request is answered.
@@ -55,7 +55,7 @@ func TestMutualTLS(t *testing.T) {
 	dir := t.TempDir()
 	cert, key, ca := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), filepath.Join(dir, "ca.pem")
 	makeCertificate(t, cert, key, ca)
-	c, err := certs.Open(certs.Options{CertFile: cert, KeyFile: key, ClientCAFile: ca})
+	c, err := trust.OpenCerts(trust.Options{CertFile: cert, KeyFile: key, ClientCAFile: ca})
 	if err != nil {
 		t.Fatal(err)
 	}

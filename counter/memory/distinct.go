@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/hyperloglog"
+	"github.com/weirhq/weir/internal/estimate"
 )
 
 // distinct is what a distinct counter knows of its members: a sketch for the current
@@ -91,7 +91,7 @@ func (s *sketch) add(hash uint64) {
 }
 
 func (s *sketch) estimate(hash uint64) {
-	at, rank := hyperloglog.Place(hash, registerPower)
+	at, rank := estimate.Register(hash, registerPower)
 	if before := s.registers[at]; rank > before {
 		s.ranks[before]--
 		s.ranks[rank]++
@@ -101,7 +101,7 @@ func (s *sketch) estimate(hash uint64) {
 
 // use makes registers those of the sketch. No rank may be out of range.
 func (s *sketch) use(registers []uint8) {
-	s.registers, s.ranks = registers, make([]int32, hyperloglog.Ranks(registerPower))
+	s.registers, s.ranks = registers, make([]int32, estimate.Ranks(registerPower))
 	for _, rank := range registers {
 		s.ranks[rank]++
 	}
@@ -112,7 +112,7 @@ func (s *sketch) count() int64 {
 		return int64(len(s.hashes))
 	}
 	most := float64(counter.MaxAmount / counter.One) // registers of a file may say anything
-	return int64(math.Round(min(hyperloglog.Estimate(s.ranks), most)))
+	return int64(math.Round(min(estimate.Distinct(s.ranks), most)))
 }
 
 // bytes are what is written to a snapshot: the hashes or the registers, which are more.
@@ -130,7 +130,7 @@ func (s *sketch) bytes() []byte {
 // restore is the opposite of bytes. It reports whether they can be those of a sketch.
 func (s *sketch) restore(b []byte) bool {
 	if len(b) == registers {
-		if slices.Max(b) >= uint8(hyperloglog.Ranks(registerPower)) {
+		if slices.Max(b) >= uint8(estimate.Ranks(registerPower)) {
 			return false
 		}
 		s.use(b)

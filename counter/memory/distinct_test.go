@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 func include(t testing.TB, s *Store, k counter.Key, from, to int) counter.Amount {
@@ -66,7 +66,7 @@ func TestDistinctWeighs(t *testing.T) {
 func TestDistinctNonsense(t *testing.T) {
 	var words []byte
 	for i := range int64(counter.ExactMembers + 1) {
-		words = snapshot.AppendWords(words, i)
+		words = disk.AppendWords(words, i)
 	}
 	full := bytes.Repeat([]byte{51}, registers)
 	for _, good := range [][]byte{nil, words[:8], words[:8*counter.ExactMembers], full} {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/dueheap"
+	"github.com/weirhq/weir/internal/order"
 )
 
 // kind tells apart what may have the same name.
@@ -53,7 +53,7 @@ type room struct {
 	weight   int
 	rejected int64 // calls
 	entries  map[ident]*entry
-	byExpiry dueheap.Heap[*entry]
+	byExpiry order.Heap[*entry]
 	oldest   *entry
 	newest   *entry
 

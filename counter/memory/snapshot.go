@@ -5,7 +5,7 @@ import (
 	"io"
 	"slices"
 
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // A snapshot is, for each entry, that which was changed the longest time ago first:
@@ -14,7 +14,7 @@ import (
 //
 // and then the word 0. Version 2 had no windows above a day, no distinct counters and no
 // distributions.
-var format = snapshot.Format{Package: "counter", Magic: "weircoun", Of: "counters", Version: 3, Oldest: 2}
+var format = disk.Format{Package: "counter", Magic: "weircoun", Of: "counters", Version: 3, Oldest: 2}
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their
 // history, sequences, leaderboards, and hot lists with their events. It is consistent
@@ -31,7 +31,7 @@ func (s *Store) Snapshot(w io.Writer) error {
 }
 
 func writeRecords(w io.Writer, records []record) error {
-	return format.Write(w, func(out *snapshot.Writer) {
+	return format.Write(w, func(out *disk.Writer) {
 		for _, r := range records {
 			out.Words(1)
 			out.Raw(r.bytes)

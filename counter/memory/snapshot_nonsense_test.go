@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // What no store writes is rejected, even if the checksum fits.
@@ -59,7 +59,7 @@ func TestNonsenseIsRejected(t *testing.T) {
 		}
 	}
 	for name, e := range map[string][]byte{
-		"no such kind":          snapshot.AppendWords(nil, int64(kindDistribution)+1, int64(far)),
+		"no such kind":          disk.AppendWords(nil, int64(kindDistribution)+1, int64(far)),
 		"no name":               one(ident{kind: kindSequence}, &sequence{}),
 		"a long name":           one(ident{kind: kindSequence, name: strings.Repeat("n", counter.MaxNameLen+1)}, &sequence{}),
 		"no zone":               one(ident{kind: kindCounter, name: "n"}, &cells{cells: []cell{{}}}),

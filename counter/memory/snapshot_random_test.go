@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/counter/countertest"
+	"github.com/weirhq/weir/internal/testkit/countertest"
 )
 
 // restarting is a store that is another process at every call.

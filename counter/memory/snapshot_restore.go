@@ -5,7 +5,7 @@ import (
 	"io"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // Restore fills an empty store from a snapshot. It skips counts that have expired
@@ -34,7 +34,7 @@ func (s *Store) Restore(r io.Reader) error {
 func (s *Store) readRoom(r io.Reader) (*room, error) {
 	now := s.clock()
 	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
-	err := format.Read(r, func(r *snapshot.Reader) {
+	err := format.Read(r, func(r *disk.Reader) {
 		for in := (&decoder{r}); in.More(); {
 			e := in.entry()
 			in.Must(restored.entries[e.id] == nil)
@@ -92,7 +92,7 @@ func (r *room) put(e *entry) {
 }
 
 // decoder reads what counters are made of.
-type decoder struct{ *snapshot.Reader }
+type decoder struct{ *disk.Reader }
 
 // exact is the largest number that is exact in a script.
 const exact = 1<<53 - 1

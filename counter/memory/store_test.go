@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/counter/countertest"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/countertest"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 // fake is a clock that tests set.
 type fake struct{ now atomic.Int64 }

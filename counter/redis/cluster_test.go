@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/counter/countertest"
+	"github.com/weirhq/weir/internal/testkit/countertest"
 )
 
 // With a hash tag for a prefix there is one node, and the whole suite must pass.

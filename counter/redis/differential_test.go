@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // pair is the same store twice.

@@ -8,8 +8,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/counter/countertest"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/countertest"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }

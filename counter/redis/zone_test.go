@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // A process whose clock is wrong, even by months, counts into the days and hours of

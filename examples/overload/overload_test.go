@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 var update = flag.Bool("update", false, "write the picture of the docs again")
@@ -17,13 +17,13 @@ var update = flag.Bool("update", false, "write the picture of the docs again")
 // requests are not, low ones are, and the service does as much as it can.
 func TestWhatIsLost(t *testing.T) {
 	without, with := play(nil), play(newLimiter())
-	lost := func(h *history, c priority.Class, phase int) float64 {
+	lost := func(h *history, c overload.Class, phase int) float64 {
 		offered, answered := h.inPhase(c, phase)
 		return 1 - float64(answered)/float64(offered)
 	}
 	for p, load := range loads {
 		answered := 0
-		for c := range priority.Classes {
+		for c := range overload.Classes {
 			_, n := with.inPhase(c, p)
 			answered += n
 			if l := lost(without, c, p); load > 1 && l < 0.9 {
@@ -36,10 +36,10 @@ func TestWhatIsLost(t *testing.T) {
 		if good := float64(answered) / phase.Seconds() / capacity; good < 0.9*min(1, load) {
 			t.Errorf("%v ×: with weir, %.2f of the capacity is used", load, good)
 		}
-		if l := lost(with, priority.Critical, p); l > 0.001 {
+		if l := lost(with, overload.Critical, p); l > 0.001 {
 			t.Errorf("%v ×: with weir, critical requests lose %.4f", load, l)
 		}
-		if l := lost(with, priority.Low, p); load > 1 && l < 0.95 {
+		if l := lost(with, overload.Low, p); load > 1 && l < 0.95 {
 			t.Errorf("%v ×: with weir, low requests lose only %.4f", load, l)
 		}
 	}

@@ -4,9 +4,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/overload"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
 // The service works on 16 requests at the same time, and on each for 10 ms, more or less.
@@ -17,7 +16,7 @@ const (
 )
 
 // mix is the share of the requests of each priority.
-var mix = [priority.Classes]float64{priority.Low: 0.4, priority.Normal: 0.4, priority.High: 0.15, priority.Critical: 0.05}
+var mix = [overload.Classes]float64{overload.Low: 0.4, overload.Normal: 0.4, overload.High: 0.15, overload.Critical: 0.05}
 
 // loads are × capacity, one after the other.
 var loads = []float64{0.5, 1, 2, 5, 0.5}
@@ -34,10 +33,10 @@ var end = time.Duration(len(loads)) * phase
 func loadAt(t time.Duration) float64 { return loads[min(len(loads)-1, int(t/phase))] }
 
 // history is what became of the requests of each priority, by the time at which they came.
-type history [priority.Classes][]struct{ offered, answered int }
+type history [overload.Classes][]struct{ offered, answered int }
 
 // play sends the requests to the service, through a limiter if there is one.
-func play(l *adaptive.Limiter) *history {
+func play(l *overload.Limiter) *history {
 	r := &recorder{limiter: l}
 	for c := range r.history {
 		r.history[c] = make([]struct{ offered, answered int }, len(loads)*slices)
@@ -55,16 +54,16 @@ func play(l *adaptive.Limiter) *history {
 }
 
 // newLimiter is what weir gateway --adaptive 5-1000 has for an upstream.
-func newLimiter() *adaptive.Limiter { return adaptive.New(5, 1000) }
+func newLimiter() *overload.Limiter { return overload.New(5, 1000) }
 
 // recorder takes notes for a limiter.
 type recorder struct {
-	limiter *adaptive.Limiter
+	limiter *overload.Limiter
 	history history
 }
 
 // Acquire decides a request, and takes note of it.
-func (r *recorder) Acquire(now time.Duration, c priority.Class) (release func(now, took time.Duration, ok bool), allowed bool) {
+func (r *recorder) Acquire(now time.Duration, c overload.Class) (release func(now, took time.Duration, ok bool), allowed bool) {
 	if now >= end {
 		return nil, false
 	}
@@ -74,10 +73,10 @@ func (r *recorder) Acquire(now time.Duration, c priority.Class) (release func(no
 		return nil, false
 	}
 	return func(now, _ time.Duration, ok bool) {
-		o := adaptive.Failure
+		o := overload.Failure
 		if ok {
 			at.answered++
-			o = adaptive.Success
+			o = overload.Success
 		}
 		if r.limiter != nil {
 			r.limiter.Release(now, o)
@@ -86,7 +85,7 @@ func (r *recorder) Acquire(now time.Duration, c priority.Class) (release func(no
 }
 
 // inPhase sums up what became of the requests of a priority in a phase.
-func (h *history) inPhase(c priority.Class, phase int) (offered, answered int) {
+func (h *history) inPhase(c overload.Class, phase int) (offered, answered int) {
 	for _, s := range h[c][phase*slices : (phase+1)*slices] {
 		offered += s.offered
 		answered += s.answered

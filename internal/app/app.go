@@ -17,19 +17,17 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/certs"
-	"github.com/weirhq/weir/internal/datadir"
-	"github.com/weirhq/weir/internal/envoyconfig"
-	"github.com/weirhq/weir/internal/envoyxds"
+	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/gateway"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/server/respapi"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/alert"
 )
 
 // App is a server. Its methods may be called from any goroutine, but for Start, which
@@ -44,9 +42,9 @@ type App struct {
 
 	overrides *manage.Overrides // nil if there are no rules
 	guard     *manage.Guard
-	tokens    atomic.Pointer[bearer.List]
+	tokens    atomic.Pointer[trust.List]
 	checks    *manage.Checks
-	certs     map[string]*certs.Certs // by flag
+	certs     map[string]*trust.Certs // by flag
 	servers   []*server
 	grpc      *grpc.Server
 	resp      atomic.Pointer[respapi.Server] // nil if it is off
@@ -60,7 +58,7 @@ type App struct {
 	watcher      *alert.Watcher  // nil if there are no alerts
 	applications applications
 
-	data    *datadir.Dir  // nil if nothing survives a restart
+	data    *dataDir      // nil if nothing survives a restart
 	kept    []kept        // in it
 	started chan struct{} // closed when what is kept may be saved
 
@@ -84,7 +82,7 @@ func New(o Options) (*App, error) {
 		return nil, err
 	}
 	return &App{
-		options: o, certs: map[string]*certs.Certs{},
+		options: o, certs: map[string]*trust.Certs{},
 		started: make(chan struct{}), stopping: make(chan struct{}), failed: make(chan error, 1),
 	}, nil
 }

@@ -17,8 +17,8 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/gateway"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -308,7 +308,7 @@ func TestNewReportsEverything(t *testing.T) {
 // not of a rule that is off.
 func TestRestartWarns(t *testing.T) {
 	const warning = "a restart resets their usage"
-	rules := string(testcall.Must(os.ReadFile("../../examples/rules/plans.yaml"))(t)) + "\n  - {id: unused, key: user, limit: 5/month, mode: off}\n  - {id: daily, key: user, limit: 5/1d}\n"
+	rules := string(testkit.Must(os.ReadFile("../../examples/rules/plans.yaml"))(t)) + "\n  - {id: unused, key: user, limit: 5/month, mode: off}\n  - {id: daily, key: user, limit: 5/1d}\n"
 	for name, c := range map[string]struct {
 		options Options
 		want    int
@@ -341,7 +341,7 @@ func TestConcurrencyWarns(t *testing.T) {
 	}
 	o, log = prepared(t, Options{}, "rules: [{id: at-once, key: user, concurrency: 5}]")
 	o.Gateway = &Gateway{Listen: "127.0.0.1:0"}
-	o.Gateway.Routes = append(o.Gateway.Routes, testcall.Must(gateway.ParseRoute("http://127.0.0.1:1"))(t))
+	o.Gateway.Routes = append(o.Gateway.Routes, testkit.Must(gateway.ParseRoute("http://127.0.0.1:1"))(t))
 	started(t, o)
 	if strings.Contains(log.String(), warning) {
 		t.Errorf("a warning of a gateway:\n%s", log)

@@ -7,7 +7,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/metrics"
 )
 
@@ -42,7 +41,7 @@ func (a *App) openData(ctx, _ context.Context) error {
 	}
 	wait := a.options.Grace + savingTime
 	var err error
-	a.data, err = datadir.Open(ctx, a.options.Data, datadir.Options{
+	a.data, err = openDataDir(ctx, a.options.Data, dataDirOptions{
 		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile, xdsFile},
 		Wait:  wait,
 		Waiting: func(owner string) {

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/weirhq/weir/internal/envoyconfig"
-	"github.com/weirhq/weir/internal/envoyxds"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/rule"
 )

@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/build"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/rule"

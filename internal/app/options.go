@@ -14,10 +14,9 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/rule"
@@ -59,7 +58,7 @@ type Options struct {
 	Envoy Envoy
 
 	// TLS is the certificate of the API. Default none: plain HTTP.
-	TLS certs.Options
+	TLS trust.Options
 
 	// TokenFile has the tokens for checks, and for managing weir. Token is a single one
 	// instead, of an administrator. Default none.
@@ -127,7 +126,7 @@ type Options struct {
 	// SignInHeader is where trusted proxies write whom they have authenticated, for the
 	// management. Default nowhere. SignInScope is what these people may do.
 	SignInHeader string
-	SignInScope  bearer.Rights
+	SignInScope  trust.Rights
 
 	// Headers are the families of response headers. Default all.
 	Headers httplimit.Headers
@@ -184,7 +183,7 @@ type XDS struct {
 
 	// UseTLS connects with TLS, and so do Files that are set. Default without.
 	UseTLS bool
-	Files  certs.Client
+	Files  trust.ClientCert
 }
 
 // isServed reports whether there is such a service.
@@ -196,7 +195,7 @@ type Gateway struct {
 	Listen string
 
 	// TLS is the certificate for them. Default none: plain HTTP.
-	TLS certs.Options
+	TLS trust.Options
 
 	// Options of the proxy. Limit, Observe and Logger are filled in.
 	gateway.Options
@@ -370,14 +369,14 @@ func memoryKeys(text string) (int, error) {
 }
 
 // tokens reads who may use weir; nil is everyone.
-func (o *Options) tokens() (*bearer.List, error) {
+func (o *Options) tokens() (*trust.List, error) {
 	switch {
 	case o.Token != "":
-		return bearer.Parse([]byte(o.Token))
+		return trust.ParseTokens([]byte(o.Token))
 	case o.TokenFile != "":
-		return bearer.ReadFile(o.TokenFile)
+		return trust.ReadTokens(o.TokenFile)
 	case o.SignInHeader != "":
-		return new(bearer.List), nil // whoever does not come by the proxy is nobody
+		return new(trust.List), nil // whoever does not come by the proxy is nobody
 	}
 	return nil, nil
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // A fixed window ends at a whole hour, and every answer says so to the second: allowed

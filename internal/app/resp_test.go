@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -21,7 +21,7 @@ import (
 // statistics see it.
 func TestRESP(t *testing.T) {
 	dir := t.TempDir()
-	pair := certs.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	pair := trust.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	writePair(t, pair, 1)
 	secret := strings.Repeat("s", 32)
 	o, _ := prepared(t, Options{RESP: "127.0.0.1:0", TLS: pair, Token: secret}, perUser)

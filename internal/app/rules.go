@@ -15,12 +15,11 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/clock"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/override"
-	"github.com/weirhq/weir/internal/repo"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
-	redisrepo "github.com/weirhq/weir/internal/repo/redis"
-	"github.com/weirhq/weir/internal/ruleedit"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
+	redisrepo "github.com/weirhq/weir/internal/rules/repo/redis"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -364,7 +363,7 @@ func (a *App) openOverrides(ctx, background context.Context) error {
 // overridesStore is where usage is: all instances that share one have the same overrides,
 // wherever their rules come from. Without a Redis it is beside the history of the rules.
 func (a *App) overridesStore() (repo.Store, error) {
-	what := repo.StoreOptions{Name: "overrides", Most: override.MaxDocument}
+	what := repo.StoreOptions{Name: "overrides", Most: manage.MaxOverrideBytes}
 	if a.store.redis != nil {
 		return redisrepo.OpenStore(a.link(), a.repoOptions(), what)
 	}

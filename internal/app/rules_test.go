@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // One PUT of a rule reads the document that it makes once: the edit, the repository, the

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/clock"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // lookEvery is how often weir checks the files of tokens and certificates for changes,
@@ -28,7 +27,7 @@ func (a *App) openSecrets(_, background context.Context) error {
 	if a.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
 		return err
 	}
-	var closed func() *bearer.List
+	var closed func() *trust.List
 	switch {
 	case a.options.hasTokens() && !a.options.OpenChecks:
 		closed = a.tokens.Load
@@ -36,7 +35,7 @@ func (a *App) openSecrets(_, background context.Context) error {
 		a.options.Logger.Warn("checks require no token, because of --open-checks; who can reach an address of weir can use up the limits of others")
 	}
 	a.checks = manage.NewChecks(closed, a.guard, a.options.Logger)
-	if file := a.options.TokenFile; file != "" && bearer.Exposed(file) {
+	if file := a.options.TokenFile; file != "" && trust.Exposed(file) {
 		a.options.Logger.Warn("other users of this machine can read the token file; run chmod 600 on it", "file", file)
 	}
 	if err := a.openCerts("--tls-cert", a.options.TLS); err != nil {
@@ -66,11 +65,11 @@ func (a *App) openSecrets(_, background context.Context) error {
 	return nil
 }
 
-func (a *App) openCerts(flag string, o certs.Options) error {
+func (a *App) openCerts(flag string, o trust.Options) error {
 	if o.IsZero() {
 		return nil
 	}
-	c, err := certs.Open(o)
+	c, err := trust.OpenCerts(o)
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}

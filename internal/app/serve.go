@@ -15,14 +15,14 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/gateway"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/server/grpcapi"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/internal/server/respapi"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -125,7 +125,7 @@ func (a *App) newAPI() (http.Handler, error) {
 }
 
 // service is what the servers share. Who may manage is asked of each in its own way.
-func (a *App) service(tokens func() *bearer.List) manage.Service {
+func (a *App) service(tokens func() *trust.List) manage.Service {
 	return manage.Service{
 		Engine: a.engine, Editor: a.editor, Overrides: a.overrides, Guard: a.guard, Tokens: tokens, Checks: a.checks, Ready: a.ready,
 		Counters: a.applications.counters, Logger: a.options.Logger, RuleOptions: a.options.RuleOptions,
@@ -280,10 +280,10 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 
 // grpcTokens returns the tokens for management. If other machines can reach the address
 // and there are no tokens, management is off.
-func (a *App) grpcTokens() func() *bearer.List {
+func (a *App) grpcTokens() func() *trust.List {
 	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
 		a.options.Logger.Info("management over gRPC is off, because the address is reachable from other machines and no tokens are set", "grpc", a.options.GRPC)
-		return func() *bearer.List { return new(bearer.List) }
+		return func() *trust.List { return new(trust.List) }
 	}
 	return a.tokens.Load
 }

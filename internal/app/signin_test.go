@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // callAsPage calls a server as its own page would, and returns the status.
@@ -41,7 +41,7 @@ func callAsPage(t *testing.T, a *App, method, path, body string, into any, heade
 // Where a proxy signs people in, nobody else gets in, although there are no tokens.
 func TestSignIn(t *testing.T) {
 	o, _ := prepared(t, Options{
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, SignInHeader: "X-Forwarded-User", SignInScope: bearer.Admin,
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, SignInHeader: "X-Forwarded-User", SignInScope: trust.Admin,
 	}, "rules: []\n")
 	a := started(t, o)
 	if status, _ := callAsPage(t, a, "GET", "/v1/rules", "", nil); status != 401 {

@@ -13,10 +13,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )

@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/queue"
-	"github.com/weirhq/weir/stats/alert"
 )
 
 // eventually waits for a condition.

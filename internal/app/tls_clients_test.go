@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // The names that clients must have hold for gRPC, too, and not only for the first
@@ -17,7 +17,7 @@ import (
 func TestClientNamesOverGRPC(t *testing.T) {
 	for name, welcome := range map[string]bool{"127.0.0.1": true, "envoy.example.com": false} {
 		dir := t.TempDir()
-		pair := certs.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), ClientCAFile: filepath.Join(dir, "cert.pem")}
+		pair := trust.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem"), ClientCAFile: filepath.Join(dir, "cert.pem")}
 		pair.ClientSANs = []string{"other.example.com", name}
 		writePair(t, pair, 1)
 		o, _ := prepared(t, Options{TLS: pair}, perUser)

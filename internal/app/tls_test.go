@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // writePair writes a certificate that signs itself, and its key.
-func writePair(t *testing.T, o certs.Options, serial int64) {
+func writePair(t *testing.T, o trust.Options, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -65,7 +65,7 @@ func TestRenewal(t *testing.T) {
 		t.Errorf("certificates are looked at every %s; two seconds are promised", lookEvery)
 	}
 	dir := t.TempDir()
-	pair := certs.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	pair := trust.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	writePair(t, pair, 1)
 	o, _ := prepared(t, Options{TLS: pair}, perUser)
 	a := started(t, o)
@@ -84,7 +84,7 @@ func TestRenewal(t *testing.T) {
 // nothing.
 func TestTLS(t *testing.T) {
 	dir := t.TempDir()
-	pair := certs.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	pair := trust.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
 	writePair(t, pair, 1)
 	o, _ := prepared(t, Options{TLS: pair}, perUser)
 	a := started(t, o)

@@ -1,4 +1,6 @@
-// Package build tells what this program was built from, as far as the go command recorded it.
+// Package build tells what this program was built from, as far as the go command recorded it, and
+// builds weir from a checkout as releases are built: static, stripped, small, and the same bytes from
+// the same source.
 package build
 
 import (

@@ -15,8 +15,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -29,7 +29,7 @@ type Options struct {
 	ProxyHeader    clientip.Header
 	MaxDelayed     int
 	Patience       func(context.Context) time.Duration // as in engine.NewGate
-	Adaptive       adaptive.Bounds
+	Adaptive       overload.Bounds
 	Protect        engine.Protect
 	Actual         bool // the program tells what a request has really used
 	Logger         *slog.Logger
@@ -40,7 +40,7 @@ type Front struct {
 	Engine   *engine.Engine
 	Gate     *engine.Gate
 	Clients  *clientip.Resolver
-	Adaptive *adaptive.Limiter // nil if there is none
+	Adaptive *overload.Limiter // nil if there is none
 	TTL      time.Duration     // of holds
 
 	options Options
@@ -91,7 +91,7 @@ func (f *Front) AdaptiveLimit() engine.AdaptiveLimit {
 // Waiting is the place of a request in an adaptive limit, of which it is known when it waits for its client:
 // then it is no load, and can lose its place. One without a clock, or nil, is not limited.
 type Waiting struct {
-	adaptive.Place
+	overload.Place
 	Now func() time.Duration // the clock of the limit
 }
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/overload"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
 // The limiter learns how each request ended. A client that leaves, or whose body is broken, says
@@ -68,7 +68,7 @@ func testOutcome(t *testing.T, path, want string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Adaptive = adaptive.Bounds{Min: 1, Max: 1000}
+	r.Adaptive = overload.Bounds{Min: 1, Max: 1000}
 	o := Options{Routes: []Route{r}}
 	if path == "/silent" {
 		o.HeaderTimeout = time.Millisecond // a late 503 is a failure, too

@@ -10,13 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 // two lets two requests be in flight to each upstream.
-var two = adaptive.Bounds{Min: 2, Max: 2}
+var two = overload.Bounds{Min: 2, Max: 2}
 
-func adaptiveStand(t *testing.T, o Options, bounds adaptive.Bounds, routes ...string) *stand {
+func adaptiveStand(t *testing.T, o Options, bounds overload.Bounds, routes ...string) *stand {
 	t.Helper()
 	for _, text := range routes {
 		r, err := ParseRoute(text)
@@ -111,7 +111,7 @@ func TestAdaptiveLimitOfSeveral(t *testing.T) {
 		}
 	}
 	b := adaptiveStand(t, Options{}, two, upstream(t, wait("small"))+","+upstream(t, wait("large")))
-	b.table.origins[1].adaptive = adaptive.New(10, 10) // as if it had adapted
+	b.table.origins[1].adaptive = overload.New(10, 10) // as if it had adapted
 	held := func() int { return b.AdaptiveLimits()[0].InFlight + b.AdaptiveLimits()[1].InFlight }
 	var done sync.WaitGroup
 	for n := range 6 {
@@ -181,7 +181,7 @@ func TestAdaptiveLimitByPriority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Adaptive = adaptive.Bounds{Min: 4, Max: 4}
+	r.Adaptive = overload.Bounds{Min: 4, Max: 4}
 	b := newStand(t, setup{options: Options{Routes: []Route{r}}, rules: `rules:
   - {id: low, match: {path: /low/**}, key: ip, limit: 1000000/1s, priority: low}
   - {id: critical, match: {path: /critical}, key: ip, limit: 1000000/1s, priority: critical}`})

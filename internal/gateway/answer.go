@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -55,7 +55,7 @@ func (a *answer) write(w http.ResponseWriter, wait time.Duration) {
 	d.Detail = a.detail
 	if a.retry {
 		d.RetryAfter = max(wait, time.Second)
-		w.Header().Set("Retry-After", strconv.FormatInt(duration.Up(d.RetryAfter, time.Second), 10))
+		w.Header().Set("Retry-After", strconv.FormatInt(notation.CeilDuration(d.RetryAfter, time.Second), 10))
 	}
 	if a == noTunnel {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")

@@ -12,9 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 )
@@ -67,7 +66,7 @@ func (x *exchange) answer(a *answer, why error) {
 }
 
 // leave says that the upstream has nothing more to do for this request.
-func (x *exchange) leave(o adaptive.Outcome) {
+func (x *exchange) leave(o overload.Outcome) {
 	if x.choice.target != nil {
 		x.place.Leave(x.gateway.now(), o)
 		x.choice.inFlight.Add(-1)
@@ -163,7 +162,7 @@ func (x *exchange) acquire() bool {
 	}
 	x.place.Now = x.gateway.clock
 	now := x.gateway.now()
-	ok := l.Enter(now, priority.Class(x.limited.Priority-rule.Low), x.client, &x.place.Place)
+	ok := l.Enter(now, overload.Class(x.limited.Priority-rule.Low), x.client, &x.place.Place)
 	if !ok {
 		x.choice.overloaded(now, x.gateway)
 	}
@@ -171,9 +170,9 @@ func (x *exchange) acquire() bool {
 }
 
 // outcome is what the end of the exchange says about the upstream.
-func (x *exchange) outcome() adaptive.Outcome {
+func (x *exchange) outcome() overload.Outcome {
 	if x.body.failed() != nil {
-		return adaptive.Ignored // whatever the upstream made of half a request
+		return overload.Ignored // whatever the upstream made of half a request
 	}
-	return adaptive.OutcomeOf(x.Context, x.ended, x.status)
+	return overload.OutcomeOf(x.Context, x.ended, x.status)
 }

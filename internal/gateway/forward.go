@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -84,14 +84,14 @@ func (p *peers) passes(name string, trusted, believed bool) bool {
 // host, and an upstream that kept it could sign in.
 func dropSessions(out http.Header) {
 	lines := out["Cookie"]
-	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, bearer.PlainCookie) }) {
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, trust.PlainCookie) }) {
 		return
 	}
 	var left []string
 	for _, line := range lines {
 		for cookie := range strings.SplitSeq(line, ";") {
 			name, _, _ := strings.Cut(cookie, "=")
-			if name = strings.TrimSpace(name); name != "" && name != bearer.PlainCookie && name != bearer.SecureCookie {
+			if name = strings.TrimSpace(name); name != "" && name != trust.PlainCookie && name != trust.SecureCookie {
 				left = append(left, strings.TrimSpace(cookie))
 			}
 		}

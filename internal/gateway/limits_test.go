@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 // maxPause is the longest time for which an upstream that could not be reached is left
@@ -41,8 +41,8 @@ type origin struct {
 	told     instant // when the log had it last; 0 for never
 	open     bool    // the log has that it is unavailable, and not yet that it is back
 
-	bounds   adaptive.Bounds
-	adaptive *adaptive.Limiter // nil if there is none
+	bounds   overload.Bounds
+	adaptive *overload.Limiter // nil if there is none
 	shed     atomic.Int64      // when the log had last that it is overloaded, an instant
 }
 
@@ -247,7 +247,7 @@ func (g *Gateway) ask(ctx context.Context, o *origin) error {
 }
 
 // setAdaptive gives an upstream its limiter. Its capacity is one, whichever routes use it.
-func (o *origin) setAdaptive(b adaptive.Bounds, first bool) error {
+func (o *origin) setAdaptive(b overload.Bounds, first bool) error {
 	switch {
 	case first:
 		o.bounds, o.adaptive = b, b.Limiter()
@@ -270,7 +270,7 @@ func (o *origin) overloaded(now instant, g *Gateway) {
 // AdaptiveLimit is how the adaptive limit of an upstream is now.
 type AdaptiveLimit struct {
 	Upstream string
-	adaptive.Stats
+	overload.Stats
 }
 
 // AdaptiveLimits returns those of all upstreams that have one.

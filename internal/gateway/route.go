@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/match"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 // Bounds on routes.
@@ -38,7 +38,7 @@ type Route struct {
 	// Adaptive limits how many requests are in flight to each upstream, between a
 	// minimum and a maximum, by how many it can answer. Default no limit but
 	// Options.MaxInFlight.
-	Adaptive adaptive.Bounds
+	Adaptive overload.Bounds
 }
 
 // ParseRoute reads "http://127.0.0.1:9000", "/api=http://127.0.0.1:9000" or
@@ -220,8 +220,8 @@ func SetAdaptive(routes []Route, settings []string) error {
 		if !both || err != nil || errHigh != nil {
 			return fmt.Errorf("gateway: %q is not a minimum and a maximum; write for example 5-1000, or /api=5-1000 for one route", clip(text))
 		}
-		b := adaptive.Bounds{Min: low, Max: high}
-		if b == (adaptive.Bounds{}) {
+		b := overload.Bounds{Min: low, Max: high}
+		if b == (overload.Bounds{}) {
 			return errors.New("gateway: 0-0 limits nothing; leave it out, or write for example 5-1000")
 		}
 		found := false

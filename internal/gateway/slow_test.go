@@ -9,14 +9,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 const largeAnswer = 8 << 20
 
 // slowStand is a gateway with an adaptive limit, and as many clients of one address as take all places and
 // more. They send what is given, and read nothing.
-func slowStand(t *testing.T, bounds adaptive.Bounds, text string) *stand {
+func slowStand(t *testing.T, bounds overload.Bounds, text string) *stand {
 	t.Helper()
 	r, err := ParseRoute(upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -53,7 +53,7 @@ func TestSlowClients(t *testing.T) {
 		"a response that is long": "GET /large HTTP/1.1\r\nHost: a\r\n%s\r\n\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := slowStand(t, adaptive.Bounds{Min: 100, Max: 100}, text)
+			b := slowStand(t, overload.Bounds{Min: 100, Max: 100}, text)
 			if name == "a response that is long" { // until the connections have no more room for it
 				waitFor(t, "a response waits", func() bool { return b.do("GET", "/", nil, "X-Forwarded-For: 192.0.2.2").StatusCode == http.StatusOK })
 			}

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 // maxTries is how many upstreams a request may try. Who waits for the third will not
@@ -117,7 +117,7 @@ func (x *exchange) next() bool {
 	if !ok {
 		return false
 	}
-	x.leave(adaptive.Failure) // no connection could be made
+	x.leave(overload.Failure) // no connection could be made
 	x.choice = c
 	x.tried = append(x.tried, c.target)
 	return true

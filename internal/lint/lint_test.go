@@ -1,8 +1,12 @@
 package lint
 
 import (
+	"bytes"
+	"cmp"
+	"fmt"
 	"go/parser"
 	"go/token"
+	"io/fs"
 	"os"
 	"path"
 	"strings"
@@ -12,6 +16,7 @@ import (
 var checks = map[string]func([]file) []string{
 	"layout": checkLayout, "package docs": checkPackageDocs, "names": checkNames,
 	"arithmetic": checkArithmetic, "length": checkLength, "signatures": checkSignatures,
+	"budget": checkBudget, "folders": checkFolders,
 }
 
 func TestRepository(t *testing.T) {
@@ -73,12 +78,21 @@ func TestChecksFindMistakes(t *testing.T) {
 		{"signatures", "queue/x.go", `package queue; import "github.com/weirhq/weir/internal/redislink"; func Open(redislink.Link)`, "Open is for users and names redislink.Link"},
 		{"signatures", "queue/x.go", `package queue; import r "github.com/weirhq/weir/internal/redislink"; type Options struct{ Link []*r.Link }`, "Options is for users and names r.Link"},
 		{"signatures", "queue/x.go", `package queue; import r "github.com/weirhq/weir/internal/redislink"; type Store struct{}; func (*Store) Link() map[string]r.Link`, "names r.Link"},
+		{"budget", "web/x.go", "package web\n" + strings.Repeat("\n", 500), "web has 501 lines of Go and a budget of"},
+		{"budget", "x.go", "package weir\n", "lower the budget"},
 		{"length", "x.go", "package weir\n" + strings.Repeat("\n", maxLines), "make two files of it"},
 	} {
 		found := strings.Join(checks[c.check]([]file{source(c.name, c.src)}), "\n")
 		if !strings.Contains(found, c.want) {
 			t.Errorf("%s of %q: found %q, want %q", c.check, c.src, found, c.want)
 		}
+	}
+	var many []file
+	for i := range maxInternalFolders + 1 {
+		many = append(many, source(fmt.Sprintf("internal/p%d/x.go", i), "package p"))
+	}
+	if wrong := checkFolders(many); len(wrong) != 1 || !strings.Contains(wrong[0], "folders in internal, more than") {
+		t.Errorf("too many folders: found %q", wrong)
 	}
 	if wrong := checkLayout([]file{source("store/memory/x.go", `package memory; import ("fmt"; "github.com/weirhq/weir"; "github.com/weirhq/weir/internal/clock")`)}); wrong != nil {
 		t.Errorf("what is allowed was found wrong: %v", wrong)
@@ -108,5 +122,24 @@ func TestRootIsSmall(t *testing.T) {
 	}
 	if len(folders) > maxRootFolders {
 		t.Errorf("there are %d folders at the root, more than %d; does a user of the library import it, or does it belong into internal or test? %v", len(folders), maxRootFolders, folders)
+	}
+}
+
+// Scripts have a budget, too.
+func TestLua(t *testing.T) {
+	lines := 0
+	err := fs.WalkDir(os.DirFS("../.."), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() && (d.Name() == "node_modules" || d.Name() == ".git" || d.Name() == "bin") {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if path.Ext(name) != ".lua" {
+			return nil
+		}
+		text, err := os.ReadFile("../../" + name)
+		lines += bytes.Count(text, []byte("\n"))
+		return err
+	})
+	if err != nil || lines > maxLua || lines < maxLua-slack {
+		t.Errorf("the scripts have %d lines (%v) and a budget of %d; if that is meant, change it in internal/lint/budget_test.go and say why in the commit", lines, err, maxLua)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()

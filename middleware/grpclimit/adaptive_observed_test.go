@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -23,15 +23,15 @@ func (w adaptiveWatcher) ObserveAdaptive(name string, state func() engine.Adapti
 // Observers of the engine can read the limit at any time. Without one they are told nothing.
 func TestAdaptiveIsObserved(t *testing.T) {
 	w := adaptiveWatcher{}
-	e := testcall.Must(engine.New(engine.Options{Observers: []engine.Observer{w}}))(t)
-	testcall.Must(New(e, Options{}))(t)
+	e := testkit.Must(engine.New(engine.Options{Observers: []engine.Observer{w}}))(t)
+	testkit.Must(New(e, Options{}))(t)
 	if len(w) != 0 {
 		t.Error(w)
 	}
-	l := testcall.Must(New(e, Options{Adaptive: Adaptive{Min: 3, Max: 3}}))(t)
+	l := testkit.Must(New(e, Options{Adaptive: Adaptive{Min: 3, Max: 3}}))(t)
 	var during engine.AdaptiveLimit
 	handler := func(context.Context, any) (any, error) { during = w["grpclimit"](); return nil, nil }
-	testcall.Must(l.Unary()(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/a/b"}, handler))(t)
+	testkit.Must(l.Unary()(t.Context(), nil, &grpc.UnaryServerInfo{FullMethod: "/a/b"}, handler))(t)
 	if after := w["grpclimit"](); during != (engine.AdaptiveLimit{Limit: 3, InFlight: 1}) || after != (engine.AdaptiveLimit{Limit: 3}) {
 		t.Errorf("%+v, then %+v", during, after)
 	}

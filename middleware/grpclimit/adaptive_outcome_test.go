@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
 // The limiter learns how each call ended. A client that leaves says nothing about the handlers, but

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/internal/front"
 )
 
 // Domain is the domain in the ErrorInfo of a denial.
@@ -50,7 +50,7 @@ func Describe(v *engine.Verdict) *Denial { return translate(engine.Describe(v)) 
 // translate says in gRPC what a denial says. A rule's status is one of HTTP, and not for
 // here. Trailers are as short as headers have to be.
 func translate(d engine.Denial) *Denial {
-	d.Policies = d.Policies[:min(len(d.Policies), headerfield.MaxPolicies)]
+	d.Policies = d.Policies[:min(len(d.Policies), front.MaxPolicies)]
 	return &Denial{Denial: d, Status: statuses[d.Cause].code, Reason: statuses[d.Cause].reason}
 }
 

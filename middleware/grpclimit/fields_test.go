@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
@@ -106,7 +106,7 @@ func TestManyPolicies(t *testing.T) {
 		b := newBench(t, rules, Options{})
 		a := b.call(t.Context())
 		got := first(a.header["ratelimit-policy"])
-		if strings.Count(got, ";q=") != headerfield.MaxPolicies || !strings.Contains(got, fmt.Sprintf(`"r%d";q=5;`, tightest)) {
+		if strings.Count(got, ";q=") != front.MaxPolicies || !strings.Contains(got, fmt.Sprintf(`"r%d";q=5;`, tightest)) {
 			t.Errorf("%s (%v)", got, a.err)
 		}
 	}

@@ -40,7 +40,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -154,7 +153,7 @@ func (l *Limiter) deny(ctx context.Context, method string, d *Denial) error {
 // that has to wait if it was denied. They mean what the headers of HTTP mean.
 func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) metadata.MD {
 	md := make(metadata.MD)
-	headerfield.Write(md, &headerfield.GRPC, v, age, wait, int(families))
+	front.Write(md, &front.GRPC, v, age, wait, int(families))
 	return md
 }
 

@@ -19,12 +19,12 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 // begin is where the clock of these tests stands, half a second after a whole one.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 500_000_000, time.UTC)

@@ -7,10 +7,9 @@ import (
 	"net/netip"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -100,14 +99,14 @@ type Headers uint8
 const (
 	// XRateLimit is x-ratelimit-limit, -remaining and -reset, in units and Unix
 	// seconds, and x-ratelimit-degraded: 1 if the store is unavailable.
-	XRateLimit Headers = headerfield.XRateLimit
+	XRateLimit Headers = front.XRateLimit
 
 	// RateLimit is ratelimit-policy and ratelimit, the structured fields of
 	// draft-ietf-httpapi-ratelimit-headers.
-	RateLimit Headers = headerfield.RateLimit
+	RateLimit Headers = front.RateLimit
 
 	// RetryAfter is retry-after, in seconds, for denied calls.
-	RetryAfter Headers = headerfield.RetryAfter
+	RetryAfter Headers = front.RetryAfter
 
 	// NoHeaders disables all of them.
 	NoHeaders Headers = 1 << 3
@@ -131,7 +130,7 @@ const (
 func New(e *engine.Engine, o Options) (*Limiter, error) {
 	f, err := front.New(e, front.Options{
 		Name: "grpclimit", Mistakes: mistakes[:], TrustedProxies: o.TrustedProxies, ProxyHeader: clientip.Header(o.ProxyHeader),
-		MaxDelayed: o.MaxDelayed, Adaptive: adaptive.Bounds(o.Adaptive), Protect: o.Protect, Actual: o.Actual != nil, Logger: o.Logger,
+		MaxDelayed: o.MaxDelayed, Adaptive: overload.Bounds(o.Adaptive), Protect: o.Protect, Actual: o.Actual != nil, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err

@@ -9,9 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -41,12 +40,12 @@ func (l *Limiter) run(ctx context.Context, method string, p rule.Priority, s *se
 		ctx = s.Context(ctx)
 		defer func() { s.end(ctx, ended, err) }()
 	}
-	if limit != nil && !limit.Acquire(l.front.Now(), priority.Class(p-rule.Low)) {
+	if limit != nil && !limit.Acquire(l.front.Now(), overload.Class(p-rule.Low)) {
 		ended = true
 		return l.deny(ctx, method, translate(engine.DescribeOverload(new(engine.Verdict))))
 	}
 	if limit != nil {
-		defer func() { limit.Release(l.front.Now(), adaptive.OutcomeOf(ctx, ended, httpStatus(status.Code(err)))) }()
+		defer func() { limit.Release(l.front.Now(), overload.OutcomeOf(ctx, ended, httpStatus(status.Code(err)))) }()
 	}
 	err = handler(ctx)
 	ended = true

@@ -6,9 +6,8 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/internal/overload"
 )
 
 // Adaptive is a limit of the requests in flight in the handlers of a middleware. It adapts
@@ -27,7 +26,7 @@ func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit { return m.front.Adapt
 type adapted struct {
 	by    *Middleware
 	next  http.Handler
-	class priority.Class
+	class overload.Class
 }
 
 func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +49,7 @@ func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	ended := false
 	defer func() {
-		p.Leave(f.Now(), adaptive.OutcomeOf(r.Context(), ended, n.status))
+		p.Leave(f.Now(), overload.OutcomeOf(r.Context(), ended, n.status))
 	}()
 	a.next.ServeHTTP(n, r)
 	ended = true

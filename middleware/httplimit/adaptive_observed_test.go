@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -22,12 +22,12 @@ func (w adaptiveWatcher) ObserveAdaptive(name string, state func() engine.Adapti
 // Observers of the engine can read the limit at any time. Without one they are told nothing.
 func TestAdaptiveIsObserved(t *testing.T) {
 	w := adaptiveWatcher{}
-	e := testcall.Must(engine.New(engine.Options{Observers: []engine.Observer{w}}))(t)
-	testcall.Must(New(e, Options{}))(t)
+	e := testkit.Must(engine.New(engine.Options{Observers: []engine.Observer{w}}))(t)
+	testkit.Must(New(e, Options{}))(t)
 	if len(w) != 0 {
 		t.Error(w)
 	}
-	m := testcall.Must(New(e, Options{Adaptive: Adaptive{Min: 3, Max: 3}}))(t)
+	m := testkit.Must(New(e, Options{Adaptive: Adaptive{Min: 3, Max: 3}}))(t)
 	var during engine.AdaptiveLimit
 	h := m.Wrap(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { during = w["httplimit"]() }))
 	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
 // The limiter learns how each request ended. A client that leaves says nothing about the handlers,

@@ -13,7 +13,6 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/budget"
-	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -34,10 +33,10 @@ func unread(err error) *rule.RequestError {
 		return &rule.RequestError{Status: http.StatusRequestEntityTooLarge,
 			Reason: "The body of the request is longer than " + strconv.FormatInt(long.Limit>>20, 10) + " MiB."}
 	}
-	if errors.Is(err, httpbody.ErrBusy) {
+	if errors.Is(err, budget.ErrBusy) {
 		return &rule.RequestError{Status: http.StatusServiceUnavailable, Reason: "Too many long requests are being read; try again later."}
 	}
-	if errors.Is(err, httpbody.ErrSlow) {
+	if errors.Is(err, budget.ErrSlow) {
 		return &rule.RequestError{Status: http.StatusRequestTimeout, Reason: "The body of the request came too slowly."}
 	}
 	return &rule.RequestError{Status: http.StatusBadRequest, Reason: "The body of the request could not be read."}
@@ -102,8 +101,8 @@ func (m *Middleware) offerBody(w http.ResponseWriter, r *http.Request, q *rule.R
 }
 
 // source is where the body of a request comes from.
-func (m *Middleware) source(w http.ResponseWriter, r *http.Request, q *rule.Request) httpbody.Source {
-	return httpbody.Source{Writer: w, Request: r, Client: q.IP, Pace: httpbody.Pace{Timeout: m.options.BodyTimeout, Rate: m.options.BodyRate}}
+func (m *Middleware) source(w http.ResponseWriter, r *http.Request, q *rule.Request) budget.BodySource {
+	return budget.BodySource{Writer: w, Request: r, Client: q.IP, Pace: budget.Pace{Timeout: m.options.BodyTimeout, Rate: m.options.BodyRate}}
 }
 
 // look looks whether a request is denied before more of its body is read: to read it needs room, and

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"unicode/utf16"
 
-	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/budget"
 )
 
 const byN = `rules: [{id: n, match: {path: /n}, key: global, algorithm: sliding_log, limit: 1000/1h, cost: {estimate: request.json.n, default: 1}}]`
@@ -118,9 +118,9 @@ func TestUnreadableBodiesByRule(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // in which nobody waits for room
 			room := prompts
 			defer func() { prompts = room }()
-			prompts = httpbody.New(16 << 10)
+			prompts = budget.NewBodyReader(16 << 10)
 			taken := httptest.NewRequest("POST", "/", strings.NewReader(strings.Repeat("x", 11<<10)))
-			_, release, err := prompts.Read(httpbody.Source{Request: taken}, 1<<20)
+			_, release, err := prompts.Read(budget.BodySource{Request: taken}, 1<<20)
 			if err != nil {
 				t.Fatal(err)
 			}

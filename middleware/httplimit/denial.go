@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Denial is the answer to a denied client. A Deny function may change it before it is
@@ -123,7 +123,7 @@ func (d *Denial) append(dst []byte) []byte {
 		}
 	}
 	if wait := d.Wait(); wait > 0 {
-		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), duration.Up(wait, time.Second), 10)
+		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), notation.CeilDuration(wait, time.Second), 10)
 	}
 	return append(dst, "}\n"...)
 }

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/docquote"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 var update = flag.Bool("update", false, "write docs/reference/middleware.md again")
 
 // What docs/reference/middleware.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {
-	docquote.Check(t, docquote.Page{File: "../../docs/reference/middleware.md", Word: "httplimit", Least: 4, Update: *update})
+	testkit.CheckQuotes(t, testkit.Page{File: "../../docs/reference/middleware.md", Word: "httplimit", Least: 4, Update: *update})
 }
 
 // What the docs show of gin is what the example does.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/internal/front"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Headers selects groups of response headers.
@@ -18,15 +18,15 @@ type Headers uint8
 const (
 	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset, in units and Unix
 	// seconds, and X-RateLimit-Degraded: 1 if the store is unavailable.
-	XRateLimit Headers = headerfield.XRateLimit
+	XRateLimit Headers = front.XRateLimit
 
 	// RateLimit is RateLimit-Policy and RateLimit, the structured fields of
 	// draft-ietf-httpapi-ratelimit-headers. With either of the two, clients that have
 	// reached a threshold of a rule, or exceeded a soft one, get RateLimit-Warning.
-	RateLimit Headers = headerfield.RateLimit
+	RateLimit Headers = front.RateLimit
 
 	// RetryAfter is Retry-After, in seconds, for denied requests.
-	RetryAfter Headers = headerfield.RetryAfter
+	RetryAfter Headers = front.RetryAfter
 
 	// NoHeaders disables all of them.
 	NoHeaders Headers = 1 << 3
@@ -54,11 +54,11 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !headerfield.Warns(v) && !v.Results[0].Quota.FollowsCalendar() {
+	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !front.Warns(v) && !v.Results[0].Quota.FollowsCalendar() {
 		writeFew(h, v, age, wait, families)
 		return
 	}
-	headerfield.Write(h, &headerfield.HTTP, v, age, wait, int(families))
+	front.Write(h, &front.HTTP, v, age, wait, int(families))
 }
 
 // writeFew is writeHeaders for a request under a single limit, which is what there is
@@ -76,16 +76,16 @@ func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration, familie
 	var room [160]byte
 	text := strconv.AppendInt(room[:0], s.Remaining, 10)
 	remaining := len(text)
-	text = strconv.AppendInt(text, headerfield.UnixSeconds(s.ResetAt), 10)
+	text = strconv.AppendInt(text, front.UnixSeconds(s.ResetAt), 10)
 	reset := len(text)
 	text = append(text, same.name...)
-	text = headerfield.AppendParameter(text, 'r', s.Remaining)
+	text = front.AppendParameter(text, 'r', s.Remaining)
 	until := s.ResetAfter - age
 	if wait > 0 {
 		until = wait
 	}
 	seconds := len(text) + len(";t=")
-	text = headerfield.AppendParameter(text, 't', duration.Up(until, time.Second))
+	text = front.AppendParameter(text, 't', notation.CeilDuration(until, time.Second))
 	all := string(text)
 	// An array of the request's own: handlers may change what they find in the headers.
 	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:], all[seconds:]}
@@ -122,9 +122,9 @@ func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
 		return s.(*saying)
 	}
 	s := &saying{
-		name:   string(headerfield.AppendName(nil, v, r)), // in quotes
+		name:   string(front.AppendName(nil, v, r)), // in quotes
 		limit:  strconv.FormatInt(r.Limit, 10),
-		policy: string(headerfield.AppendPolicies(nil, v)),
+		policy: string(front.AppendPolicies(nil, v)),
 	}
 	if all.n.Add(1) > maxSaid {
 		all.byLimit.Clear()

@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -34,7 +34,7 @@ func TestFewHeaders(t *testing.T) {
 			for families := range NoHeaders + 1 {
 				few, any := http.Header{}, http.Header{}
 				writeFew(few, &v, age, wait, families)
-				headerfield.Write(any, &headerfield.HTTP, &v, age, wait, int(families))
+				front.Write(any, &front.HTTP, &v, age, wait, int(families))
 				if !reflect.DeepEqual(few, any) {
 					t.Errorf("%s, %03b: %v, want %v", limit, families, few, any)
 				}

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 const atOnce = "rules: [{id: api, key: ip, concurrency: 1}]"
@@ -90,7 +90,7 @@ func TestPlaceOfAResponse(t *testing.T) {
 				}()
 				<-f.begun
 				f.mustBeTaken(name)
-				res := testcall.Must(http.Get(f.server.URL))(t)
+				res := testkit.Must(http.Get(f.server.URL))(t)
 				res.Body.Close()
 				if res.StatusCode != 429 || res.Header.Get("Retry-After") != "1" || !strings.Contains(res.Header.Get("Ratelimit-Policy"), `"api";q=1;qu="concurrent-requests"`) {
 					t.Errorf("%s: a second got %d %v", name, res.StatusCode, res.Header)
@@ -118,17 +118,17 @@ func TestPlaceOfAHijackedConnection(t *testing.T) {
 		io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 		conns <- conn
 	})
-	client := testcall.Must(net.Dial("tcp", f.server.Listener.Addr().String()))(t)
+	client := testkit.Must(net.Dial("tcp", f.server.Listener.Addr().String()))(t)
 	defer client.Close()
 	io.WriteString(client, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-	testcall.Must(http.ReadResponse(bufio.NewReader(client), nil))(t)
+	testkit.Must(http.ReadResponse(bufio.NewReader(client), nil))(t)
 	conn := <-conns
 	<-f.over
 	f.mustBeTaken("after the handler")
 	if _, ok := conn.(interface{ CloseWrite() error }); !ok {
 		t.Error("it cannot end its side of the connection")
 	}
-	testcall.OK(t, conn.Close())
+	testkit.OK(t, conn.Close())
 	if f.used("api", "ip:127.0.0.1") != 0 {
 		t.Error("the place of a connection that was closed is taken")
 	}

@@ -42,7 +42,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -110,7 +110,7 @@ func (m *Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	case x != nil:
 		x.Priority = cmp.Or(p, rule.Normal)
 	case m.front.Adaptive != nil && p != 0:
-		next = &adapted{m, next, priority.Class(p - rule.Low)}
+		next = &adapted{m, next, overload.Class(p - rule.Low)}
 	}
 	m.observe(next, w, r, s)
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/llm"
+	"github.com/weirhq/weir/internal/gateway/llm"
 )
 
 // errPanicked is how a handler ended that did not return.

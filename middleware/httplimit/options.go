@@ -11,10 +11,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -146,17 +146,17 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 		return nil, errors.New("httplimit: UserHeader, TierHeader and PriorityHeader are accepted from trusted proxies only; list them in TrustedProxies")
 	}
 	if o.BodyTimeout < 0 || o.BodyRate < 0 {
-		return nil, fmt.Errorf("httplimit: BodyTimeout is %v and BodyRate %d; they must be above 0, or 0 for the defaults of %v and %d", o.BodyTimeout, o.BodyRate, httpbody.Usual.Timeout, httpbody.Usual.Rate)
+		return nil, fmt.Errorf("httplimit: BodyTimeout is %v and BodyRate %d; they must be above 0, or 0 for the defaults of %v and %d", o.BodyTimeout, o.BodyRate, budget.Usual.Timeout, budget.Usual.Rate)
 	}
-	o.BodyTimeout = cmp.Or(o.BodyTimeout, httpbody.Usual.Timeout)
-	o.BodyRate = cmp.Or(o.BodyRate, httpbody.Usual.Rate)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, budget.Usual.Timeout)
+	o.BodyRate = cmp.Or(o.BodyRate, budget.Usual.Rate)
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	for _, name := range []*string{&o.UserHeader, &o.TierHeader, &o.PriorityHeader} {
 		*name = http.CanonicalHeaderKey(*name)
 	}
 	f, err := front.New(e, front.Options{
 		Name: "httplimit", Mistakes: mistakes[:], TrustedProxies: o.TrustedProxies, ProxyHeader: clientip.Header(o.ProxyHeader),
-		MaxDelayed: o.MaxDelayed, Patience: patience, Adaptive: adaptive.Bounds(o.Adaptive), Protect: o.Protect, Actual: o.Actual != nil, Logger: o.Logger,
+		MaxDelayed: o.MaxDelayed, Patience: patience, Adaptive: overload.Bounds(o.Adaptive), Protect: o.Protect, Actual: o.Actual != nil, Logger: o.Logger,
 	})
 	if err != nil {
 		return nil, err

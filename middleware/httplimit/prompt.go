@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/httpbody"
-	"github.com/weirhq/weir/internal/llm"
+	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/gateway/llm"
 	"github.com/weirhq/weir/internal/match"
 	"github.com/weirhq/weir/rule"
 )
@@ -20,7 +20,7 @@ const (
 	maxPrompts = 256 << 20 // bytes of all that are being read or sent on
 )
 
-var prompts = httpbody.New(maxPrompts)
+var prompts = budget.NewBodyReader(maxPrompts)
 
 // prompt is a request to a language model whose tokens a rule counts. A nil one is any other
 // request.
@@ -53,7 +53,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			from.Long = &pass.look
 			p.body, p.release, err = prompts.Read(from, maxPrompt)
 		}
-		if busy := err == httpbody.ErrBusy && len(p.body) > 2*httpbody.Free; err != nil && err != errDenied && !busy && !counts.Mode.Denies() {
+		if busy := err == budget.ErrBusy && len(p.body) > 2*budget.Free; err != nil && err != errDenied && !busy && !counts.Mode.Denies() {
 			q.Prompt = &p.rule // without tokens, so that the rule does not apply
 			p.handOn(r, err)
 			return nil, nil
@@ -178,7 +178,7 @@ func (p *prompt) restore(r *http.Request, s *settlement, x *Exchange) {
 		p.replace(r, "Accept-Encoding", "identity") // who says nothing gets no compressed response
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
-	if read := bytes.NewReader(p.body); len(p.body) >= httpbody.Free {
+	if read := bytes.NewReader(p.body); len(p.body) >= budget.Free {
 		r.Body = &restored{Reader: read, Closer: http.NoBody, kept: p.kept, release: p.release}
 	} else { // it takes no room
 		if r.Body = io.NopCloser(read); x != nil {

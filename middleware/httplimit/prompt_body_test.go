@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/llm"
+	"github.com/weirhq/weir/internal/gateway/llm"
 )
 
 // A body that a handler or a proxy has not read to its end is still there when the handler has returned,

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/front"
-	"github.com/weirhq/weir/internal/llm"
+	"github.com/weirhq/weir/internal/gateway/llm"
 	"github.com/weirhq/weir/rule"
 )
 

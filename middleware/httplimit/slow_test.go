@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/budget"
 )
 
 // stalling is a server, and clients of it that begin bodies and do not complete them.
@@ -26,7 +26,7 @@ type stalling struct {
 func newStalling(t *testing.T, rules string, room int64, o Options) *stalling {
 	t.Helper()
 	old := prompts
-	prompts = httpbody.New(room)
+	prompts = budget.NewBodyReader(room)
 	s := &stalling{settling: newSettling(t, rules, o)}
 	s.server = httptest.NewUnstartedServer(s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(w, r.Body)

@@ -2,7 +2,7 @@ package memory
 
 import (
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/dueheap"
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -34,7 +34,7 @@ func (i *item) Before(other *item) bool {
 func (i *item) Index() *int { return &i.index }
 
 // pile is items in the order in which they leave it.
-type pile = dueheap.Heap[*item]
+type pile = order.Heap[*item]
 
 // isDue reports whether the top's time has come.
 func isDue(p pile, now weir.Micros) bool { return len(p) > 0 && p[0].due <= now }
@@ -68,7 +68,7 @@ func (r *remembered) Index() *int { return &r.index }
 // memory of what was done: by ID, and by when to forget it.
 type memory struct {
 	byID  map[string]*remembered
-	first dueheap.Heap[*remembered]
+	first order.Heap[*remembered]
 }
 
 func (m *memory) add(id string, until weir.Micros, most int) {

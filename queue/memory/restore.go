@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -38,7 +38,7 @@ func (s *Store) Restore(r io.Reader) error {
 
 func readLines(r io.Reader) (map[string]*line, error) {
 	lines := map[string]*line{}
-	err := format.Read(r, func(r *snapshot.Reader) {
+	err := format.Read(r, func(r *disk.Reader) {
 		for in := (&decoder{r}); in.More(); {
 			name := in.Text(1, queue.MaxNameLen)
 			in.Must(lines[name] == nil)
@@ -49,7 +49,7 @@ func readLines(r io.Reader) (map[string]*line, error) {
 }
 
 // decoder reads what queues are made of.
-type decoder struct{ *snapshot.Reader }
+type decoder struct{ *disk.Reader }
 
 // exact reads a word that a script could count with, as all are.
 func (d *decoder) exact() int64 { return d.Between(0, 1<<53-1) }

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -18,7 +18,7 @@ import (
 //		for each ID that is remembered: the word 1, the ID, until when
 //		the word 0
 //	the word 0
-var format = snapshot.Format{Package: "memory", Magic: "weirqueu", Of: "queues", Version: 1}
+var format = disk.Format{Package: "memory", Magic: "weirqueu", Of: "queues", Version: 1}
 
 // states are the words that stand for them in a snapshot. Their order is part of the format.
 var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
@@ -29,7 +29,7 @@ var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
 // while it writes.
 func (s *Store) Snapshot(w io.Writer) error {
 	copies := s.copyLines()
-	return format.Write(w, func(w *snapshot.Writer) {
+	return format.Write(w, func(w *disk.Writer) {
 		out := &encoder{w}
 		for _, c := range copies {
 			out.Words(1)
@@ -68,7 +68,7 @@ func (s *Store) copyLines() []lineCopy {
 }
 
 // encoder writes what queues are made of.
-type encoder struct{ *snapshot.Writer }
+type encoder struct{ *disk.Writer }
 
 func (e *encoder) pace(p queue.Pace) { e.Words(int64(p.Next), p.Part, p.Rate) }
 

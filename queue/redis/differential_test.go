@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
 )

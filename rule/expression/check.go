@@ -16,7 +16,7 @@ import (
 	"cel.dev/cel-go/common/operators"
 	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -72,7 +72,7 @@ func unknownVariable(purpose rule.Purpose, at []rune, message string) string {
 	}
 	slices.Sort(names)
 	text := found[1] + " has no field " + found[2]
-	if near := spelling.Nearest(found[2], names); near != "" {
+	if near := notation.Nearest(found[2], names); near != "" {
 		return text + fmt.Sprintf("; did you mean %q?", near)
 	}
 	return text + "; use one of " + strings.Join(names, ", ")

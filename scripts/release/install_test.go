@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/build"
 )
 
 // "go install" of a version gives the whole program. The module comes from a proxy in a
@@ -41,9 +41,9 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
-	install := exec.Command("go", append(append([]string{"install", "-modcacherw"}, compile.Flags...), "github.com/weirhq/weir/cmd/weir@v0.1.0")...)
+	install := exec.Command("go", append(append([]string{"install", "-modcacherw"}, build.Flags...), "github.com/weirhq/weir/cmd/weir@v0.1.0")...)
 	install.Dir = dir
-	install.Env = append(append(install.Environ(), compile.Environment(compile.Host)...),
+	install.Env = append(append(install.Environ(), build.Environment(build.Host)...),
 		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(dir, "proxy"))+",file://"+filepath.ToSlash(known),
 		"GOMODCACHE="+filepath.Join(dir, "modules"), "GOBIN="+dir, "GOSUMDB=off", "GONOPROXY=none", "GOPRIVATE=")
 	if err := command(install); err != nil {

@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/build"
 )
 
 // platforms are what a release has archives for.
@@ -92,7 +92,7 @@ func (r *release) binary(platform string) string {
 func (r *release) compile() error {
 	for _, platform := range r.platforms {
 		binary := r.binary(platform)
-		if err := command(compile.Weir(r.dir, platform, binary, "-buildvcs=true")); err != nil {
+		if err := command(build.Weir(r.dir, platform, binary, "-buildvcs=true")); err != nil {
 			return fmt.Errorf("%s: %w", platform, err)
 		}
 		info, err := buildinfo.ReadFile(binary)
@@ -114,9 +114,9 @@ func (r *release) compile() error {
 
 // document has the program of this machine write its manual pages and completions.
 func (r *release) document() error {
-	host := r.binary(compile.Host)
+	host := r.binary(build.Host)
 	if _, err := os.Stat(host); err != nil {
-		return fmt.Errorf("the manual pages are written by the binary for %s, which is not built: %w", compile.Host, err)
+		return fmt.Errorf("the manual pages are written by the binary for %s, which is not built: %w", build.Host, err)
 	}
 	if err := command(exec.Command(host, "man", filepath.Join(r.build, "man"))); err != nil {
 		return err

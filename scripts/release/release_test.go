@@ -18,7 +18,6 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/build"
-	"github.com/weirhq/weir/internal/compile"
 )
 
 // maxBinary is how large the program may be, in bytes. If it suddenly is much larger, something
@@ -29,7 +28,7 @@ func newRelease(t *testing.T, progress io.Writer) *release {
 	dir := t.TempDir()
 	return &release{
 		version: "v0.1.0", dir: checkout(t), out: filepath.Join(dir, "out"), build: filepath.Join(dir, "build"),
-		platforms: []string{compile.Host}, progress: progress,
+		platforms: []string{build.Host}, progress: progress,
 	}
 }
 
@@ -57,9 +56,9 @@ func TestRelease(t *testing.T) {
 	if notes := string(files["notes.md"]); !strings.Contains(notes, "go install") || strings.Contains(notes, "\n## ") {
 		t.Errorf("the notes are %.300s", notes)
 	}
-	checkBinary(t, r.binary(compile.Host))
+	checkBinary(t, r.binary(build.Host))
 	if runtime.GOOS != "windows" {
-		checkArchive(t, files["weir_0.1.0_"+strings.ReplaceAll(compile.Host, "/", "_")+".tar.gz"])
+		checkArchive(t, files["weir_0.1.0_"+strings.ReplaceAll(build.Host, "/", "_")+".tar.gz"])
 	}
 	checkSBOM(t, files["weir_0.1.0.cdx.json"])
 	checkAgain(t, r)
@@ -120,7 +119,7 @@ func checkBinary(t *testing.T, binary string) {
 	if err := json.Unmarshal(out, &b); err != nil {
 		t.Fatal(err)
 	}
-	if b.Version != "v0.1.0" || len(b.Commit) != 40 || b.Time != "2026-11-16T12:00:00Z" || b.Modified || b.Platform != compile.Host {
+	if b.Version != "v0.1.0" || len(b.Commit) != 40 || b.Time != "2026-11-16T12:00:00Z" || b.Modified || b.Platform != build.Host {
 		t.Errorf("%+v", b)
 	}
 }
@@ -131,7 +130,7 @@ func checkArchive(t *testing.T, content []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder := "weir_0.1.0_" + strings.ReplaceAll(compile.Host, "/", "_") + "/"
+	folder := "weir_0.1.0_" + strings.ReplaceAll(build.Host, "/", "_") + "/"
 	found := map[string]int64{}
 	for archive := tar.NewReader(z); ; {
 		header, err := archive.Next()

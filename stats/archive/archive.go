@@ -34,8 +34,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/setting"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Store is an archive. It is safe for concurrent use.
@@ -159,13 +158,13 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 // default.
 func ParseKeep(text string) (Keep, error) {
 	var k Keep
-	all, err := setting.Parse(text)
+	all, err := notation.ParseSettings(text)
 	if err != nil || len(all) > 1 {
 		return k, fmt.Errorf("archive: %q cannot be read; write it as seconds=1h,minutes=1d,hours=30d,days=366d", text)
 	}
 	fields := map[string]*time.Duration{"seconds": &k.Second, "minutes": &k.Minute, "hours": &k.Hour, "days": &k.Day}
 	for _, s := range all {
-		for _, o := range append(s.Options, setting.Option{Name: s.Name, Value: s.Value}) {
+		for _, o := range append(s.Options, notation.Option{Name: s.Name, Value: s.Value}) {
 			field := fields[o.Name]
 			if field == nil {
 				return k, fmt.Errorf("archive: unknown level %q; use seconds, minutes, hours, days", o.Name)
@@ -173,7 +172,7 @@ func ParseKeep(text string) (Keep, error) {
 			if *field != 0 {
 				return k, fmt.Errorf("archive: %s is given twice; write it once", o.Name)
 			}
-			if *field, err = duration.Parse(o.Value); err != nil || *field <= 0 {
+			if *field, err = notation.ParseDuration(o.Value); err != nil || *field <= 0 {
 				return k, fmt.Errorf("archive: %s: %q is not a duration; write it as 90m, 2h or 30d", o.Name, o.Value)
 			}
 		}

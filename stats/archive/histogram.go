@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/weirhq/weir/internal/logscale"
+	"github.com/weirhq/weir/internal/estimate"
 )
 
 // HistogramSlots of a histogram. Each power of two is divided into 8 slots, so that the width of
@@ -30,7 +30,7 @@ type Histogram struct {
 }
 
 // Slot returns the slot of a number.
-func HistogramSlot(n uint64) uint8 { return uint8(min(logscale.Slot(n, fine), HistogramSlots-1)) }
+func HistogramSlot(n uint64) uint8 { return uint8(min(estimate.Slot(n, fine), HistogramSlots-1)) }
 
 // SlotOf returns the slot of a duration. A negative duration, after a step of the
 // clock, counts as 0.
@@ -38,13 +38,13 @@ func DurationSlot(d time.Duration) uint8 { return HistogramSlot(uint64(max(d, 0)
 
 // Top returns the largest number in a slot.
 func SlotTop(slot uint8) int64 {
-	bottom, width := logscale.Bottom(uint(slot), fine)
+	bottom, width := estimate.Bottom(uint(slot), fine)
 	return int64(bottom + width - 1)
 }
 
 // Bottom returns the smallest number in a slot.
 func SlotBottom(slot uint8) int64 {
-	bottom, _ := logscale.Bottom(uint(slot), fine)
+	bottom, _ := estimate.Bottom(uint(slot), fine)
 	return int64(bottom)
 }
 

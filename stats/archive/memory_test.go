@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testkit/archivetest"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/archive/archivetest"
 )
 
 func TestSuite(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weirhq/weir/internal/hyperloglog"
+	"github.com/weirhq/weir/internal/estimate"
 )
 
 // Entry is a frequent key. It was counted at least Count-Error and at most Count times.
@@ -100,7 +100,7 @@ const (
 
 // Add adds a value by its hash. The bits of the hash must be evenly distributed.
 func (d *Distinct) Add(hash uint64) {
-	at, rank := hyperloglog.Place(hash, registerBits)
+	at, rank := estimate.Register(hash, registerBits)
 	d.registers[at] = max(d.registers[at], rank)
 }
 
@@ -113,11 +113,11 @@ func (d *Distinct) Merge(other *Distinct) {
 
 // Count returns the estimate.
 func (d *Distinct) Count() int64 {
-	counts := make([]int32, hyperloglog.Ranks(registerBits))
+	counts := make([]int32, estimate.Ranks(registerBits))
 	for _, rank := range d.registers {
 		counts[rank]++
 	}
-	return int64(math.Round(hyperloglog.Estimate(counts)))
+	return int64(math.Round(estimate.Distinct(counts)))
 }
 
 // Clients counts the different clients, and those that were denied at least once.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // A snapshot is:
@@ -18,7 +18,7 @@ import (
 //
 // Since version 3, a frame may have denials. The step says which level it is, so that levels may be kept for longer or shorter
 // than before.
-var format = snapshot.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 3, Oldest: 1}
+var format = disk.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 3, Oldest: 1}
 
 // maxFrame is the longest frame that is read; none within its bounds comes near.
 const maxFrame = 64 << 20
@@ -26,7 +26,7 @@ const maxFrame = 64 << 20
 // Snapshot writes the archive to w, so that it survives a restart. The archive stays in
 // use meanwhile.
 func (m *Memory) Snapshot(w io.Writer) error {
-	return format.Write(w, func(out *snapshot.Writer) {
+	return format.Write(w, func(out *disk.Writer) {
 		count := int64(0)
 		for kind := range m.levels {
 			for level := range m.levels[kind] {
@@ -45,7 +45,7 @@ func (m *Memory) Snapshot(w io.Writer) error {
 }
 
 // writeNotes writes all notes, also those whose time has passed, and returns how many.
-func (m *Memory) writeNotes(out *snapshot.Writer) (count int64) {
+func (m *Memory) writeNotes(out *disk.Writer) (count int64) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	for kind, all := range m.notes {
@@ -85,7 +85,7 @@ func (m *Memory) Restore(r io.Reader) error {
 var errInUse = errors.New("archive: the archive is already in use; restore a snapshot before the first request")
 
 // read reads what Snapshot has written: slots, and then notes.
-func (m *Memory) read(in *snapshot.Reader) {
+func (m *Memory) read(in *disk.Reader) {
 	count, what := int64(0), in.Between(0, 2)
 	for ; what == 1; what = in.Between(0, 2) {
 		count++
@@ -98,7 +98,7 @@ func (m *Memory) read(in *snapshot.Reader) {
 	in.Must(what == 0 && in.Word() == count)
 }
 
-func (m *Memory) readSlot(in *snapshot.Reader) {
+func (m *Memory) readSlot(in *disk.Reader) {
 	kind, step, start := in.Between(0, int64(Kinds)-1), in.Word(), in.Word()
 	blob := in.Bytes(0, maxFrame)
 	if in.Err != nil {
@@ -117,7 +117,7 @@ func (m *Memory) readSlot(in *snapshot.Reader) {
 }
 
 // readNote reads one. Whether its time has passed is seen when it is asked for.
-func (m *Memory) readNote(in *snapshot.Reader) {
+func (m *Memory) readNote(in *disk.Reader) {
 	const most = MaxNoteText // Tidy knows better
 	at := time.UnixMicro(in.Word()).UTC()
 	kind, n := in.Text(0, most), Note{ID: in.Text(0, most), Text: in.Bytes(0, most), Until: at}

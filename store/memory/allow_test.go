@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/keyhash"
 )
 
 // Of two stores that are alike, one is asked by AllowOne and the other by Take. They answer
@@ -37,7 +36,7 @@ func TestAllowOneEqualsTake(t *testing.T) {
 			other := New(Options{MaxKeys: 1000, Clock: clock.Now})
 			both := []*Store{one, other}
 			for _, s := range both {
-				s.core.Store(newCore([keyhash.SeedLen]byte{}, 1000)) // the same seed
+				s.core.Store(newCore([seedLen]byte{}, 1000)) // the same seed
 			}
 			for i := range 2000 {
 				// Few keys and limits at first, so that each matters to its shard.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // A settlement gives back first what has expired on its key.
@@ -13,9 +13,9 @@ func TestSettleAfterWhatExpired(t *testing.T) {
 	s, clock := open(0)
 	l := weir.MustParseLimit("fixed_window 10/1d")
 	l.Release = true
-	limit := testcall.Must(l.Compile())(t)
+	limit := testkit.Must(l.Compile())(t)
 	long := weir.Reservation{ID: weir.HoldID{1}, TTL: time.Hour}
-	testcall.Must(s.Reserve(t.Context(), nil, long, weir.Op{Key: "k", Limit: limit, Cost: 1}))(t)
+	testkit.Must(s.Reserve(t.Context(), nil, long, weir.Op{Key: "k", Limit: limit, Cost: 1}))(t)
 	reserve(t, s, 2, weir.Op{Key: "k", Limit: limit, Cost: 5}, false) // for a minute
 	clock.Pass(weir.Micros((2 * time.Minute).Microseconds()))
 	if done := settle(t, s, long.ID, 200); done.Parts[0].Excess != 200-limit.MaxUsage() {
@@ -32,9 +32,9 @@ func TestSettleBesideOtherHolds(t *testing.T) {
 	settle(t, s, first, 0)
 	clock.Pass(3_000_000)
 	op.Cost = 1
-	testcall.Must(s.Take(t.Context(), nil, op))(t)
+	testkit.Must(s.Take(t.Context(), nil, op))(t)
 	settle(t, s, second, 0)
-	if d := testcall.Must(s.Peek(t.Context(), nil, op))(t); d[0].Remaining != 9 {
+	if d := testkit.Must(s.Peek(t.Context(), nil, op))(t); d[0].Remaining != 9 {
 		t.Errorf("%d remain", d[0].Remaining)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/snapshot"
-	"github.com/weirhq/weir/internal/zone"
+	"github.com/weirhq/weir/internal/disk"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // lastHolds returns the number of the newest hold of each shard.
@@ -50,7 +50,7 @@ func (c *core) copyHolds(sh *holdShard, up uint64) (open []hold, ended [][]byte)
 }
 
 // write writes an open hold as readHold reads it.
-func (h *hold) write(out *snapshot.Writer) {
+func (h *hold) write(out *disk.Writer) {
 	writeHead(out, h.id, weir.HoldOpen, h.expires, h.expires, len(h.parts))
 	for i := range h.parts {
 		p := &h.parts[i]
@@ -63,7 +63,7 @@ func (h *hold) write(out *snapshot.Writer) {
 }
 
 // write writes a hold that has ended in the same way.
-func (e endedHold) write(out *snapshot.Writer) {
+func (e endedHold) write(out *disk.Writer) {
 	writeHead(out, e.id(), e.state(), e.until(), e.until(), 0)
 	parts := e.answer().Parts
 	out.Words(int64(len(parts)))
@@ -73,7 +73,7 @@ func (e endedHold) write(out *snapshot.Writer) {
 	}
 }
 
-func writeHead(out *snapshot.Writer, id weir.HoldID, state weir.HoldState, expires, until weir.Micros, parts int) {
+func writeHead(out *disk.Writer, id weir.HoldID, state weir.HoldState, expires, until weir.Micros, parts int) {
 	out.Words(1)
 	out.Raw(id[:])
 	out.Words(int64(state), int64(expires), int64(until), int64(parts))
@@ -88,7 +88,7 @@ func word(b bool) int64 {
 
 // readHolds reads the holds of a snapshot. A hold whose time has come meanwhile ends as any
 // other, by its time.
-func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
+func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 	var count int64
 	for ; in.More(); count++ {
 		h, state, until := readHold(in)
@@ -123,7 +123,7 @@ func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
 	in.Must(in.Word() == count)
 }
 
-func readHold(in *snapshot.Reader) (h *hold, state weir.HoldState, until weir.Micros) {
+func readHold(in *disk.Reader) (h *hold, state weir.HoldState, until weir.Micros) {
 	h = &hold{}
 	in.Raw(h.id[:])
 	state = weir.HoldState(in.Between(int64(weir.HoldOpen), int64(weir.HoldExpired)))
@@ -155,13 +155,13 @@ const maxText = 200
 // zoneOf finds a zone. The hold of one that has been removed from the zone data ends its
 // periods in UTC.
 func zoneOf(name string) *time.Location {
-	if found, err := zone.Load(name); err == nil {
+	if found, err := notation.LoadZone(name); err == nil {
 		return found
 	}
 	return time.UTC
 }
 
-func (h *hold) readPart(in *snapshot.Reader) {
+func (h *hold) readPart(in *disk.Reader) {
 	l := weir.Limit{Name: in.Text(0, weir.MaxNameLen)}
 	p := h.add(in.Text(0, weir.MaxTagLen), nil)
 	if in.Version >= 4 {

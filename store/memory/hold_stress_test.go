@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // A call does the work of its own keys, and of a few holds more, however many have expired.
 func TestExpiryWorkIsBounded(t *testing.T) {
 	l := weir.MustParseLimit("token_bucket 1000000/1h")
 	l.Release = true
-	limit := testcall.Must(l.Compile())(t)
+	limit := testkit.Must(l.Compile())(t)
 	s, clock := open(0)
 	op := func(key int) weir.Op { return weir.Op{Key: fmt.Sprint(key), Limit: limit, Cost: 1000} }
 	const keys, each = 20, 100
@@ -35,12 +35,12 @@ func TestExpiryWorkIsBounded(t *testing.T) {
 		}
 		return n
 	}
-	testcall.Must(s.Peek(t.Context(), nil, weir.Op{Key: "none", Limit: limit, Cost: 1}))(t)
+	testkit.Must(s.Peek(t.Context(), nil, weir.Op{Key: "none", Limit: limit, Cost: 1}))(t)
 	if left() != keys*each {
 		t.Errorf("%d holds are left after a look at another key", left())
 	}
 	for key := range keys / 2 {
-		if d := testcall.Must(s.Peek(t.Context(), nil, op(key)))(t); d[0].Remaining != 1_000_000 {
+		if d := testkit.Must(s.Peek(t.Context(), nil, op(key)))(t); d[0].Remaining != 1_000_000 {
 			t.Errorf("key %d: %d remain", key, d[0].Remaining)
 		}
 		if want := (keys - key - 1) * each; left() != want {
@@ -48,14 +48,14 @@ func TestExpiryWorkIsBounded(t *testing.T) {
 		}
 	}
 	before := left()
-	testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op(-1)))(t)
+	testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op(-1)))(t)
 	if ended := before - left() + 1; ended > 2*each {
 		t.Errorf("a reservation has ended %d holds", ended)
 	}
 	for range keys * each { // all have their turn, in the shard of the reservations
 		id := weir.NewHoldID()
 		id[14], id[15] = 0, 0
-		testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Millisecond}, weir.Op{Key: "-1", Limit: limit, Cost: 1}))(t)
+		testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Millisecond}, weir.Op{Key: "-1", Limit: limit, Cost: 1}))(t)
 		clock.Pass(1000)
 	}
 	if left() > 100 {
@@ -68,20 +68,20 @@ func TestExpiryWorkIsBounded(t *testing.T) {
 func TestHoldLapses(t *testing.T) {
 	l := weir.MustParseLimit("fixed_window 10/1d")
 	l.Release = true
-	a := weir.Op{Key: "a", Limit: testcall.Must(l.Compile())(t), Cost: 5}
+	a := weir.Op{Key: "a", Limit: testkit.Must(l.Compile())(t), Cost: 5}
 	b := a
 	b.Key = "b"
 	for _, s := range []weir.Settlement{{TTL: time.Hour}, {Used: func(string, int64) int64 { return 5 }}} {
 		store, clock := open(0)
 		s.ID = weir.NewHoldID()
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: s.ID, TTL: time.Minute}, a, b))(t)
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: s.ID, TTL: time.Minute}, a, b))(t)
 		clock.Pass(weir.Micros(time.Minute.Microseconds()))
-		testcall.Must(store.Peek(t.Context(), nil, a))(t)
+		testkit.Must(store.Peek(t.Context(), nil, a))(t)
 		clock.Pass(-weir.Micros(time.Second.Microseconds()))
-		if done := testcall.Must(store.Settle(t.Context(), s))(t); done.State != weir.HoldExpired {
+		if done := testkit.Must(store.Settle(t.Context(), s))(t); done.State != weir.HoldExpired {
 			t.Errorf("%+v", done)
 		}
-		if d := testcall.Must(store.Peek(t.Context(), nil, a, b))(t); d[0].Remaining != 10 || d[1].Remaining != 10 {
+		if d := testkit.Must(store.Peek(t.Context(), nil, a, b))(t); d[0].Remaining != 10 || d[1].Remaining != 10 {
 			t.Errorf("%+v", d)
 		}
 		checkKeys(t, store, DefaultMaxKeys)
@@ -93,7 +93,7 @@ func TestHoldsAreShared(t *testing.T) {
 	s, _ := open(4096)
 	limit := weir.MustCompile("fixed_window 1000000/1d")
 	ask := func(key string) bool {
-		d := testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, weir.Op{Key: key, Limit: limit, Cost: 1}))(t)
+		d := testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, weir.Op{Key: key, Limit: limit, Cost: 1}))(t)
 		if !d[0].Allowed && d[0].RetryAfter != weir.DefaultHoldTTL {
 			t.Fatalf("%+v", d)
 		}
@@ -119,9 +119,9 @@ func TestHoldsAreShared(t *testing.T) {
 // keep the lists right, and give back what was taken.
 func TestHoldStress(t *testing.T) {
 	l := weir.MustParseLimit("sliding_log 100000/1h")
-	limits := []*weir.Compiled{testcall.Must(l.Compile())(t), weir.MustCompile("token_bucket 100000/1h")}
+	limits := []*weir.Compiled{testkit.Must(l.Compile())(t), weir.MustCompile("token_bucket 100000/1h")}
 	l.Release, l.Name = true, "release"
-	limits = append(limits, testcall.Must(l.Compile())(t))
+	limits = append(limits, testkit.Must(l.Compile())(t))
 	s, clock := open(2048)
 	var all sync.WaitGroup
 	for g := range 8 {
@@ -184,7 +184,7 @@ func TestHoldStress(t *testing.T) {
 	checkKeys(t, s, 2048)
 	clock.Pass(weir.Micros((2 * time.Minute).Microseconds()))
 	for range 5000 { // all have their turn
-		testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Millisecond}, weir.Op{Key: "last", Limit: limits[0], Cost: 1}))(t)
+		testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Millisecond}, weir.Op{Key: "last", Limit: limits[0], Cost: 1}))(t)
 		clock.Pass(1000)
 	}
 	checkKeys(t, s, 2048)

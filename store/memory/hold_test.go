@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 func reserve(t *testing.T, s *Store, n int, op weir.Op, release bool) weir.HoldID {
@@ -19,9 +19,9 @@ func reserve(t *testing.T, s *Store, n int, op weir.Op, release bool) weir.HoldI
 	if release {
 		l := op.Limit.Limit()
 		l.Release = true
-		op.Limit = testcall.Must(l.Compile())(t)
+		op.Limit = testkit.Must(l.Compile())(t)
 	}
-	if d := testcall.Must(s.Reserve(t.Context(), nil, r, op))(t); !d[0].Allowed {
+	if d := testkit.Must(s.Reserve(t.Context(), nil, r, op))(t); !d[0].Allowed {
 		t.Fatalf("%+v", d)
 	}
 	return r.ID
@@ -29,7 +29,7 @@ func reserve(t *testing.T, s *Store, n int, op weir.Op, release bool) weir.HoldI
 
 func settle(t *testing.T, s *Store, id weir.HoldID, used int64) weir.Settled {
 	t.Helper()
-	return testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t)
+	return testkit.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t)
 }
 
 // Holds survive a restart: the open ones can be settled, or expire, and the ended ones are
@@ -45,10 +45,10 @@ func TestRestoreHolds(t *testing.T) {
 		ended := reserve(t, s, 3, weir.Op{Key: "l", Limit: limit, Cost: 2}, false)
 		settle(t, s, ended, 1)
 		var b bytes.Buffer
-		testcall.OK(t, s.Snapshot(&b))
+		testkit.OK(t, s.Snapshot(&b))
 		next := restored(t, clock, b.Bytes())
 		var again bytes.Buffer
-		testcall.OK(t, next.Snapshot(&again))
+		testkit.OK(t, next.Snapshot(&again))
 		if !bytes.Equal(b.Bytes(), again.Bytes()) {
 			t.Errorf("%v: a snapshot changed by being restored", limit.Limit())
 		}
@@ -75,9 +75,9 @@ func TestSnapshotWithoutNewHolds(t *testing.T) {
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 5}
 	var b bytes.Buffer
 	var late weir.HoldID
-	testcall.OK(t, s.Snapshot(&during{&b, func() { late = reserve(t, s, 1, op, false) }}))
+	testkit.OK(t, s.Snapshot(&during{&b, func() { late = reserve(t, s, 1, op, false) }}))
 	next := restored(t, clock, b.Bytes())
-	testcall.Must(next.Take(t.Context(), nil, op))(t)
+	testkit.Must(next.Take(t.Context(), nil, op))(t)
 	if done := settle(t, next, late, 0); done.State != weir.HoldUnknown {
 		t.Errorf("%+v", done)
 	}
@@ -106,7 +106,7 @@ func TestHeldKeysStay(t *testing.T) {
 		take(t, s, fmt.Sprint("flood ", i), weir.MustCompile("1000/1d"))
 	}
 	settle(t, s, id, 3)
-	if d := testcall.Must(s.Peek(t.Context(), nil, op))(t); d[0].Remaining != 7 {
+	if d := testkit.Must(s.Peek(t.Context(), nil, op))(t); d[0].Remaining != 7 {
 		t.Errorf("%d remain, want 7", d[0].Remaining)
 	}
 	checkKeys(t, s, 64)
@@ -124,16 +124,16 @@ func TestTooManyHolds(t *testing.T) {
 	if !errors.Is(err, weir.ErrHoldsFull) || n < 8 || n > 64 {
 		t.Errorf("%d holds, then %v", n, err)
 	}
-	l := testcall.Must(weir.NewLimiter(s, weir.MustParseLimit("fixed_window 10/1h")))(t)
+	l := testkit.Must(weir.NewLimiter(s, weir.MustParseLimit("fixed_window 10/1h")))(t)
 	for _, want := range []int64{4, -1} { // remaining
 		h, d, err := l.Reserve(t.Context(), "unheld", 6, 0)
 		if err != nil || h != nil || d.Allowed != (want >= 0) || d.Remaining != 4 {
 			t.Errorf("without a place: %+v, %+v, %v", h, d, err)
 		}
-		if done := testcall.Must(h.Settle(t.Context(), 1))(t); done.State != weir.HoldUnknown {
+		if done := testkit.Must(h.Settle(t.Context(), 1))(t); done.State != weir.HoldUnknown {
 			t.Errorf("%+v", done)
 		}
-		if done := testcall.Must(h.Extend(t.Context(), time.Hour))(t); done.State != weir.HoldUnknown {
+		if done := testkit.Must(h.Extend(t.Context(), time.Hour))(t); done.State != weir.HoldUnknown {
 			t.Errorf("%+v", done)
 		}
 	}
@@ -238,9 +238,9 @@ func checkHolds(t *testing.T, c *core) {
 func TestRefundOfAHeldKey(t *testing.T) {
 	s, _ := open(0)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1h"), Cost: 2}
-	d := testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}}, op))(t)
+	d := testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}}, op))(t)
 	op.Receipt = d[0].Receipt
-	testcall.OK(t, s.Refund(t.Context(), op))
+	testkit.OK(t, s.Refund(t.Context(), op))
 	checkKeys(t, s, 1)
 	if done := settle(t, s, weir.HoldID{1}, 5); done.State != weir.HoldSettled {
 		t.Errorf("%+v", done)
@@ -251,9 +251,9 @@ func TestRefundOfAHeldKey(t *testing.T) {
 // Each of many callers that settle a hold at once has an answer of its own.
 func TestSettleOneAtOnce(t *testing.T) {
 	s, _ := open(0)
-	l := testcall.Must(weir.NewLimiter(s, weir.MustParseLimit("fixed_window 10/1h")))(t)
+	l := testkit.Must(weir.NewLimiter(s, weir.MustParseLimit("fixed_window 10/1h")))(t)
 	h, _, err := l.Reserve(t.Context(), "k", 2, 0)
-	testcall.OK(t, err)
+	testkit.OK(t, err)
 	var callers sync.WaitGroup
 	var first atomic.Int64
 	for i := range int64(8) {
@@ -265,7 +265,7 @@ func TestSettleOneAtOnce(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if done := testcall.Must(h.Settle(t.Context(), 9))(t); !done.Repeated || done.Parts[0].Used != first.Load()-1 {
+	if done := testkit.Must(h.Settle(t.Context(), 9))(t); !done.Repeated || done.Parts[0].Used != first.Load()-1 {
 		t.Errorf("%+v after %d", done, first.Load()-1)
 	}
 }
@@ -273,7 +273,7 @@ func TestSettleOneAtOnce(t *testing.T) {
 // An id can be used once, and again when its hold is forgotten, even if its record had no
 // turn to be removed yet. What was refused charged nothing.
 func TestIDsOfForgottenHolds(t *testing.T) {
-	limit := testcall.Must(weir.Limit{N: 100, Period: time.Hour}.Compile())(t)
+	limit := testkit.Must(weir.Limit{N: 100, Period: time.Hour}.Compile())(t)
 	ops := []weir.Op{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}}
 	for n := 1; n <= len(ops); n++ {
 		s, clock := open(1000) // with one shard of holds
@@ -289,11 +289,11 @@ func TestIDsOfForgottenHolds(t *testing.T) {
 		if err := again(last); !errors.Is(err, errHoldExists) {
 			t.Errorf("%d ops: %v", n, err)
 		}
-		if d := testcall.Must(s.Peek(t.Context(), nil, ops[0]))(t); d[0].Remaining != 100-3*passed {
+		if d := testkit.Must(s.Peek(t.Context(), nil, ops[0]))(t); d[0].Remaining != 100-3*passed {
 			t.Errorf("%d ops: %+v", n, d)
 		}
 		clock.Pass(weir.Micros((2 * weir.HoldMemory).Microseconds()))
-		testcall.OK(t, again(last))
+		testkit.OK(t, again(last))
 		checkHolds(t, s.core.Load())
 	}
 }

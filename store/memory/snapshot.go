@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // A snapshot is:
@@ -18,7 +18,7 @@ import (
 //	the word 0, the number of holds
 //
 // The seed makes the ids meaningful to the next process.
-var format = snapshot.Format{
+var format = disk.Format{
 	Package: "memory", Magic: "weirsnap", Of: "memory store",
 	Version: 4, // in 1, a log had a word for each unit; in 2, there were no holds; in 3, no calendar
 	Oldest:  2,
@@ -29,7 +29,7 @@ var format = snapshot.Format{
 func (s *Store) Snapshot(w io.Writer) error {
 	c, now := s.core.Load(), s.now()
 	known := c.lastHolds()
-	return format.Write(w, func(out *snapshot.Writer) {
+	return format.Write(w, func(out *disk.Writer) {
 		out.Raw(c.seed[:])
 		var all, keys int64
 		var copied []int64
@@ -103,7 +103,7 @@ func (s *Store) Restore(r io.Reader) error {
 }
 
 func readCore(r io.Reader, maxKeys int, now weir.Micros) (c *core, err error) {
-	err = format.Read(r, func(in *snapshot.Reader) {
+	err = format.Read(r, func(in *disk.Reader) {
 		empty := core{}
 		in.Raw(empty.seed[:])
 		c = newCore(empty.seed, maxKeys)
@@ -123,7 +123,7 @@ func readCore(r io.Reader, maxKeys int, now weir.Micros) (c *core, err error) {
 	return c, err
 }
 
-func readEntry(in *snapshot.Reader) (id, weir.State, []int64) {
+func readEntry(in *disk.Reader) (id, weir.State, []int64) {
 	k := id{uint64(in.Word()), uint64(in.Word())}
 	in.Must(k.lo&1 == 1) // which every key has
 	state := weir.State{Fresh: weir.Micros(in.Between(0, exact)), A: in.Between(0, exact), B: in.Between(0, exact)}

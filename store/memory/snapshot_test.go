@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/disk"
 )
 
 var every = []*weir.Compiled{
@@ -303,7 +303,7 @@ func TestRestoreOfAKeyTwice(t *testing.T) {
 	}
 	head, entry := b.Bytes()[:48], b.Bytes()[48:104]
 	forged := append(append(bytes.Clone(head), entry...), entry...)
-	forged = snapshot.AppendWords(forged, 0, 2, 0, 0)
+	forged = disk.AppendWords(forged, 0, 2, 0, 0)
 	twice := restored(t, clock, binary.LittleEndian.AppendUint64(forged, crc64.Checksum(forged, crcTable)))
 	checkKeys(t, twice, 1)
 	if d := take(t, twice, "a", every[0]); d.Remaining != 3 {

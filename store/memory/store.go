@@ -20,7 +20,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/clock"
-	"github.com/weirhq/weir/internal/keyhash"
 )
 
 // DefaultMaxKeys is the default of Options.MaxKeys. A key takes about 60 bytes, so a
@@ -59,8 +58,8 @@ type Store struct {
 
 // core is all that is remembered, under one seed.
 type core struct {
-	seed    [keyhash.SeedLen]byte
-	hash    *keyhash.Hash
+	seed    [seedLen]byte
+	hash    *keyHash
 	shards  []shard
 	shift   uint         // what is left of a hash is the number of a shard
 	keys    atomic.Int64 // entries, and those for which room was made
@@ -87,7 +86,7 @@ func New(o Options) *Store {
 	if s.own == nil {
 		s.clock = clock.New()
 	}
-	var seed [keyhash.SeedLen]byte
+	var seed [seedLen]byte
 	rand.Read(seed[:])
 	s.core.Store(newCore(seed, o.MaxKeys))
 	return s
@@ -103,10 +102,10 @@ const (
 	fewKeys      = 512 // of a shard in a small store
 )
 
-func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
+func newCore(seed [seedLen]byte, maxKeys int) *core {
 	n := min(max(maxKeys/keysPerShard, minShards), maxShards, max(1, maxKeys/fewKeys))
 	log := bits.Len(uint(n - 1))
-	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: uint(64 - log)}
+	c := &core{seed: seed, hash: newKeyHash(seed), shards: make([]shard, 1<<log), shift: uint(64 - log)}
 	c.makeHoldShards(maxKeys)
 	for i := range c.shards {
 		c.shards[i].earliest.Store(math.MaxInt64)
@@ -139,7 +138,7 @@ func (s *Store) now() weir.Micros {
 }
 
 // A key that a store accepts must be one that can be hashed.
-const _ = uint(keyhash.MaxLen - weir.MaxKeyLen)
+const _ = uint(maxHashedLen - weir.MaxKeyLen)
 
 // identify returns the id of an op's key and the shard that it is in.
 func (c *core) identify(op *weir.Op) (id, *shard) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // The rights that docs/guides/redis.md gives for the store alone are enough, and they end at the prefix.
@@ -53,15 +53,15 @@ func holdEverything(t *testing.T, s *Store, op weir.Op) {
 	l := op.Limit.Limit()
 	for i, used := range []int64{1, 3, 1, 3} {
 		l.Release = i > 1 && l.Algorithm != weir.InFlight
-		op.Limit = testcall.Must(l.Compile())(t)
+		op.Limit = testkit.Must(l.Compile())(t)
 		id := weir.HoldID{byte(i), byte(l.Algorithm)}
-		testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
-		testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Hour}))(t)
-		testcall.Must(s.Peek(t.Context(), nil, op))(t)
-		if done := testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t); done.State != weir.HoldSettled {
+		testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
+		testkit.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Hour}))(t)
+		testkit.Must(s.Peek(t.Context(), nil, op))(t)
+		if done := testkit.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t); done.State != weir.HoldSettled {
 			t.Errorf("%v: %+v", op.Limit.Limit(), done)
 		}
-		testcall.OK(t, s.Reset(t.Context(), op))
+		testkit.OK(t, s.Reset(t.Context(), op))
 	}
 }
 
@@ -82,7 +82,7 @@ func everything(t *testing.T, s *Store) {
 			t.Error(err)
 		}
 		if renewed := (weir.Op{Key: op.Key, Limit: op.Limit, Cost: 1, Always: true, Receipt: op.Receipt}); algorithm == weir.InFlight {
-			testcall.Must(s.Take(t.Context(), nil, renewed))(t)
+			testkit.Must(s.Take(t.Context(), nil, renewed))(t)
 		}
 		if err := s.Refund(t.Context(), op); err != nil {
 			t.Error(err)

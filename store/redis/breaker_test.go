@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // A Redis that is not there when the store is opened is unavailable, at once, and

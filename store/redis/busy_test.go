@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // A check whose call was not sent in time is no failure of Redis: the circuit breaker does not
@@ -111,14 +111,14 @@ func TestAnswerAfterTheTimer(t *testing.T) {
 
 // What has come is read, although the deadline has passed; and what has not come is not waited for.
 func TestLastLook(t *testing.T) {
-	listener := testcall.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	listener := testkit.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer listener.Close()
-	conn := testcall.Must(dial(t.Context(), listener.Addr().String(), &net.Dialer{}, nil))(t)
+	conn := testkit.Must(dial(t.Context(), listener.Addr().String(), &net.Dialer{}, nil))(t)
 	defer conn.Close()
-	other := testcall.Must(listener.Accept())(t)
+	other := testkit.Must(listener.Accept())(t)
 	defer other.Close()
 	answer := make([]byte, 6)
-	testcall.Must(other.Write([]byte("answer")))(t)
+	testkit.Must(other.Write([]byte("answer")))(t)
 	eventually(t, "the answer", func() bool {
 		conn.SetDeadline(time.Now().Add(-time.Hour))
 		n, err := conn.Read(answer)

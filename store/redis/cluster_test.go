@@ -12,8 +12,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 	"github.com/weirhq/weir/store/storetest"
 )
 

@@ -10,39 +10,39 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // All holds of a key that expire together are ended in a few writes: a script blocks Redis.
 func TestHoldsExpireTogether(t *testing.T) {
 	client := connect(t)
-	testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+	testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 	var clock fake
 	now := weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC))
 	clock.Set(now)
 	store := storeOn(t, client, Options{Timeout: 20 * time.Second, Clock: clock.Now})
-	limit := testcall.Must(weir.Limit{N: 10_000, Period: time.Hour, Burst: 10_000, Release: true}.Compile())(t)
+	limit := testkit.Must(weir.Limit{N: 10_000, Period: time.Hour, Burst: 10_000, Release: true}.Compile())(t)
 	op := weir.Op{Key: "k", Limit: limit, Cost: 1}
 	for i := range weir.MaxHolds {
 		r := weir.Reservation{TTL: 3 * time.Second}
 		binary.BigEndian.PutUint64(r.ID[:], uint64(i+1))
-		if d := testcall.Must(store.Reserve(t.Context(), nil, r, op))(t); !d[0].Allowed {
+		if d := testkit.Must(store.Reserve(t.Context(), nil, r, op))(t); !d[0].Allowed {
 			t.Fatalf("%d: %+v", i, d)
 		}
 	}
 	clock.Set(now.Add(3 * time.Second))
-	testcall.OK(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "RESETSTAT").Build()).Error())
-	d := testcall.Must(store.Take(t.Context(), nil, op))(t)
+	testkit.OK(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "RESETSTAT").Build()).Error())
+	d := testkit.Must(store.Take(t.Context(), nil, op))(t)
 	if d[0].Remaining != 9999 {
 		t.Errorf("%+v", d)
 	}
-	text := testcall.Must(client.Do(t.Context(), client.B().Info().Section("commandstats").Build()).ToString())(t)
+	text := testkit.Must(client.Do(t.Context(), client.B().Info().Section("commandstats").Build()).ToString())(t)
 	if !strings.Contains(text, "cmdstat_evalsha:calls=") {
 		t.Fatalf("Redis counted no call: %s", text)
 	}
 	writes := 0 // Redis lists only commands that were called
 	for _, calls := range regexp.MustCompile(`cmdstat_(?:setrange|psetex|unlink):calls=(\d+)`).FindAllStringSubmatch(text, -1) {
-		writes += testcall.Must(strconv.Atoi(calls[1]))(t)
+		writes += testkit.Must(strconv.Atoi(calls[1]))(t)
 	}
 	if writes > 3 {
 		t.Errorf("%d writes: %s", writes, text)
@@ -61,20 +61,20 @@ func TestDamagedHold(t *testing.T) {
 		list := store.checkOf(reserve, []weir.Op{op}).listKey(0)
 		for _, value := range []string{"", "abc", "\xff" + strings.Repeat("x", 100), "\x00\xff\xff" + strings.Repeat("x", 100)} {
 			for _, key := range []string{list, store.directoryOf(id)} {
-				testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
-				testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
+				testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+				testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
 				before := run(t, client, "GET", key) // which fails if it is called otherwise
 				if key == state {
 					value = before[:28] + value
 				}
 				run(t, client, "SET", key, value)
-				if d := testcall.Must(store.Take(t.Context(), nil, op))(t); !d[0].Allowed || d[0].Remaining != 8 {
+				if d := testkit.Must(store.Take(t.Context(), nil, op))(t); !d[0].Allowed || d[0].Remaining != 8 {
 					t.Errorf("%s %q %q: %+v", text, key, value, d)
 				}
-				if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, op))(t); !d[0].Allowed {
+				if d := testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, op))(t); !d[0].Allowed {
 					t.Errorf("%s %q %q: another one: %+v", text, key, value, d)
 				}
-				if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled {
+				if done := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled {
 					t.Errorf("%s %q %q: %+v", text, key, value, done)
 				}
 			}
@@ -90,27 +90,27 @@ func TestHoldsBehindStates(t *testing.T) {
 	other := weir.Op{Key: "other", Limit: weir.MustCompile("10/1h"), Cost: 1}
 	settle := func(n byte, used int64) weir.HoldState {
 		t.Helper()
-		return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return used }}))(t).State
+		return testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return used }}))(t).State
 	}
 	for _, text := range []string{"token_bucket 10/1s", "fixed_window 10/1d", "sliding_window 10/1d", "token_bucket 10/1s release", "sliding_window 10/1d release"} {
-		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 		limit := weir.MustCompile(text)
 		op := weir.Op{Key: "k", Limit: limit, Cost: 1}
 		held := op
 		held.Cost = 3
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}, TTL: time.Hour}, held))(t)
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, held, other))(t)
-		d := testcall.Must(store.Take(t.Context(), nil, op))(t)
-		testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "k", Limit: limit, Cost: 1, Receipt: d[0].Receipt}))
-		testcall.Must(store.Take(t.Context(), nil, op, other))(t)
-		testcall.Must(store.Peek(t.Context(), nil, op))(t)
-		testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "k", Limit: limit, Cost: 10, Receipt: weir.Latest}))
-		if left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t); left < time.Hour.Milliseconds()-60_000 {
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}, TTL: time.Hour}, held))(t)
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, held, other))(t)
+		d := testkit.Must(store.Take(t.Context(), nil, op))(t)
+		testkit.OK(t, store.Refund(t.Context(), weir.Op{Key: "k", Limit: limit, Cost: 1, Receipt: d[0].Receipt}))
+		testkit.Must(store.Take(t.Context(), nil, op, other))(t)
+		testkit.Must(store.Peek(t.Context(), nil, op))(t)
+		testkit.OK(t, store.Refund(t.Context(), weir.Op{Key: "k", Limit: limit, Cost: 10, Receipt: weir.Latest}))
+		if left := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t); left < time.Hour.Milliseconds()-60_000 {
 			t.Errorf("%s: it is kept for %d ms", text, left)
 		}
-		testcall.Must(store.Take(t.Context(), nil, op))(t)
-		extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{2}, TTL: 2 * time.Hour}))(t)
-		if left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t); extended.State != weir.HoldOpen || left < 2*time.Hour.Milliseconds()-60_000 {
+		testkit.Must(store.Take(t.Context(), nil, op))(t)
+		extended := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{2}, TTL: 2 * time.Hour}))(t)
+		if left := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t); extended.State != weir.HoldOpen || left < 2*time.Hour.Milliseconds()-60_000 {
 			t.Errorf("%s: %v, kept for %d ms", text, extended.State, left)
 		}
 		for n := byte(1); n <= 2; n++ {
@@ -121,12 +121,12 @@ func TestHoldsBehindStates(t *testing.T) {
 				t.Errorf("%s: %v", text, state)
 			}
 		}
-		testcall.OK(t, store.Reset(t.Context(), op))
+		testkit.OK(t, store.Reset(t.Context(), op))
 		if left := run(t, client, "EXISTS", store.keyOf(&op)); left != "0" {
 			t.Errorf("%s: after a reset there are %s", text, left)
 		}
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{3}, TTL: time.Hour}, held))(t)
-		testcall.OK(t, store.Reset(t.Context(), op))
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{3}, TTL: time.Hour}, held))(t)
+		testkit.OK(t, store.Reset(t.Context(), op))
 		if left, state := run(t, client, "EXISTS", store.keyOf(&op)), settle(3, 0); left != "0" || state != weir.HoldSettled {
 			t.Errorf("%s: after a reset %s, %v", text, left, state)
 		}
@@ -140,10 +140,10 @@ func TestResetAndTakeInOneCall(t *testing.T) {
 	for _, text := range []string{"token_bucket 10/3650d", "fixed_window 10/3650d", "sliding_window 10/3650d", "sliding_buckets 10/3650d", "sliding_log 10/3650d"} {
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
 		ops := []weir.Op{op}
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op))(t)
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op))(t)
 		after := store.checkOf(take, ops)
-		testcall.OK(t, store.call(newRequest([]*check{store.checkOf(reset, ops), after})))
-		left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t)
+		testkit.OK(t, store.call(newRequest([]*check{store.checkOf(reset, ops), after})))
+		left := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t)
 		if left <= 0 || after.decisions[0].Remaining != 9 {
 			t.Errorf("%s: it is kept for %d ms, and %+v", text, left, after.decisions[0])
 		}
@@ -155,33 +155,33 @@ func TestHoldsShrink(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
 	for _, text := range []string{"fixed_window 1000/3650d", "token_bucket 1000/3650d", "sliding_window 1000/3650d release", "sliding_log 1000/3650d"} {
-		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
 		list := store.checkOf(reserve, []weir.Op{op}).listKey(0)
 		size := func() int64 {
 			t.Helper()
-			return testcall.Must(client.Do(t.Context(), client.B().Strlen().Key(list).Build()).AsInt64())(t)
+			return testkit.Must(client.Do(t.Context(), client.B().Strlen().Key(list).Build()).AsInt64())(t)
 		}
 		ttl := func() int64 {
 			t.Helper()
-			return testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(list).Build()).AsInt64())(t)
+			return testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(list).Build()).AsInt64())(t)
 		}
 		for n := range byte(40) {
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{n}, TTL: time.Hour}, op))(t)
+			testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{n}, TTL: time.Hour}, op))(t)
 		}
 		long, lives := size(), ttl()
 		for n := range byte(39) {
-			if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return 1 }}))(t); done.State != weir.HoldSettled {
+			if done := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return 1 }}))(t); done.State != weir.HoldSettled {
 				t.Fatalf("%s: %+v", text, done)
 			}
 		}
 		if short, left := size(), ttl(); long < 40*59 || short > long/2 || left <= 0 || left > lives || left < lives-60_000 {
 			t.Errorf("%s: it was %d and is %d bytes, and lives for %d ms of %d", text, long, short, left, lives)
 		}
-		if d := testcall.Must(store.Peek(t.Context(), nil, op))(t); d[0].Remaining != 960 {
+		if d := testkit.Must(store.Peek(t.Context(), nil, op))(t); d[0].Remaining != 960 {
 			t.Errorf("%s: %+v", text, d)
 		}
-		if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{39}, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled || done.Repeated {
+		if done := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{39}, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled || done.Repeated {
 			t.Errorf("%s: %+v", text, done)
 		}
 	}
@@ -192,12 +192,12 @@ func TestHoldsShrink(t *testing.T) {
 func TestForeignHolds(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	limit := testcall.Must(weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Hour, Release: true}.Compile())(t) // holds of others are behind their states
+	limit := testkit.Must(weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Hour, Release: true}.Compile())(t) // holds of others are behind their states
 	op, other := weir.Op{Key: "k", Limit: limit, Cost: 1}, weir.Op{Key: "other", Limit: limit, Cost: 1}
 	id := weir.HoldID{1}
 	do := func(words ...string) {
 		t.Helper()
-		testcall.OK(t, client.Do(t.Context(), client.B().Arbitrary(words...).Build()).Error())
+		testkit.OK(t, client.Do(t.Context(), client.B().Arbitrary(words...).Build()).Error())
 	}
 	nothing := func(string, int64) int64 { return 0 }
 	for what, call := range map[string]func() error{
@@ -215,7 +215,7 @@ func TestForeignHolds(t *testing.T) {
 		"settle": func() error { _, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}); return err },
 	} {
 		do("FLUSHALL")
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op, other))(t)
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op, other))(t)
 		const held = "weir:%holds:L1h{k}"
 		do("RENAME", held, "elsewhere") // which fails if it is called otherwise
 		do("SADD", held, "m")
@@ -233,8 +233,8 @@ func TestForeignHolds(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		testcall.OK(t, store.Reset(t.Context(), op))
-		if d := testcall.Must(store.Take(t.Context(), nil, op))(t); d[0].Remaining != 9 {
+		testkit.OK(t, store.Reset(t.Context(), op))
+		if d := testkit.Must(store.Take(t.Context(), nil, op))(t); d[0].Remaining != 9 {
 			t.Errorf("after %s and a reset: %+v", what, d)
 		}
 	}
@@ -242,10 +242,10 @@ func TestForeignHolds(t *testing.T) {
 	// A record counts as none for who knows the hold; others cannot read what it was charged on.
 	for _, op := range []weir.Op{op, {Key: "plain", Limit: weir.MustCompile("10/1h"), Cost: 1}} {
 		do("FLUSHALL")
-		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
+		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
 		do("DEL", store.directoryOf(id))
 		do("SADD", store.directoryOf(id), "m")
-		if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t); done.State != weir.HoldSettled {
+		if done := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t); done.State != weir.HoldSettled {
 			t.Errorf("%+v", done)
 		}
 		do("DEL", store.directoryOf(id))
@@ -262,7 +262,7 @@ func TestLostRecords(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
 	for _, text := range []string{"token_bucket 1000/1h", "fixed_window 1000/1d", "sliding_window 1000/1d"} {
-		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 		limit := weir.MustCompile(text)
 		ids, used := []weir.HoldID{{1}, {2}, {3}, {4}, {5}}, []int64{3, 5, 7, 0, 1_000_000}
 		settle := func() (batch []*check) {
@@ -275,11 +275,11 @@ func TestLostRecords(t *testing.T) {
 				c.settles(0, &settlement, d, 0)
 				batch = append(batch, c)
 			}
-			testcall.OK(t, store.call(newRequest(batch)))
+			testkit.OK(t, store.call(newRequest(batch)))
 			return batch
 		}
 		for i, id := range ids {
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, weir.Op{Key: strconv.Itoa(i), Limit: limit, Cost: 5}))(t)
+			testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, weir.Op{Key: strconv.Itoa(i), Limit: limit, Cost: 5}))(t)
 		}
 		run(t, client, "DEL", store.directoryOf(ids[1]))
 		run(t, client, "DEL", store.directoryOf(ids[3]))
@@ -293,7 +293,7 @@ func TestLostRecords(t *testing.T) {
 				if got, want := c.hold.outcomes, (outcome{holdSettled, used[i], excess[i], true}); c.err != nil || len(got) != 1 || got[0] != want {
 					t.Errorf("%s: hold %d: %+v %v, want %+v", text, i, got, c.err, want)
 				}
-				left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.directoryOf(ids[i])).Build()).AsInt64())(t)
+				left := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(store.directoryOf(ids[i])).Build()).AsInt64())(t)
 				if left <= 0 || left > 150_000 {
 					t.Errorf("%s: the record of hold %d is kept for %d ms", text, i, left)
 				}
@@ -330,7 +330,7 @@ func TestForeignStateAmongHolds(t *testing.T) {
 			batch = append(batch, c)
 		}
 		r := newRequest(batch)
-		testcall.OK(t, store.call(r))
+		testkit.OK(t, store.call(r))
 		if r.form != singles {
 			t.Errorf("%s: they are not singles", text)
 		}
@@ -349,7 +349,7 @@ func TestForeignStateAmongHolds(t *testing.T) {
 // of them each time: who holds so many could keep Redis busy with requests that are denied.
 func TestFullOfHolds(t *testing.T) {
 	client := connect(t)
-	testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+	testkit.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 	var clock fake
 	now := weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC))
 	clock.Set(now)
@@ -361,7 +361,7 @@ func TestFullOfHolds(t *testing.T) {
 	}
 	reserve := func(i int, ttl, retry time.Duration) {
 		t.Helper()
-		d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id(i), TTL: ttl}, op))(t)
+		d := testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id(i), TTL: ttl}, op))(t)
 		if d[0].Allowed != (retry == 0) || d[0].RetryAfter != retry {
 			t.Errorf("hold %d: %+v, want %v", i, d[0], retry)
 		}
@@ -369,24 +369,24 @@ func TestFullOfHolds(t *testing.T) {
 	for i := 1; i <= weir.MaxHolds; i++ {
 		reserve(i, time.Duration(i)*time.Second, 0)
 	}
-	testcall.OK(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "RESETSTAT").Build()).Error())
+	testkit.OK(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "RESETSTAT").Build()).Error())
 	for range 20 {
 		reserve(5000, time.Minute, time.Second)
 	}
-	text := testcall.Must(client.Do(t.Context(), client.B().Info().Section("commandstats").Build()).ToString())(t)
+	text := testkit.Must(client.Do(t.Context(), client.B().Info().Section("commandstats").Build()).ToString())(t)
 	if !strings.Contains(text, "cmdstat_evalsha:calls=20,") || strings.Contains(text, "cmdstat_setrange") {
 		t.Errorf("something was written: %s", text)
 	}
 	// Whatever happens to the first is seen.
-	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id(1), TTL: time.Hour}))(t)
+	testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id(1), TTL: time.Hour}))(t)
 	reserve(5000, time.Minute, 2*time.Second)
-	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id(2), Used: func(string, int64) int64 { return 1 }}))(t)
+	testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id(2), Used: func(string, int64) int64 { return 1 }}))(t)
 	reserve(5001, time.Hour, 0)
 	reserve(5002, time.Minute, 3*time.Second)
 	clock.Set(now.Add(3 * time.Second))
 	reserve(5003, time.Hour, 0)
 	reserve(5004, time.Minute, time.Second)
-	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id(1000), Used: func(string, int64) int64 { return 1 }}))(t)
+	testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id(1000), Used: func(string, int64) int64 { return 1 }}))(t)
 	reserve(5005, time.Second/2, 0)
 	reserve(5006, time.Minute, time.Second/2)
 }

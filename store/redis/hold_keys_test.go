@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/storetest"
 )
 
@@ -21,7 +21,7 @@ var oddKeys = []string{
 func TestOddKeysAreApart(t *testing.T) {
 	limit := weir.MustCompile("5/1m")
 	for _, prefix := range []string{DefaultPrefix, "{weir}:", "a}b:"} {
-		s := testcall.Must(newStore(Options{Prefix: prefix}))(t)
+		s := testkit.Must(newStore(Options{Prefix: prefix}))(t)
 		seen := map[string]string{}
 		for _, key := range append(oddKeys, "a", "x") {
 			op := weir.Op{Key: key, Limit: limit, Cost: 1}
@@ -53,11 +53,11 @@ func testHoldsOnOddKeys(t *testing.T, subject storetest.Subject) {
 			id := weir.HoldID{byte(i), byte(j), '}', '{', 1}
 			op := weir.Op{Key: key, Limit: limit, Cost: 6}
 			ops := []weir.Op{op, {Key: fmt.Sprint("other", i, j), Limit: other, Cost: 1}}[:1+j%2]
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id}, ops...))(t)
+			testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id}, ops...))(t)
 			store.known.forget(id) // as another instance
-			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Hour}))(t)
-			done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 2 }}))(t)
-			if left := testcall.Must(store.Peek(t.Context(), nil, op))(t)[0].Remaining; done.State != weir.HoldSettled || left != 8 {
+			testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Hour}))(t)
+			done := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 2 }}))(t)
+			if left := testkit.Must(store.Peek(t.Context(), nil, op))(t)[0].Remaining; done.State != weir.HoldSettled || left != 8 {
 				t.Errorf("%s %q: %+v, %d remain", text, key, done, left)
 			}
 		}
@@ -80,9 +80,9 @@ func TestReleasesAreKept(t *testing.T) {
 	store := storeOn(t, client, Options{})
 	for _, text := range []string{"token_bucket 10/1d release", "sliding_log 10/1d release", "sliding_window 10/1d release"} {
 		op := weir.Op{Key: "kept", Limit: weir.MustCompile(text), Cost: 10}
-		d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Second}, op))(t)
+		d := testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Second}, op))(t)
 		key := store.checkOf(reserve, []weir.Op{op}).listKey(0)
-		if left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64())(t); left < d[0].ResetAfter.Milliseconds()-60_000 {
+		if left := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64())(t); left < d[0].ResetAfter.Milliseconds()-60_000 {
 			t.Errorf("%s: it is kept for %d ms, and charged for %v", text, left, d[0].ResetAfter)
 		}
 	}

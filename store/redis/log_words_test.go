@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 )
 
 // counting makes every script add up the words of eight bytes that it moves from or to

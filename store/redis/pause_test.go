@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // A node of a cluster is paused, and somebody with more patience than others is connecting to
@@ -15,9 +15,9 @@ import (
 // what they began.
 func TestClusterNodePaused(t *testing.T) {
 	cluster := testredis.StartSteadyCluster(t, "--cluster-require-full-coverage", "no")
-	config := testcall.Must(ParseURL(clusterURL(cluster) + "?dial_timeout=1m"))(t)
+	config := testkit.Must(ParseURL(clusterURL(cluster) + "?dial_timeout=1m"))(t)
 	config.Client.ConnWriteTimeout = time.Minute // or longer than this test
-	s := testcall.Must(config.Open())(t)
+	s := testkit.Must(config.Open())(t)
 	t.Cleanup(s.Close)
 	other := open(t, clusterURL(cluster)+"?timeout=30s")
 	limit := weir.MustCompile("fixed_window 10/1d")
@@ -27,7 +27,7 @@ func TestClusterNodePaused(t *testing.T) {
 	for cluster.MasterOf(int(slotOf(s.directoryOf(id)))) != node {
 		id = weir.NewHoldID()
 	}
-	testcall.Must(other.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
+	testkit.Must(other.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
 	used := func(string, int64) int64 { return 2 }
 
 	ctx, cancel := context.WithCancel(t.Context())

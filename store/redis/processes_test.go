@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // takerURL tells a process of this test binary to be one of several takers.
@@ -124,10 +124,10 @@ func TestKilledProcessFreesItsPlaces(t *testing.T) {
 	server := testredis.Start(t)
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledProcessFreesItsPlaces$")
 	cmd.Env = append(os.Environ(), dyingURL+"="+single(server.Addr)+"?timeout=10s")
-	stdout := testcall.Must(cmd.StdoutPipe())(t)
-	testcall.OK(t, cmd.Start())
+	stdout := testkit.Must(cmd.StdoutPipe())(t)
+	testkit.OK(t, cmd.Start())
 	line, err := bufio.NewReader(stdout).ReadString('\n')
-	testcall.OK(t, cmd.Process.Kill())
+	testkit.OK(t, cmd.Process.Kill())
 	cmd.Wait()
 	if err != nil || line != "all places are taken\n" {
 		t.Fatalf("%q, %v", line, err)
@@ -135,7 +135,7 @@ func TestKilledProcessFreesItsPlaces(t *testing.T) {
 	later := func(d time.Duration) weir.Decision {
 		now := weir.MicrosOf(time.Now().Add(d))
 		s := storeOn(t, clientOf(t, server), Options{Clock: func() weir.Micros { return now }})
-		return testcall.Must(s.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}))(t)[0]
+		return testkit.Must(s.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}))(t)[0]
 	}
 	if d := later(0); d.Allowed || d.RetryAfter > time.Hour {
 		t.Errorf("after the death: %+v", d)
@@ -147,7 +147,7 @@ func TestKilledProcessFreesItsPlaces(t *testing.T) {
 
 // takePlaces takes all places, says so, and waits.
 func takePlaces(t *testing.T, url string, limit *weir.Compiled) {
-	s := testcall.Must(Open(url))(t)
+	s := testkit.Must(Open(url))(t)
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {

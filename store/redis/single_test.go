@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -70,12 +70,12 @@ func testBatches(t *testing.T, steps int) {
 			c.add(op, s.keyOf(&op))
 			batch, ops = append(batch, c), append(ops, op)
 			if verb == refund {
-				testcall.OK(t, reference.Refund(t.Context(), op))
+				testkit.OK(t, reference.Refund(t.Context(), op))
 				op.Receipt = 0
-				want = append(want, testcall.Must(reference.Peek(t.Context(), nil, op))(t)[0])
+				want = append(want, testkit.Must(reference.Peek(t.Context(), nil, op))(t)[0])
 				continue
 			}
-			want = append(want, testcall.Must(reference.Take(t.Context(), nil, op))(t)[0])
+			want = append(want, testkit.Must(reference.Take(t.Context(), nil, op))(t)[0])
 		}
 		r := newRequest(batch)
 		forms[r.form]++
@@ -144,10 +144,10 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 				}
 			}
 			batch = append(batch, s.checkOf(verbFor(take, ops), ops))
-			want = append(want, testcall.Must(reference.Take(t.Context(), nil, ops...))(t))
+			want = append(want, testkit.Must(reference.Take(t.Context(), nil, ops...))(t))
 		}
 		r := newRequest(batch)
-		testcall.OK(t, s.call(r))
+		testkit.OK(t, s.call(r))
 		files[scriptOf[r.form][r.needs].file]++
 		for i, c := range batch {
 			if !weir.Allowed(want[i]) && len(c.ops) > 1 {
@@ -200,7 +200,7 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 					s.toSettle(c, &settlement, d)
 					c.settles(0, &settlement, d, 0)
 					batch = append(batch, c)
-					want = append(want, testcall.Must(model.Settle(t.Context(), settlement))(t))
+					want = append(want, testkit.Must(model.Settle(t.Context(), settlement))(t))
 				case verb == reserve:
 					r := weir.Reservation{ID: weir.HoldID{byte(step), byte(n), byte(len(text)), text[0]}, TTL: time.Duration(1+random.IntN(90)) * time.Second}
 					c := s.checkOf(reserve, []weir.Op{op})
@@ -209,23 +209,23 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 					h := s.holds(c, r.ID)
 					h.life, h.content = r.TTL, string(s.texts.append(make([]byte, outcomeSize), d))
 					batch = append(batch, c)
-					decisions := testcall.Must(model.Reserve(t.Context(), nil, r, op))(t)
+					decisions := testkit.Must(model.Reserve(t.Context(), nil, r, op))(t)
 					if want = append(want, decisions[0]); decisions[0].Allowed {
 						open[r.ID] = d
 						ids = append(ids, r.ID)
 					}
 				default:
 					batch = append(batch, s.checkOf(verbFor(take, []weir.Op{op}), []weir.Op{op}))
-					want = append(want, testcall.Must(model.Take(t.Context(), nil, op))(t)[0])
+					want = append(want, testkit.Must(model.Take(t.Context(), nil, op))(t)[0])
 				}
 			}
 			r := newRequest(batch)
 			forms[r.form]++
-			testcall.OK(t, s.call(r))
+			testkit.OK(t, s.call(r))
 			for i, c := range batch {
 				var got any
 				if c.verb == settle {
-					testcall.OK(t, c.err)
+					testkit.OK(t, c.err)
 					got = open[weir.HoldID([]byte(c.hold.id))].settled(c.hold.outcomes)
 				} else {
 					got = c.decisions[0]
@@ -259,7 +259,7 @@ func TestValuesOfACall(t *testing.T) {
 			if many := r.encode(0)[0] == 0xdc; many != (n == 400) {
 				t.Errorf("%d requests are an array: %v", n, many)
 			}
-			testcall.OK(t, s.call(r))
+			testkit.OK(t, s.call(r))
 			for i, c := range batch {
 				if want := 100_000 - 2*int64(1+i/len(limits)); c.err != nil || c.decisions[0].Remaining != want {
 					t.Fatalf("request %d of %d: %+v %v, want %d remaining", i, n, c.decisions, c.err, want)
@@ -282,7 +282,7 @@ func TestEndBeforeReserveInOneCall(t *testing.T) {
 		end.settles(0, &settlement, d, 0)
 		h := s.holds(begin, id)
 		h.life, h.content = time.Minute, string(s.texts.append(make([]byte, outcomeSize), d))
-		testcall.OK(t, s.call(newRequest([]*check{end, begin})))
+		testkit.OK(t, s.call(newRequest([]*check{end, begin})))
 		if o := end.hold.outcomes[0]; o.state != holdSettled || begin.decisions[0].Allowed {
 			t.Errorf("%s: %+v, %+v", text, o, begin.decisions[0])
 		}

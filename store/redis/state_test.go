@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 )
 
 // remembered reads what Redis remembers of an op's key, in words.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // Available follows the breaker, there and back.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // Config is a parsed URL: how to reach Redis, and the options of the store.
@@ -198,7 +198,7 @@ func splitURL(s string) (urlParts, error) {
 // may be in its place.
 func unknownScheme(scheme string) error {
 	names := slices.Sorted(maps.Keys(urlForms))
-	if near := spelling.Nearest(scheme, names); near != "" {
+	if near := notation.Nearest(scheme, names); near != "" {
 		return fmt.Errorf("redis: the URL's scheme is unknown; did you mean %s, as in %s?", near, urlForms[near].right)
 	}
 	return fmt.Errorf("redis: the URL's scheme is none of %s; write redis://host:6379/0", strings.Join(names, ", "))

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 var urlOptionNames = []string{
@@ -56,7 +55,7 @@ func (u urlParts) options() (urlOptions, error) {
 func (u urlParts) mayHave(name string) error {
 	switch {
 	case !slices.Contains(urlOptionNames, name):
-		if near := spelling.Nearest(name, urlOptionNames); near != "" {
+		if near := notation.Nearest(name, urlOptionNames); near != "" {
 			return fmt.Errorf("redis: the URL has an unknown option; did you mean %s?", near)
 		}
 		return fmt.Errorf("redis: the URL has an unknown option; valid options are %s; write an & inside a value as %%26", strings.Join(urlOptionNames, ", "))
@@ -117,7 +116,7 @@ func (o urlOptions) timeout(name string, otherwise time.Duration) (time.Duration
 	if !ok {
 		return otherwise, nil
 	}
-	d, err := duration.Parse(value)
+	d, err := notation.ParseDuration(value)
 	if err != nil || d <= 0 || d > time.Minute {
 		return 0, fmt.Errorf("redis: the URL's option %s%s is not a duration above 0 and up to 1m; write for example %s=50ms", name, quoteNumber(value), name)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // together runs f in many goroutines that start at once, and returns how often
@@ -75,7 +75,7 @@ func testAllOrNone(t *testing.T, open Open) {
 			if got != 30 {
 				t.Errorf("%d were allowed, want 30", got)
 			}
-			d := testcall.Must(subject.Store.Peek(t.Context(), nil, a, b))(t)
+			d := testkit.Must(subject.Store.Peek(t.Context(), nil, a, b))(t)
 			if d[0].Remaining != 0 || d[1].Remaining != 20 {
 				t.Errorf("%d and %d remain, want 0 and 20: a denied request was charged", d[0].Remaining, d[1].Remaining)
 			}

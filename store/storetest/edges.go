@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // start is where the clock of these tests begins, in the middle of a window.
@@ -64,15 +64,15 @@ func testCancelled(t *testing.T, open Open) {
 		if d := peek(t, subject.Store, op); d.Remaining != 4 {
 			t.Errorf("%d remain, want 4: a cancelled %s was done", d.Remaining, name)
 		}
-		testcall.OK(t, subject.Store.Reset(t.Context(), op))
+		testkit.OK(t, subject.Store.Reset(t.Context(), op))
 	}
 }
 
 // calls are all that a store can be asked.
 func calls(ctx context.Context, store weir.Store) map[string]func(...weir.Op) error {
 	all := map[string]func(...weir.Op) error{
-		"Take":   func(ops ...weir.Op) error { return testcall.Err(store.Take(ctx, nil, ops...)) },
-		"Peek":   func(ops ...weir.Op) error { return testcall.Err(store.Peek(ctx, nil, ops...)) },
+		"Take":   func(ops ...weir.Op) error { return testkit.Err(store.Take(ctx, nil, ops...)) },
+		"Peek":   func(ops ...weir.Op) error { return testkit.Err(store.Peek(ctx, nil, ops...)) },
 		"Refund": func(ops ...weir.Op) error { return store.Refund(ctx, ops...) },
 		"Reset":  func(ops ...weir.Op) error { return store.Reset(ctx, ops...) },
 	}
@@ -153,7 +153,7 @@ func testAppends(t *testing.T, open Open) {
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	mark := weir.Decision{Limit: 99}
 	for _, ask := range []verb{subject.Store.Take, subject.Store.Peek} {
-		d := testcall.Must(ask(t.Context(), []weir.Decision{mark}, op, op))(t)
+		d := testkit.Must(ask(t.Context(), []weir.Decision{mark}, op, op))(t)
 		if len(d) != 3 || d[0] != mark || d[1].Limit != 5 || d[2].Limit != 5 {
 			t.Errorf("got %+v", d)
 		}
@@ -165,10 +165,10 @@ type verb func(context.Context, []weir.Decision, ...weir.Op) ([]weir.Decision, e
 
 func take(t *testing.T, store weir.Store, op weir.Op) weir.Decision {
 	t.Helper()
-	return testcall.Must(store.Take(t.Context(), nil, op))(t)[0]
+	return testkit.Must(store.Take(t.Context(), nil, op))(t)[0]
 }
 
 func peek(t *testing.T, store weir.Store, op weir.Op) weir.Decision {
 	t.Helper()
-	return testcall.Must(store.Peek(t.Context(), nil, op))(t)[0]
+	return testkit.Must(store.Peek(t.Context(), nil, op))(t)[0]
 }

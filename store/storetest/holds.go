@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 )
 
 // RunHolds runs the part of the suite that is about holds. The store must be a
@@ -58,7 +58,7 @@ func releasing(t *testing.T, all []*weir.Compiled) []*weir.Compiled {
 	for i := range all {
 		l := all[i].Limit()
 		l.Release = true
-		all[i] = testcall.Must(l.Compile())(t)
+		all[i] = testkit.Must(l.Compile())(t)
 	}
 	return all
 }
@@ -88,7 +88,7 @@ func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
 			if got, err = ask(store); err != nil {
 				t.Fatalf("seed %d, step %d: %s: %v", seed, step, what, err)
 			}
-			want = testcall.Must(ask(model))(t)
+			want = testkit.Must(ask(model))(t)
 		}
 		switch random.IntN(10) {
 		case 0, 1, 2, 3:
@@ -162,10 +162,10 @@ func testHoldOnce(t *testing.T, open Open) {
 		t.Run(limit.Limit().String(), func(t *testing.T) {
 			store, subject := holder(t, open)
 			op := weir.Op{Key: "k", Limit: limit, Cost: 10}
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(1), TTL: time.Hour}, op))(t)
+			testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(1), TTL: time.Hour}, op))(t)
 			var first weir.Settled
 			for i, used := range []int64{4, 0, 9, 100} {
-				s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return used }}))(t)
+				s := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return used }}))(t)
 				if s.Repeated != (i > 0) {
 					t.Errorf("settlement %d: %+v", i+1, s)
 				}
@@ -182,7 +182,7 @@ func testHoldOnce(t *testing.T, open Open) {
 			if d := peek(t, store, op); d.Remaining != 16 {
 				t.Errorf("%d remain, want 16", d.Remaining)
 			}
-			extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: time.Minute}))(t)
+			extended := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: time.Minute}))(t)
 			if extended.State != weir.HoldSettled {
 				t.Errorf("an ended hold was extended: %+v", extended)
 			}
@@ -210,7 +210,7 @@ func testHoldLate(t *testing.T, open Open) {
 			ops := []weir.Op{{Key: "k", Limit: limit, Cost: 10}, {Key: "other", Limit: limit, Cost: 10}}
 			settle := func(id uint64, used, want, remain int64, repeated bool) {
 				t.Helper()
-				s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(id), Ops: ops, Tags: []string{"a", "b"}, Used: func(tag string, cost int64) int64 {
+				s := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(id), Ops: ops, Tags: []string{"a", "b"}, Used: func(tag string, cost int64) int64 {
 					if cost != 10 {
 						t.Errorf("%s has cost %d", tag, cost)
 					}
@@ -236,7 +236,7 @@ func testHoldLate(t *testing.T, open Open) {
 				}
 				settle(id, 9, 4*int64(2-id), 16, true)
 			}
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(3), TTL: time.Hour, Tags: []string{"a", "b"}}, ops...))(t)
+			testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(3), TTL: time.Hour, Tags: []string{"a", "b"}}, ops...))(t)
 			settle(3, 7, 7, 9, false)
 			if _, err := store.Settle(t.Context(), weir.Settlement{ID: holdID(4), Ops: ops, Tags: []string{"a"}, Used: func(string, int64) int64 { return 1 }}); err == nil {
 				t.Error("one tag for two ops is accepted")
@@ -247,7 +247,7 @@ func testHoldLate(t *testing.T, open Open) {
 
 func settleZero(t *testing.T, store weir.HoldStore, id uint64) weir.Settled {
 	t.Helper()
-	return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(id), Used: func(string, int64) int64 { return 0 }}))(t)
+	return testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(id), Used: func(string, int64) int64 { return 0 }}))(t)
 }
 
 // testHoldExpiry: a hold ends at its time, with or without what it was charged.
@@ -256,11 +256,11 @@ func testHoldExpiry(t *testing.T, open Open) {
 		store, subject := holder(t, open)
 		l := weir.MustParseLimit("sliding_log 20/1h")
 		l.Release = release
-		op := weir.Op{Key: "k", Limit: testcall.Must(l.Compile())(t), Cost: 20}
+		op := weir.Op{Key: "k", Limit: testkit.Must(l.Compile())(t), Cost: 20}
 		r := weir.Reservation{ID: holdID(1), TTL: 10 * time.Second}
-		testcall.Must(store.Reserve(t.Context(), nil, r, op))(t)
+		testkit.Must(store.Reserve(t.Context(), nil, r, op))(t)
 		subject.Set(start.Add(9 * time.Second))
-		if s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 5 * time.Second}))(t); s.State != weir.HoldOpen || s.Expires != start.Add(14*time.Second) || s.Until != start.Add(10*time.Second) {
+		if s := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 5 * time.Second}))(t); s.State != weir.HoldOpen || s.Expires != start.Add(14*time.Second) || s.Until != start.Add(10*time.Second) {
 			t.Errorf("extended: %+v", s)
 		}
 		subject.Set(start.Add(14*time.Second - time.Microsecond))
@@ -290,7 +290,7 @@ func testHoldFull(t *testing.T, open Open) {
 	store, subject := holder(t, open)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("100000/1h"), Cost: 1}
 	for i := range uint64(weir.MaxHolds) {
-		d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(i), TTL: time.Duration(100+i) * time.Second}, op))(t)
+		d := testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(i), TTL: time.Duration(100+i) * time.Second}, op))(t)
 		if !d[0].Allowed {
 			t.Fatalf("hold %d: %+v", i, d[0])
 		}
@@ -298,7 +298,7 @@ func testHoldFull(t *testing.T, open Open) {
 	other := op
 	other.Key = "other"
 	more := weir.Reservation{ID: holdID(1 << 20)}
-	d := testcall.Must(store.Reserve(t.Context(), nil, more, other, op))(t)
+	d := testkit.Must(store.Reserve(t.Context(), nil, more, other, op))(t)
 	if d[1].Allowed || d[1].RetryAfter != 100*time.Second || !d[0].Allowed || d[0].Receipt != 0 {
 		t.Errorf("one too many: %+v", d)
 	}
@@ -309,7 +309,7 @@ func testHoldFull(t *testing.T, open Open) {
 		t.Errorf("what needs no hold was denied: %+v", d)
 	}
 	op.Final = true
-	d = testcall.Must(store.Reserve(t.Context(), nil, more, op, other))(t)
+	d = testkit.Must(store.Reserve(t.Context(), nil, more, op, other))(t)
 	if !weir.Allowed(d) || d[0].Receipt == 0 {
 		t.Errorf("what is final was denied: %+v", d)
 	}
@@ -327,11 +327,11 @@ func testHoldFull(t *testing.T, open Open) {
 	used(op, weir.MaxHolds+2)
 	used(other, 0)
 	op.Receipt = d[0].Receipt
-	testcall.OK(t, store.Refund(t.Context(), op))
+	testkit.OK(t, store.Refund(t.Context(), op))
 	used(op, weir.MaxHolds+1)
 	more.ID, op.Final, op.Receipt = holdID(2<<20), false, 0
 	subject.Set(start.Add(100 * time.Second))
-	if d := testcall.Must(store.Reserve(t.Context(), nil, more, op))(t); !d[0].Allowed {
+	if d := testkit.Must(store.Reserve(t.Context(), nil, more, op))(t); !d[0].Allowed {
 		t.Errorf("after the first has expired: %+v", d)
 	}
 }
@@ -363,17 +363,17 @@ func testHoldBad(t *testing.T, open Open) {
 	always, look, final := op, op, op
 	always.Always, look.Look, final.Final = true, true, true
 	for what, ask := range map[string]func() error{
-		"ttl": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: -1}, op)) },
+		"ttl": func() error { return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: -1}, op)) },
 		"ttl ": func() error {
-			return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: weir.MaxHoldTTL + 1}, op))
+			return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: weir.MaxHoldTTL + 1}, op))
 		},
-		"ttl  ":  func() error { return testcall.Err(store.Settle(t.Context(), weir.Settlement{TTL: -1})) },
-		"ops":    func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, op, op)) },
-		"always": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, always)) },
-		"ops  ":  func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, final)) },
-		"ops ":   func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, look)) },
+		"ttl  ":  func() error { return testkit.Err(store.Settle(t.Context(), weir.Settlement{TTL: -1})) },
+		"ops":    func() error { return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, op, op)) },
+		"always": func() error { return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, always)) },
+		"ops  ":  func() error { return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, final)) },
+		"ops ":   func() error { return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, look)) },
 		"tags": func() error {
-			return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{Tags: make([]string, 2)}, op))
+			return testkit.Err(store.Reserve(t.Context(), nil, weir.Reservation{Tags: make([]string, 2)}, op))
 		},
 	} {
 		if err := ask(); err == nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // testInFlight has goroutines take, renew and give back places. There are never more at once
@@ -78,7 +78,7 @@ func testInFlight(t *testing.T, open Open) {
 		subject := opened(t, open)
 		many := weir.MustCompile("in_flight 10000/1m")
 		for range 100 { // 100 at a time, as one call
-			testcall.Must(subject.Store.Take(t.Context(), nil, weir.Op{Key: "k", Limit: many, Cost: 100}))(t)
+			testkit.Must(subject.Store.Take(t.Context(), nil, weir.Op{Key: "k", Limit: many, Cost: 100}))(t)
 		}
 		op := weir.Op{Key: "k", Limit: many, Cost: 1}
 		subject.Set(start.Add(limit.Limit().Period) - 1)
@@ -107,11 +107,11 @@ func testHoldPlaces(t *testing.T, open Open) {
 					t.Errorf("%d places are left, want %d", d.Remaining, want)
 				}
 			}
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(1), TTL: time.Minute}, place, rate))(t)
+			testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(1), TTL: time.Minute}, place, rate))(t)
 			subject.Set(start.Add(10 * time.Second))
 			other := take(t, store, place)
 			subject.Set(start.Add(50 * time.Second))
-			s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: time.Hour, Renew: renew}))(t)
+			s := testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: time.Hour, Renew: renew}))(t)
 			want := map[bool]time.Duration{true: time.Minute, false: time.Hour}[renew]
 			if s.State != weir.HoldOpen || s.Expires != start.Add(50*time.Second+want) || len(s.Parts) != 2 || s.Parts[0].Cost != 1 {
 				t.Fatalf("%+v", s)
@@ -126,17 +126,17 @@ func testHoldPlaces(t *testing.T, open Open) {
 			subject.Set(start.Add(70 * time.Second)) // the other one has expired
 			left(1)
 			subject.Set(start.Add(100 * time.Second))
-			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 20 * time.Second, Renew: true}))(t)
+			testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 20 * time.Second, Renew: true}))(t)
 			place.Receipt = other.Receipt
-			testcall.OK(t, store.Refund(t.Context(), place)) // it is free already
+			testkit.OK(t, store.Refund(t.Context(), place)) // it is free already
 			subject.Set(start.Add(119 * time.Second))
 			left(1)
-			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return 0 }}))(t)
+			testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return 0 }}))(t)
 			left(2)
 			if d := peek(t, store, rate); d.Remaining != 10 {
 				t.Errorf("%d of the rate are left", d.Remaining)
 			}
-			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 20 * time.Second, Renew: true}))(t)
+			testkit.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 20 * time.Second, Renew: true}))(t)
 			left(2)
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 )
 
 // testModel plays the same random history to the store and to the bare arithmetic, and

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 )
 
 // Subject is an empty store with a settable clock.
@@ -49,7 +49,7 @@ func testScenarios(t *testing.T, open Open) { playScenarios(t, open, false) }
 
 // playScenarios plays those that have holds, or those that have none.
 func playScenarios(t *testing.T, open Open, holds bool) {
-	for _, script := range testcall.Must(scenario.Cases())(t) {
+	for _, script := range testkit.Must(scenario.Cases())(t) {
 		if script.Holds() != holds {
 			continue
 		}

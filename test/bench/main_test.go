@@ -5,12 +5,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // Every suite is in README.md with how long it takes, and every file of results is of one suite.
 func TestSuites(t *testing.T) {
-	readme := string(testcall.Must(os.ReadFile("README.md"))(t))
+	readme := string(testkit.Must(os.ReadFile("README.md"))(t))
 	files := map[string]string{}
 	for _, s := range suites {
 		if !strings.Contains(readme, "    go run . "+s.Name+" ") || !strings.Contains(readme, "\n## "+s.Name) && !strings.Contains(readme, ", "+s.Name+": ") {
@@ -23,7 +23,7 @@ func TestSuites(t *testing.T) {
 			files[name] = s.Name
 		}
 	}
-	for _, kept := range testcall.Must(os.ReadDir("results"))(t) {
+	for _, kept := range testkit.Must(os.ReadDir("results"))(t) {
 		if files[kept.Name()] == "" {
 			t.Errorf("results/%s is of no suite", kept.Name())
 		}

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // The compose file starts weir with flags and variables that work: with a Redis under the name

@@ -13,7 +13,7 @@ import (
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 const loginRequest = `{"ip": "192.0.2.1", "method": "POST", "path": "/api/login"}`

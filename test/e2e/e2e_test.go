@@ -12,7 +12,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/build"
 )
 
 var update = flag.Bool("update", false, "write the expected output in the scripts again")
@@ -35,7 +35,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	build := compile.Weir("../..", compile.Host, filepath.Join(dir, "weir"), "-buildvcs=false")
+	build := build.Weir("../..", build.Host, filepath.Join(dir, "weir"), "-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1

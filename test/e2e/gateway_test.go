@@ -7,7 +7,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // upstream is a server behind the gateway. What asks it for /slow waits until it is

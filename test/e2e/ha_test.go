@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 const (

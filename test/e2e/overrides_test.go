@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 const overridable = "rules: [{id: api, key: user, limit: 10/1h, on_failure: local}]"

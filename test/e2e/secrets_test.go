@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // Credentials of clients appear in no log, no answer, no statistics, and nowhere in

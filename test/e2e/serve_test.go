@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // The same limits hold in memory and in Redis, and over two servers on one Redis.

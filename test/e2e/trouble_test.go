@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // What keeps weir from starting is said in a sentence.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirhq/weir/internal/compile"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // previousWeir is the version before this one: the last release, or else the last commit.
@@ -49,7 +49,7 @@ var buildPrevious = sync.OnceValue(func() (p previous) {
 	for _, step := range []*exec.Cmd{
 		exec.Command("git", "-C", "../..", "archive", "--format=tar", "-o", dir+"/source.tar", p.at),
 		exec.Command("tar", "-xf", dir+"/source.tar", "-C", dir),
-		compile.Weir(dir, compile.Host, p.weir, "-buildvcs=false"),
+		build.Weir(dir, build.Host, p.weir, "-buildvcs=false"),
 	} {
 		if out, err := step.CombinedOutput(); err != nil {
 			p.err = fmt.Errorf("%s: %w\n%s", strings.Join(step.Args, " "), err, out)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testnode"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // script is embedded, so that go test sees when it changes.
@@ -49,7 +49,7 @@ type object = map[string]any
 
 func (b *bench) node() *node {
 	b.t.Helper()
-	testnode.Install(b.t, "node")
+	testkit.InstallNode(b.t, "node")
 	cmd := exec.Command("node", "--input-type=module", "--eval", script)
 	cmd.Dir = "node"
 	cmd.Stderr = b.t.Output()

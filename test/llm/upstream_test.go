@@ -107,7 +107,7 @@ var files sync.Map
 func recorded(name string) string {
 	text, found := files.Load(name)
 	if !found {
-		b, err := os.ReadFile("../../internal/llm/testdata/" + name)
+		b, err := os.ReadFile("../../internal/gateway/llm/testdata/" + name)
 		if err != nil {
 			panic(err)
 		}

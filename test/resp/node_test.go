@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testnode"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // script is embedded, so that go test sees when it changes.
@@ -18,7 +18,7 @@ import (
 var script string
 
 func TestNode(t *testing.T) {
-	testnode.Install(t, "node")
+	testkit.InstallNode(t, "node")
 	_, port, err := net.SplitHostPort(serve(t))
 	if err != nil {
 		t.Fatal(err)

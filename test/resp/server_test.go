@@ -10,10 +10,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/server/respapi"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -40,12 +40,12 @@ func serve(t *testing.T) string {
 	}
 	t.Cleanup(e.Close)
 	e.Install(table, 1)
-	list, err := bearer.Parse([]byte("app use " + token))
+	list, err := trust.ParseTokens([]byte("app use " + token))
 	if err != nil {
 		t.Fatal(err)
 	}
 	s, err := respapi.New(respapi.Options{Service: manage.Service{
-		Engine: e, Rules: struct{ repo.Repository }{}, Tokens: func() *bearer.List { return list },
+		Engine: e, Rules: struct{ repo.Repository }{}, Tokens: func() *trust.List { return list },
 	}})
 	if err != nil {
 		t.Fatal(err)

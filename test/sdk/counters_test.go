@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // counting is a call about counters, and what comes of it.
@@ -33,7 +33,7 @@ type counted struct {
 func (c *counted) key(t *testing.T, name string) counter.Key {
 	k := counter.Key{Name: name, Group: c.Group, Window: c.Window, Distinct: c.Distinct}
 	if c.Zone != "" {
-		k.Zone = testcall.Must(time.LoadLocation(c.Zone))(t)
+		k.Zone = testkit.Must(time.LoadLocation(c.Zone))(t)
 	}
 	return k
 }

@@ -10,7 +10,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/build"
 )
 
 // weir is the binary under test, and where one of it listens with the rules of rules.yaml.
@@ -33,7 +33,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	weir.binary = filepath.Join(dir, "weir")
-	if out, err := compile.Weir("../..", compile.Host, weir.binary, "-buildvcs=false").CombinedOutput(); err != nil {
+	if out, err := build.Weir("../..", build.Host, weir.binary, "-buildvcs=false").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	rules, err := os.ReadFile("rules.yaml")

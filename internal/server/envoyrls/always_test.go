@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // The log tells of descriptors that are charged always, and of no others.

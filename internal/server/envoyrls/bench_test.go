@@ -20,12 +20,12 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoyconfig"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/memory"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 // bench is a service on a store in memory, whose time stands still and which can be lost.
 type bench struct {

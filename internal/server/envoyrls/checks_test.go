@@ -12,14 +12,14 @@ import (
 	grpcmetadata "google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // Envoy sends its token in metadata, and others in a header of POST /json.
 func TestWhoMayAsk(t *testing.T) {
 	const edge, other, reader = "a-check-token-of-the-tests", "a-token-for-other-clients", "a-reader-token-of-the-tests"
-	list, err := bearer.Parse([]byte("edge check " + edge + "\nother check rules=envoy:d.* clients=d,open=y* " + other + "\nbob read " + reader))
+	list, err := trust.ParseTokens([]byte("edge check " + edge + "\nother check rules=envoy:d.* clients=d,open=y* " + other + "\nbob read " + reader))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +28,7 @@ func TestWhoMayAsk(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := new(strings.Builder)
-	checks := manage.NewChecks(func() *bearer.List { return list }, guard, slog.New(slog.NewTextHandler(log, nil)))
+	checks := manage.NewChecks(func() *trust.List { return list }, guard, slog.New(slog.NewTextHandler(log, nil)))
 	b := newBench(t, failing, Options{Checks: checks})
 	client := dial(t, b.Service)
 	server := httptest.NewServer(b.JSON())

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/internal/testheap"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // Whatever is sent, and by however many at once, takes little memory.
@@ -37,7 +37,7 @@ func TestHostileRequests(t *testing.T) {
 			// What the type does not know is sent as it is.
 			request := &pb.RateLimitRequest{}
 			request.ProtoReflect().SetUnknown(c.message)
-			most := testheap.Least(128<<20, func() {
+			most := testkit.Least(128<<20, func() {
 				var wg sync.WaitGroup
 				for range 16 {
 					wg.Go(func() {
@@ -70,7 +70,7 @@ func TestHostileJSON(t *testing.T) {
 		"long":        `{"domain":"` + strings.Repeat("d", 2<<20) + `"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			most := testheap.Least(64<<20, func() {
+			most := testkit.Least(64<<20, func() {
 				var wg sync.WaitGroup
 				for range 16 {
 					wg.Go(func() {

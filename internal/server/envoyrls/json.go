@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/weirhq/weir/internal/httpbody"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // MaxBody is the longest body of a request over HTTP, in bytes.
@@ -39,18 +39,18 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	body, release, err := s.bodies.Read(httpbody.Source{Writer: w, Request: r}, MaxBody)
+	body, release, err := s.bodies.Read(budget.BodySource{Writer: w, Request: r}, MaxBody)
 	defer release()
 	_, large := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case large:
 		http.Error(w, "The body is longer than what is read.", http.StatusRequestEntityTooLarge)
 		return
-	case errors.Is(err, httpbody.ErrBusy):
+	case errors.Is(err, budget.ErrBusy):
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "Other calls use all the memory for large bodies; try again.", http.StatusServiceUnavailable)
 		return
-	case errors.Is(err, httpbody.ErrSlow):
+	case errors.Is(err, budget.ErrSlow):
 		http.Error(w, "The body came too slowly.", http.StatusRequestTimeout)
 		return
 	case bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) > maxObjects:

@@ -28,12 +28,12 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/inbound"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -96,7 +96,7 @@ type HeaderNames struct{ Limit, Remaining, Reset string }
 type Service struct {
 	options Options
 	work    sync.Pool
-	bodies  *httpbody.Reader
+	bodies  *budget.BodyReader
 }
 
 var _ pb.RateLimitServiceServer = (*Service)(nil)
@@ -120,7 +120,7 @@ func New(o Options) (*Service, error) {
 	if o.Checks == nil {
 		o.Checks = manage.NewChecks(nil, nil, o.Logger)
 	}
-	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}, bodies: httpbody.New(maxBodies)}, nil
+	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}, bodies: budget.NewBodyReader(maxBodies)}, nil
 }
 
 // Rules are those under which the engine's observers are told of what a configuration
@@ -167,7 +167,7 @@ func (s *Service) identify(ctx context.Context, client netip.Addr, own func() ma
 		return k, nil
 	}
 	if k, err = s.options.Checks.Identify(ctx, client, own()); err == nil {
-		err = k.Need(bearer.Check)
+		err = k.Need(trust.Check)
 	}
 	if err != nil {
 		return k, statusOf(ctx, err)
@@ -194,7 +194,7 @@ func (s *Service) limit(ctx context.Context, k *manage.Checker, req *pb.RateLimi
 		return nil, err
 	}
 	if len(w.demands) > 0 {
-		if err := k.PermitDemands(bearer.Check, w.demands); err != nil {
+		if err := k.PermitDemands(trust.Check, w.demands); err != nil {
 			return nil, statusOf(ctx, err)
 		}
 		if err := s.options.Engine.Demand(ctx, w.demands, &w.verdict); err != nil {

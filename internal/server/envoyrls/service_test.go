@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 )
 
 const file = `

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/inbound"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 

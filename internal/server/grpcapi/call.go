@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/inbound"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // call is one call that may need a token.
@@ -30,7 +30,7 @@ type call struct {
 const requestID = "x-request-id"
 
 // managed answers a call of the management, if the caller may make it.
-func managed[A any](ctx context.Context, s *Server, method string, needs bearer.Rights, do func(*call) (*A, error)) (*A, error) {
+func managed[A any](ctx context.Context, s *Server, method string, needs trust.Rights, do func(*call) (*A, error)) (*A, error) {
 	return guarded(ctx, s, method, manage.Visit{Needs: needs}, do)
 }
 

@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -56,18 +56,18 @@ func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
 // Check implements pb.LimiterServer. That the store is unavailable is no error here: each rule
 // has said what happens then.
 func (l limiter) Check(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, bearer.Check, l.s.options.Engine.Check)
+	return l.judge(ctx, req, trust.Check, l.s.options.Engine.Check)
 }
 
 // Peek implements pb.LimiterServer.
 func (l limiter) Peek(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, bearer.Peek, l.s.options.Engine.Peek)
+	return l.judge(ctx, req, trust.Peek, l.s.options.Engine.Peek)
 }
 
 // asking is a method of the engine.
 type asking func(context.Context, *rule.Request, *engine.Verdict) error
 
-func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.Rights, ask asking) (*pb.CheckResponse, error) {
+func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Rights, ask asking) (*pb.CheckResponse, error) {
 	k, err := l.s.checker(ctx)
 	if err != nil {
 		return nil, failed(err, "")
@@ -77,14 +77,14 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right bearer.R
 	if err := q.put(ctx, req, &k, right, ask); err != nil {
 		return nil, failed(err, "")
 	}
-	if right == bearer.Charge {
+	if right == trust.Charge {
 		l.s.withClient(ctx, &k).Charged(&q.verdict, nil)
 	}
 	return l.s.answer(&q.verdict), nil
 }
 
 // put asks what a client says, if the client may.
-func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right bearer.Rights, ask asking) error {
+func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right trust.Rights, ask asking) error {
 	if bad := q.read(req); bad != nil {
 		return bad
 	}
@@ -107,13 +107,13 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 	q := questions.Get().(*question)
 	defer q.release()
 	for i, one := range req.GetRequests() {
-		if err := q.put(ctx, one, &k, bearer.Check, l.s.options.Engine.Validate); err != nil {
+		if err := q.put(ctx, one, &k, trust.Check, l.s.options.Engine.Validate); err != nil {
 			return nil, ofRequest(i, err)
 		}
 	}
 	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
 	for i, one := range req.GetRequests() {
-		if err := q.put(ctx, one, &k, bearer.Check, l.s.options.Engine.Check); err != nil {
+		if err := q.put(ctx, one, &k, trust.Check, l.s.options.Engine.Check); err != nil {
 			return nil, ofRequest(i, err)
 		}
 		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))

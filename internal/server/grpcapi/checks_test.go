@@ -10,16 +10,16 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // Nobody charges anybody without a token that is good for it, by whatever method.
 func TestWhoMayCharge(t *testing.T) {
 	const edge, billing, eu = "a-check-token-of-the-tests", "a-charge-token-of-the-tests", "a-token-for-users-in-the-eu"
-	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nedge check " + edge + "\nbilling charge " + billing + "\neu check clients=user:eu-* " + eu))
+	list, err := trust.ParseTokens([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nedge check " + edge + "\nbilling charge " + billing + "\neu check clients=user:eu-* " + eu))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestWhoMayCharge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, log := func() *bearer.List { return list }, new(strings.Builder)
+	tokens, log := func() *trust.List { return list }, new(strings.Builder)
 	s := newStand(t, Options{Service: manage.Service{Tokens: tokens, Guard: guard, Checks: manage.NewChecks(tokens, guard, slog.New(slog.NewTextHandler(log, nil)))}})
 	request := func(user string) *pb.CheckRequest { return &pb.CheckRequest{User: user, Path: "/api/x", Cost: 100000} }
 	hold := strings.Repeat("0", 32)
@@ -111,7 +111,7 @@ func TestWhoMayCharge(t *testing.T) {
 // charge it, none is charged.
 func TestCheckManyChargesNone(t *testing.T) {
 	const eu = "a-token-for-users-in-the-eu"
-	list, err := bearer.Parse([]byte("bob read " + readerToken + "\neu check clients=user:eu-* " + eu))
+	list, err := trust.ParseTokens([]byte("bob read " + readerToken + "\neu check clients=user:eu-* " + eu))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func TestCheckManyChargesNone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens := func() *bearer.List { return list }
+	tokens := func() *trust.List { return list }
 	s := newStand(t, Options{Service: manage.Service{Tokens: tokens, Guard: guard, Checks: manage.NewChecks(tokens, guard, slog.New(slog.DiscardHandler)), Rules: openRules(t, `
 rules:
   - {id: all, key: user, limit: 10/1h}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -24,35 +24,35 @@ type counters struct {
 
 // AddCounters implements pb.CountersServer.
 func (c counters) AddCounters(ctx context.Context, req *pb.AddCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_AddCounters_FullMethodName, bearer.Use, "add", req.GetAdd(), readDelta, func(ctx context.Context, deltas []counter.Delta) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, pb.Counters_AddCounters_FullMethodName, trust.Use, "add", req.GetAdd(), readDelta, func(ctx context.Context, deltas []counter.Delta) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Add(ctx, deltas...))
 	})
 }
 
 // SetCounters implements pb.CountersServer.
 func (c counters) SetCounters(ctx context.Context, req *pb.SetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_SetCounters_FullMethodName, bearer.Use, "set", req.GetSet(), readSetting, func(ctx context.Context, settings []counter.Setting) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, pb.Counters_SetCounters_FullMethodName, trust.Use, "set", req.GetSet(), readSetting, func(ctx context.Context, settings []counter.Setting) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Set(ctx, settings...))
 	})
 }
 
 // ResetCounters implements pb.CountersServer.
 func (c counters) ResetCounters(ctx context.Context, req *pb.ResetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_ResetCounters_FullMethodName, bearer.Use, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, pb.Counters_ResetCounters_FullMethodName, trust.Use, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Reset(ctx, keys...))
 	})
 }
 
 // GetCounters implements pb.CountersServer.
 func (c counters) GetCounters(ctx context.Context, req *pb.GetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetCounters_FullMethodName, bearer.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, pb.Counters_GetCounters_FullMethodName, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Get(ctx, keys...))
 	})
 }
 
 // GetCounterHistory implements pb.CountersServer.
 func (c counters) GetCounterHistory(ctx context.Context, req *pb.GetCounterHistoryRequest) (*pb.GetCounterHistoryResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetCounterHistory_FullMethodName, bearer.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetCounterHistoryResponse, error) {
+	return counting(ctx, c.s, pb.Counters_GetCounterHistory_FullMethodName, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetCounterHistoryResponse, error) {
 		series, err := c.s.options.Counters.History(ctx, lastWindows(req.GetN(), keys), keys...)
 		return &pb.GetCounterHistoryResponse{Counters: made(series, func(points []counter.Point) *pb.CounterHistory {
 			return &pb.CounterHistory{Points: made(points, func(p counter.Point) *pb.CounterPoint {
@@ -64,14 +64,14 @@ func (c counters) GetCounterHistory(ctx context.Context, req *pb.GetCounterHisto
 
 // Observe implements pb.CountersServer.
 func (c counters) Observe(ctx context.Context, req *pb.ObserveRequest) (*pb.ObserveResponse, error) {
-	return counting(ctx, c.s, pb.Counters_Observe_FullMethodName, bearer.Use, "observe", req.GetObserve(), readSample, func(ctx context.Context, samples []counter.Sample) (*pb.ObserveResponse, error) {
+	return counting(ctx, c.s, pb.Counters_Observe_FullMethodName, trust.Use, "observe", req.GetObserve(), readSample, func(ctx context.Context, samples []counter.Sample) (*pb.ObserveResponse, error) {
 		return &pb.ObserveResponse{}, c.s.options.Counters.Observe(ctx, samples...)
 	})
 }
 
 // GetDistributions implements pb.CountersServer.
 func (c counters) GetDistributions(ctx context.Context, req *pb.GetDistributionsRequest) (*pb.GetDistributionsResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetDistributions_FullMethodName, bearer.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetDistributionsResponse, error) {
+	return counting(ctx, c.s, pb.Counters_GetDistributions_FullMethodName, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetDistributionsResponse, error) {
 		series, err := c.s.options.Counters.Distributions(ctx, lastWindows(req.GetN(), keys), keys...)
 		return &pb.GetDistributionsResponse{Distributions: made(series, func(points []counter.DistributionPoint) *pb.Distribution {
 			windows, merged := counter.Summarize(points)
@@ -81,14 +81,14 @@ func (c counters) GetDistributions(ctx context.Context, req *pb.GetDistributions
 }
 
 // counting answers a call about a list of counters, if the caller may make it.
-func counting[M, T, A any](ctx context.Context, s *Server, method string, needs bearer.Rights, list string, all []M, read func(M, func(string) string) (T, error), do func(context.Context, []T) (*A, error)) (*A, error) {
+func counting[M, T, A any](ctx context.Context, s *Server, method string, needs trust.Rights, list string, all []M, read func(M, func(string) string) (T, error), do func(context.Context, []T) (*A, error)) (*A, error) {
 	return guarded(ctx, s, method, manage.Visit{Needs: needs, Uncounted: true}, func(c *call) (answer *A, err error) {
 		named, err := fault.Each(list, all, counter.MaxBatch, read)
 		if err == nil {
 			answer, err = do(c, named)
 		}
 		if err != nil {
-			return nil, s.counterTrouble(c, err, needs == bearer.Use)
+			return nil, s.counterTrouble(c, err, needs == trust.Use)
 		}
 		return answer, nil
 	})

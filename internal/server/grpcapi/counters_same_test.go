@@ -15,7 +15,7 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )

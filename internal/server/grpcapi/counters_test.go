@@ -16,8 +16,8 @@ import (
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -27,25 +27,25 @@ var counterCalls = map[string]struct {
 	changes bool
 }{
 	pb.Counters_AddCounters_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.AddCounters(ctx, &pb.AddCountersRequest{Add: []*pb.CounterDelta{{Key: named("a")}}}, opts...))
+		return testkit.Err(s.counters.AddCounters(ctx, &pb.AddCountersRequest{Add: []*pb.CounterDelta{{Key: named("a")}}}, opts...))
 	}, true},
 	pb.Counters_SetCounters_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.SetCounters(ctx, &pb.SetCountersRequest{Set: []*pb.CounterSetting{{Key: named("a"), Value: "1"}}}, opts...))
+		return testkit.Err(s.counters.SetCounters(ctx, &pb.SetCountersRequest{Set: []*pb.CounterSetting{{Key: named("a"), Value: "1"}}}, opts...))
 	}, true},
 	pb.Counters_ResetCounters_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.ResetCounters(ctx, &pb.ResetCountersRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
+		return testkit.Err(s.counters.ResetCounters(ctx, &pb.ResetCountersRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
 	}, true},
 	pb.Counters_GetCounters_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.GetCounters(ctx, &pb.GetCountersRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
+		return testkit.Err(s.counters.GetCounters(ctx, &pb.GetCountersRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
 	}, false},
 	pb.Counters_GetCounterHistory_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.GetCounterHistory(ctx, &pb.GetCounterHistoryRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
+		return testkit.Err(s.counters.GetCounterHistory(ctx, &pb.GetCounterHistoryRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
 	}, false},
 	pb.Counters_Observe_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.Observe(ctx, &pb.ObserveRequest{Observe: []*pb.Sample{{Key: named("a"), Values: []float64{1}}}}, opts...))
+		return testkit.Err(s.counters.Observe(ctx, &pb.ObserveRequest{Observe: []*pb.Sample{{Key: named("a"), Values: []float64{1}}}}, opts...))
 	}, true},
 	pb.Counters_GetDistributions_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		return testcall.Err(s.counters.GetDistributions(ctx, &pb.GetDistributionsRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
+		return testkit.Err(s.counters.GetDistributions(ctx, &pb.GetDistributionsRequest{Keys: []*pb.CounterKey{named("a")}}, opts...))
 	}, false},
 }
 
@@ -109,7 +109,7 @@ func TestDistributions(t *testing.T) {
 	ms := &pb.CounterKey{Name: "ms", Window: pb.Window_WINDOW_MINUTE}
 	observe := func(samples ...*pb.Sample) {
 		t.Helper()
-		testcall.Must(s.counters.Observe(t.Context(), &pb.ObserveRequest{Observe: samples}))(t)
+		testkit.Must(s.counters.Observe(t.Context(), &pb.ObserveRequest{Observe: samples}))(t)
 	}
 	observe(&pb.Sample{Key: ms, Values: []float64{10, 20, 30}}, &pb.Sample{Key: ms, Values: []float64{0.5}}, &pb.Sample{Key: named("ms"), Values: []float64{7.00000000005}})
 	s.move(time.Minute)
@@ -205,7 +205,7 @@ func TestLargestCounters(t *testing.T) {
 		req.Add[0].Members = append(req.Add[0].Members, name)
 	}
 	req.Add[0].Members, req.Add[255].Members = nil, req.Add[0].Members
-	if got := testcall.Must(s.counters.AddCounters(t.Context(), req))(t); len(got.Values) != 256 || got.Values[255] != "256" {
+	if got := testkit.Must(s.counters.AddCounters(t.Context(), req))(t); len(got.Values) != 256 || got.Values[255] != "256" {
 		t.Errorf("%v", got)
 	}
 }

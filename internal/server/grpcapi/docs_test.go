@@ -22,10 +22,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/rules/manage"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/grpc/codes"
 )
@@ -142,17 +142,17 @@ func TestDocsAreComplete(t *testing.T) {
 	var rows []string
 	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc, pb.Counters_ServiceDesc} {
 		for _, m := range d.Methods {
-			name, right := "/"+d.ServiceName+"/"+m.MethodName, bearer.Read.String()
+			name, right := "/"+d.ServiceName+"/"+m.MethodName, trust.Read.String()
 			switch call, counts := managedCalls[name], counterCalls[name]; {
 			case call.call == nil && counts.call == nil:
-				right = bearer.Check.String()
+				right = trust.Check.String()
 				if m.MethodName == "Charge" {
-					right = bearer.Charge.String()
+					right = trust.Charge.String()
 				}
 			case call.changes:
-				right = bearer.Admin.String()
+				right = trust.Admin.String()
 			case counts.changes:
-				right = bearer.Use.String()
+				right = trust.Use.String()
 			}
 			rows = append(rows, fmt.Sprintf("| `%s/%s` | %s | ", strings.TrimPrefix(d.ServiceName, "weir.v1."), m.MethodName, right))
 		}

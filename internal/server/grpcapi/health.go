@@ -8,7 +8,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // maxReady is how long one look at the health may take.

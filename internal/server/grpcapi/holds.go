@@ -10,16 +10,16 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // Charge implements pb.LimiterServer.
 func (l limiter) Charge(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, bearer.Charge, l.s.options.Engine.Charge)
+	return l.judge(ctx, req, trust.Charge, l.s.options.Engine.Charge)
 }
 
 // Reserve implements pb.LimiterServer.
@@ -28,7 +28,7 @@ func (l limiter) Reserve(ctx context.Context, req *pb.ReserveRequest) (*pb.Check
 	if err != nil {
 		return nil, failed(err, "")
 	}
-	return l.judge(ctx, req.GetRequest(), bearer.Check, func(ctx context.Context, r *rule.Request, v *engine.Verdict) error {
+	return l.judge(ctx, req.GetRequest(), trust.Check, func(ctx context.Context, r *rule.Request, v *engine.Verdict) error {
 		return l.s.options.Engine.Reserve(ctx, r, ttl, v)
 	})
 }
@@ -95,7 +95,7 @@ func readTTL(d *durationpb.Duration) (time.Duration, error) {
 func (l limiter) hold(ctx context.Context, text string, do func(weir.HoldID, *manage.Checker) (engine.Settled, error)) (*pb.HoldResponse, error) {
 	k, err := l.s.checker(ctx)
 	if err == nil {
-		err = k.Need(bearer.Check)
+		err = k.Need(trust.Check)
 	}
 	if err != nil {
 		return nil, failed(err, "")

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -31,7 +31,7 @@ func costing(n int64) *pb.CheckRequest {
 
 func (s *stand) reservation(t *testing.T) *pb.CheckResponse {
 	t.Helper()
-	r := testcall.Must(s.limiter.Reserve(t.Context(), &pb.ReserveRequest{Request: costing(700), Ttl: durationpb.New(90 * time.Second)}))(t)
+	r := testkit.Must(s.limiter.Reserve(t.Context(), &pb.ReserveRequest{Request: costing(700), Ttl: durationpb.New(90 * time.Second)}))(t)
 	if !r.Allowed || len(r.Hold) != 32 || !r.HoldExpiresAt.AsTime().Equal(s.time().Add(90*time.Second)) {
 		t.Fatalf("%v", r)
 	}
@@ -43,7 +43,7 @@ func TestHolds(t *testing.T) {
 	remaining := func(want string) {
 		t.Helper()
 		got := ""
-		for _, r := range testcall.Must(s.limiter.Peek(t.Context(), &pb.CheckRequest{User: "alice"}))(t).Results {
+		for _, r := range testkit.Must(s.limiter.Peek(t.Context(), &pb.CheckRequest{User: "alice"}))(t).Results {
 			got += fmt.Sprintf("%s %d, ", r.Rule, r.Remaining)
 		}
 		if got != want {
@@ -52,25 +52,25 @@ func TestHolds(t *testing.T) {
 	}
 	r := s.reservation(t)
 	remaining("requests 9, tokens 300, trial 1300, ")
-	open := testcall.Must(s.limiter.Extend(t.Context(), &pb.ExtendRequest{Hold: r.Hold}))(t)
+	open := testkit.Must(s.limiter.Extend(t.Context(), &pb.ExtendRequest{Hold: r.Hold}))(t)
 	if open.State != pb.HoldState_HOLD_STATE_OPEN || !open.ExpiresAt.AsTime().Equal(s.time().Add(time.Minute)) || len(open.Parts) != 3 {
 		t.Errorf("%v", open)
 	}
-	first := testcall.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, UsedByUnit: map[string]int64{"tokens": 150}}))(t)
+	first := testkit.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, UsedByUnit: map[string]int64{"tokens": 150}}))(t)
 	want := &pb.HoldResponse{State: pb.HoldState_HOLD_STATE_SETTLED, Parts: []*pb.HoldPart{
 		{Rule: "requests", Reserved: 1, Used: 1}, {Rule: "tokens", Unit: "tokens", Reserved: 700, Used: 150},
 		{Rule: "trial", Unit: "tokens", Shadow: true, Reserved: 700, Used: 150},
 	}}
-	again := testcall.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, Used: proto.Int64(3)}))(t)
+	again := testkit.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, Used: proto.Int64(3)}))(t)
 	if !proto.Equal(first, want) || !proto.Equal(again, want) {
 		t.Errorf("%v, then %v", first, again)
 	}
 	remaining("requests 9, tokens 850, trial 1850, ")
-	if c := testcall.Must(s.limiter.Cancel(t.Context(), &pb.CancelRequest{Hold: s.reservation(t).Hold}))(t); c.Parts[1].Used != 0 || c.Parts[1].Reserved != 700 {
+	if c := testkit.Must(s.limiter.Cancel(t.Context(), &pb.CancelRequest{Hold: s.reservation(t).Hold}))(t); c.Parts[1].Used != 0 || c.Parts[1].Reserved != 700 {
 		t.Errorf("%v", c)
 	}
 	remaining("requests 9, tokens 850, trial 1850, ")
-	if paid := testcall.Must(s.limiter.Charge(t.Context(), costing(5000)))(t); paid.Allowed || paid.Rule != "tokens" {
+	if paid := testkit.Must(s.limiter.Charge(t.Context(), costing(5000)))(t); paid.Allowed || paid.Rule != "tokens" {
 		t.Errorf("%v", paid)
 	}
 	remaining("requests 8, tokens 0, trial 0, ")
@@ -92,7 +92,7 @@ func TestHoldTrouble(t *testing.T) {
 	s.store.lost.Store(true)
 	_, err = s.limiter.Extend(t.Context(), &pb.ExtendRequest{Hold: r.Hold})
 	want(t, err, fault.StoreUnavailable)
-	if p := testcall.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, Used: proto.Int64(1)}))(t); p.State != pb.HoldState_HOLD_STATE_PENDING {
+	if p := testkit.Must(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, Used: proto.Int64(1)}))(t); p.State != pb.HoldState_HOLD_STATE_PENDING {
 		t.Errorf("%v", p)
 	}
 }
@@ -153,17 +153,17 @@ func TestHoldsInvalid(t *testing.T) {
 	// A unit that no rule has. CheckMany charges nothing of the others then.
 	const names = `no rule has the unit "tokns"; there are tokens.`
 	r, misspelt := s.reservation(t), map[string]int64{"tokns": 1}
-	before := testcall.Must(s.limiter.Peek(t.Context(), costing(1)))(t)
+	before := testkit.Must(s.limiter.Peek(t.Context(), costing(1)))(t)
 	for field, err := range map[string]error{
-		"used_by_unit":     testcall.Err(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, UsedByUnit: misspelt})),
-		"cost":             testcall.Err(s.limiter.Check(t.Context(), &pb.CheckRequest{User: "alice", Costs: misspelt})),
-		"requests[1].cost": testcall.Err(s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{costing(1), {Costs: misspelt}}})),
+		"used_by_unit":     testkit.Err(s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: r.Hold, UsedByUnit: misspelt})),
+		"cost":             testkit.Err(s.limiter.Check(t.Context(), &pb.CheckRequest{User: "alice", Costs: misspelt})),
+		"requests[1].cost": testkit.Err(s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{costing(1), {Costs: misspelt}}})),
 	} {
 		if p := want(t, err, fault.BadField, names); len(p.fields) != 1 || p.fields[0] != field {
 			t.Errorf("the fields are %q, want %s", p.fields, field)
 		}
 	}
-	if after := testcall.Must(s.limiter.Peek(t.Context(), costing(1)))(t); !proto.Equal(before, after) {
+	if after := testkit.Must(s.limiter.Peek(t.Context(), costing(1)))(t); !proto.Equal(before, after) {
 		t.Errorf("%v, before %v", after, before)
 	}
 }
@@ -173,7 +173,7 @@ func TestReserveWithoutPlace(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Rules: openRules(t, tokenRules)}})
 	s.store.HoldStore = memory.New(memory.Options{MaxKeys: 64})
 	for i := range 64 {
-		r := testcall.Must(s.limiter.Reserve(t.Context(), &pb.ReserveRequest{Request: &pb.CheckRequest{User: fmt.Sprint(i)}}))(t)
+		r := testkit.Must(s.limiter.Reserve(t.Context(), &pb.ReserveRequest{Request: &pb.CheckRequest{User: fmt.Sprint(i)}}))(t)
 		if !r.Allowed || r.Degraded || r.Unheld != (r.Hold == "") {
 			t.Fatalf("%d: %v", i, r)
 		}

@@ -19,8 +19,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/testheap"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -82,7 +82,7 @@ func TestHostileMessages(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got map[codes.Code]int
-			most := testheap.Least(64<<20, func() { got = s.hurl(t.Context(), c.method, c.message, 64, c.options...) })
+			most := testkit.Least(64<<20, func() { got = s.hurl(t.Context(), c.method, c.message, 64, c.options...) })
 			if got[c.want] == 0 || got[c.want]+got[codes.Unavailable] != 64 { // some may find no room
 				t.Errorf("answered %v, want %s", got, c.want)
 			}
@@ -112,7 +112,7 @@ func TestHostileCounters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got map[codes.Code]int
-			most := testheap.Least(64<<20, func() { got = s.hurl(t.Context(), pb.Counters_AddCounters_FullMethodName, c.message, 64) })
+			most := testkit.Least(64<<20, func() { got = s.hurl(t.Context(), pb.Counters_AddCounters_FullMethodName, c.message, 64) })
 			if got[c.want] == 0 || got[c.want]+got[codes.Unavailable] != 64 || most > 64<<20 {
 				t.Errorf("answered %v, want %s; it took %d MiB", got, c.want, most>>20)
 			}
@@ -125,7 +125,7 @@ func TestHostileCounters(t *testing.T) {
 func TestHostileStreams(t *testing.T) {
 	s := newStand(t, Options{})
 	long := strings.Repeat("a", 4<<20)
-	most := testheap.Least(256<<20, func() {
+	most := testkit.Least(256<<20, func() {
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -19,7 +19,7 @@ type keys struct {
 
 // GetKey implements pb.KeysServer.
 func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_GetKey_FullMethodName, bearer.Read, func(c *call) (*pb.GetKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_GetKey_FullMethodName, trust.Read, func(c *call) (*pb.GetKeyResponse, error) {
 		if bad := manage.CheckClient(req.GetKey(), req.GetTier(), "user:alice", "Check"); bad != nil {
 			return nil, bad
 		}
@@ -37,7 +37,7 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 
 // ResetKey implements pb.KeysServer.
 func (k keys) ResetKey(ctx context.Context, req *pb.ResetKeyRequest) (*pb.ResetKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_ResetKey_FullMethodName, bearer.Admin, func(c *call) (*pb.ResetKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_ResetKey_FullMethodName, trust.Admin, func(c *call) (*pb.ResetKeyResponse, error) {
 		if bad := manage.CheckClient(req.GetKey(), "", "user:alice", "Check"); bad != nil {
 			return nil, bad
 		}

@@ -18,11 +18,11 @@ import (
 	"github.com/weirhq/weir"
 	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/repo"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/rules/repo"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
@@ -35,7 +35,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 500_000_000, time.UTC)
 
@@ -268,13 +268,13 @@ const (
 
 // tokens is a list with alice, who may do everything, bob, who may look, and carol, who may
 // also count.
-func tokens(t testing.TB) func() *bearer.List {
+func tokens(t testing.TB) func() *trust.List {
 	t.Helper()
-	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + userToken + "\n"))
+	list, err := trust.ParseTokens([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + userToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() *bearer.List { return list }
+	return func() *trust.List { return list }
 }
 
 func as(ctx context.Context, bearer string) context.Context {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -20,7 +20,7 @@ type rules struct {
 
 // GetRules implements pb.RulesServer.
 func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRulesResponse, error) {
-	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, bearer.Read, func(c *call) (*pb.GetRulesResponse, error) {
+	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, trust.Read, func(c *call) (*pb.GetRulesResponse, error) {
 		v, err := r.s.options.Editor.Current(c)
 		if err != nil {
 			return nil, r.s.rulesTrouble(c, err)
@@ -39,7 +39,7 @@ func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRu
 
 // ListVersions implements pb.RulesServer.
 func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb.ListVersionsResponse, error) {
-	return managed(ctx, r.s, pb.Rules_ListVersions_FullMethodName, bearer.Read, func(c *call) (*pb.ListVersionsResponse, error) {
+	return managed(ctx, r.s, pb.Rules_ListVersions_FullMethodName, trust.Read, func(c *call) (*pb.ListVersionsResponse, error) {
 		versions, err := r.s.options.Editor.History(c)
 		if err != nil {
 			return nil, r.s.rulesTrouble(c, err)
@@ -54,7 +54,7 @@ func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb
 
 // GetVersion implements pb.RulesServer.
 func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.Version, error) {
-	return managed(ctx, r.s, pb.Rules_GetVersion_FullMethodName, bearer.Read, func(c *call) (*pb.Version, error) {
+	return managed(ctx, r.s, pb.Rules_GetVersion_FullMethodName, trust.Read, func(c *call) (*pb.Version, error) {
 		v, err := r.find(c, req.GetNumber())
 		if err != nil {
 			return nil, err
@@ -79,7 +79,7 @@ func (r rules) find(c *call, number int64) (repo.Version, error) {
 
 // ValidateRules implements pb.RulesServer.
 func (r rules) ValidateRules(ctx context.Context, req *pb.ValidateRulesRequest) (*pb.ValidateRulesResponse, error) {
-	return managed(ctx, r.s, pb.Rules_ValidateRules_FullMethodName, bearer.Read, func(c *call) (*pb.ValidateRulesResponse, error) {
+	return managed(ctx, r.s, pb.Rules_ValidateRules_FullMethodName, trust.Read, func(c *call) (*pb.ValidateRulesResponse, error) {
 		source := []byte(req.GetSource())
 		var problems rule.Problems
 		if req.GetRule() {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/ruleedit"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
@@ -104,7 +104,7 @@ func (d draft) terms(c *call) (manage.Terms, error) {
 
 // write carries a change out.
 func (r rules) write(ctx context.Context, method string, d draft, change func(*call, manage.Terms) (manage.Written, error)) (*pb.WriteResponse, error) {
-	return managed(ctx, r.s, method, bearer.Admin, func(c *call) (*pb.WriteResponse, error) {
+	return managed(ctx, r.s, method, trust.Admin, func(c *call) (*pb.WriteResponse, error) {
 		t, err := d.terms(c)
 		if err != nil {
 			return nil, err

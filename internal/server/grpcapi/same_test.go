@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"

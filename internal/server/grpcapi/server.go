@@ -36,7 +36,7 @@ import (
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/inbound"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 

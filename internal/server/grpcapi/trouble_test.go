@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // allow is an error if a call may not go on.
@@ -45,7 +45,7 @@ func (h *Handler) allow(c *call, needs access) error {
 }
 
 // identify finds out who calls. It is an error if they may not.
-func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err error) {
+func (h *Handler) identify(c *call, tokens *trust.List, needs access) (err error) {
 	if tokens != nil {
 		if c.credentials, err = h.credentials(c.r); err != nil {
 			if needs >= reading {
@@ -79,7 +79,7 @@ func (h *Handler) mayCheck(c *call, needs access) (err error) {
 	}
 	c.client, _ = h.clients.Client(c.r.RemoteAddr, forwarded)
 	if c.checks, err = h.options.Checks.Identify(c.r.Context(), c.client, own); err == nil {
-		err = c.checks.Need(bearer.Peek) // at least; decide knows what else it takes
+		err = c.checks.Need(trust.Peek) // at least; decide knows what else it takes
 	}
 	return err
 }

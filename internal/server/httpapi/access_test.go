@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -246,10 +246,10 @@ func TestBrowsersAtHome(t *testing.T) {
 // Nor does it where checks take no token, although the management does. Programs may call the server
 // by any name.
 func TestBrowsersAtOpenChecks(t *testing.T) {
-	for name, list := range map[string]*bearer.List{"tokens": tokens(t)(), "people whom a proxy signs in": new(bearer.List)} {
+	for name, list := range map[string]*trust.List{"tokens": tokens(t)(), "people whom a proxy signs in": new(trust.List)} {
 		s := newStand(t, Options{
 			Home:    http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) }),
-			Service: manage.Service{Tokens: func() *bearer.List { return list }},
+			Service: manage.Service{Tokens: func() *trust.List { return list }},
 		})
 		for _, what := range []string{"POST /v1/check", "POST /v1/reserve", "GET /v1/authz", "POST /json"} {
 			for _, header := range []string{"Sec-Fetch-Site: cross-site", "Origin: https://evil.example.com"} {

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // ActionsRequest is the body of POST /v1/actions: what a user has done, each once.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/stats/alert"
 )
 
 var alertRoutes = []route{

@@ -16,12 +16,12 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )

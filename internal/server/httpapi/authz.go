@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -42,17 +42,17 @@ func (h *Handler) serveAuthz(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checks.Need(bearer.Check); err != nil {
+	if err := c.checks.Need(trust.Check); err != nil {
 		return nil, err
 	}
 	var a *asked
-	if permit := c.checks.Holder.Permit(bearer.Check); status != 0 || permit != nil {
+	if permit := c.checks.Holder.Permit(trust.Check); status != 0 || permit != nil {
 		a = &asked{status: status, permit: permit}
 		original = original.WithContext(context.WithValue(original.Context(), askedKey{}, a))
 	}
 	h.authz.ServeHTTP(c, original)
 	if a != nil && a.rejected {
-		return nil, c.checks.Judged(bearer.Check, a.beyond)
+		return nil, c.checks.Judged(trust.Check, a.beyond)
 	}
 	return nil, nil
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // BoardKey names a leaderboard. The same name with another window is another board.

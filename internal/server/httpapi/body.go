@@ -20,9 +20,8 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/httpbody"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -35,12 +34,12 @@ const (
 
 // bodies read those of a handler's calls.
 type bodies struct {
-	open, managed *httpbody.Reader
+	open, managed *budget.BodyReader
 	decoded       *budget.Room
 }
 
 func newBodies() bodies {
-	return bodies{httpbody.New(openBodies), httpbody.New(managedBodies), budget.New(decodedBodies)}
+	return bodies{budget.NewBodyReader(openBodies), budget.NewBodyReader(managedBodies), budget.New(decodedBodies)}
 }
 
 // maxWait is how long a call waits for room for what it decodes.
@@ -50,11 +49,11 @@ const maxWait = 2 * time.Second
 // written.
 func (c *call) body(most int64) ([]byte, error) {
 	body, err := c.read(most, nil)
-	if n := int64(len(body)); err == nil && n > httpbody.Free && most < rule.MaxDocument { // rules make room for documents by themselves
+	if n := int64(len(body)); err == nil && n > budget.Free && most < rule.MaxDocument { // rules make room for documents by themselves
 		ctx, cancel := context.WithTimeout(c.r.Context(), maxWait)
 		defer cancel()
 		if c.bodies.decoded.Take(ctx, n) != nil {
-			return nil, c.unread(httpbody.ErrBusy, most)
+			return nil, c.unread(budget.ErrBusy, most)
 		}
 		c.releases = append(c.releases, func() { c.bodies.decoded.Give(n) })
 	}
@@ -67,8 +66,8 @@ func (c *call) read(most int64, memory []byte) ([]byte, error) {
 	if c.logged {
 		reader = c.bodies.managed
 	}
-	body, release, err := reader.Read(httpbody.Source{Writer: c.ResponseWriter, Request: c.r, Client: c.client, Memory: memory}, most)
-	if len(body) > httpbody.Free {
+	body, release, err := reader.Read(budget.BodySource{Writer: c.ResponseWriter, Request: c.r, Client: c.client, Memory: memory}, most)
+	if len(body) > budget.Free {
 		c.releases = append(c.releases, release)
 	} else {
 		release()
@@ -92,9 +91,9 @@ func (c *call) unread(err error, most int64) error {
 		return nil
 	case errors.As(err, &large):
 		return fault.TooLarge.Of("The body has more than %d bytes; send a smaller one.", most).Coded("", "max", most)
-	case errors.Is(err, httpbody.ErrBusy):
+	case errors.Is(err, budget.ErrBusy):
 		return fault.Busy.Of("Other calls use all the memory for large bodies; try again.").After(time.Second).Coded("memory-busy")
-	case errors.Is(err, httpbody.ErrSlow):
+	case errors.Is(err, budget.ErrSlow):
 		return fault.BadBody.Of("The body came too slowly; send it again.")
 	}
 	return fault.BadBody.Of("The body ended before it was complete; send it again.")
@@ -203,7 +202,7 @@ func fieldsIn(body []byte) iter.Seq[string] {
 // unknownName is a field or parameter that nothing knows, with the one that was
 // probably meant.
 func unknownName(what, name string, known []string) *fault.Fault {
-	if near := spelling.Nearest(name, known); near != "" {
+	if near := notation.Nearest(name, known); near != "" {
 		return fault.BadField.Of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).In(manage.Clip(name)).Coded("unknown-name", "name", name, "near", near)
 	}
 	if len(known) == 0 {

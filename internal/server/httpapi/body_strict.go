@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/jsontext"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // strict reports a name that an object has twice, and a field in other letters than its

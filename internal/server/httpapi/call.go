@@ -11,9 +11,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/gzipped"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -218,14 +218,14 @@ var packing atomic.Int32
 // of it and sees the length (BREACH). Nobody can do both here: a page of another site
 // cannot make calls with a session, and calls without one have no secret.
 func (c *call) packed(body []byte) []byte {
-	if len(body) < minPacked || !gzipped.Accepted(c.r.Header["Accept-Encoding"]) {
+	if len(body) < minPacked || !budget.AcceptsGzip(c.r.Header["Accept-Encoding"]) {
 		return body
 	}
 	defer packing.Add(-1)
 	if packing.Add(1) > maxPacking {
 		return body
 	}
-	small := gzipped.Fast(body)
+	small := budget.GzipFast(body)
 	if small == nil {
 		return body
 	}

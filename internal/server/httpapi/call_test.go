@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 func TestEveryAnswer(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -68,7 +68,7 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 
 // ask lets the engine decide in the way that the client wants, if it may.
 func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
-	right, life := bearer.Check, time.Duration(0)
+	right, life := trust.Check, time.Duration(0)
 	switch {
 	case q.asked.Charge != "" && q.asked.Charge != "always":
 		return fault.BadField.Of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).In("charge")
@@ -82,9 +82,9 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 			return bad
 		}
 	case q.asked.Charge != "":
-		right = bearer.Charge
+		right = trust.Charge
 	case q.asked.Peek:
-		right = bearer.Peek
+		right = trust.Peek
 	}
 	ctx, e, r, v := c.r.Context(), h.options.Engine, &q.said.Request, &q.verdict
 	if err := c.checks.Permit(right, r); err != nil {
@@ -93,11 +93,11 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 	switch {
 	case ttl != nil:
 		err = e.Reserve(ctx, r, life, v)
-	case right == bearer.Charge:
+	case right == trust.Charge:
 		if err = e.Charge(ctx, r, v); err == nil {
 			h.checker(c).Charged(v, nil)
 		}
-	case right == bearer.Peek:
+	case right == trust.Peek:
 		err = e.Peek(ctx, r, v)
 	default:
 		err = e.Check(ctx, r, v)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/jsontext"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // writer appends JSON as json.Marshal would write it, in a fraction of the time. It implements

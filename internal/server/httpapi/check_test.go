@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/expression"
 )

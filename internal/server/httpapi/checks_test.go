@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -25,7 +25,7 @@ const (
 // newClosedStand is a stand that listens, where a check takes a token.
 func newClosedStand(t testing.TB) *stand {
 	t.Helper()
-	list, err := bearer.Parse([]byte(strings.Join([]string{
+	list, err := trust.ParseTokens([]byte(strings.Join([]string{
 		"alice admin " + adminToken, "bob read " + readerToken, "edge check " + checkToken, "billing charge " + chargeToken,
 		"login check rules=login " + loginToken, "eu check clients=user:eu-*,ip:* charge rules=api clients=user:eu-* " + euToken,
 		"shop use check " + shopToken,
@@ -37,7 +37,7 @@ func newClosedStand(t testing.TB) *stand {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, log := func() *bearer.List { return list }, new(bytes.Buffer)
+	tokens, log := func() *trust.List { return list }, new(bytes.Buffer)
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	s := newStand(t, Options{
 		Service: manage.Service{Tokens: tokens, Guard: guard, Checks: manage.NewChecks(tokens, guard, logger), Logger: logger},

@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // MaxCountBody is the longest body of a call that counts, in bytes. The largest batch of

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
 )
@@ -211,7 +211,7 @@ func TestKeptCallsAreComplete(t *testing.T) {
 // page of another site may do either.
 func TestKeptTokens(t *testing.T) {
 	const useToken = "a-using-token-of-the-tests"
-	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + useToken + "\n"))
+	list, err := trust.ParseTokens([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + useToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -221,7 +221,7 @@ func TestKeptTokens(t *testing.T) {
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
 		found, _, _ := h.find(method, path)
-		o := Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}}
+		o := Options{Service: manage.Service{Tokens: func() *trust.List { return list }}}
 		withKept(t, &o)
 		s := newStand(t, o)
 		s.call(c.what, c.body).wantProblem(t, fault.TokenRequired)

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // DistributionKey names a distribution, as CounterKey does a counter.

@@ -12,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
 )
 
 var update = flag.Bool("update", false, "write the answers in docs/reference/api.md again")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 //go:embed openapi.yaml

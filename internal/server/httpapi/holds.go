@@ -7,9 +7,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 var holdRoutes = []route{
@@ -124,7 +124,7 @@ func (h *Handler) extend(c *call, want *ExtendRequest) (engine.Settled, error) {
 // settling makes a handler of one that ends or extends a hold.
 func settling[T any](do func(*Handler, *call, *T) (engine.Settled, error)) handler {
 	return taking(maxSmallBody, func(h *Handler, c *call, want *T) (any, error) {
-		if err := c.checks.Need(bearer.Check); err != nil {
+		if err := c.checks.Need(trust.Check); err != nil {
 			return nil, err
 		}
 		s, err := do(h, c, want)

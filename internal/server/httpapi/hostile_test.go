@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/httpbody"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/testheap"
+	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -54,7 +54,7 @@ func TestHostileBodies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var mu sync.Mutex
 			got := map[int]int{}
-			most := testheap.Least(uint64(c.most)<<20, func() {
+			most := testkit.Least(uint64(c.most)<<20, func() {
 				var wg sync.WaitGroup
 				for range c.times {
 					wg.Go(func() {
@@ -91,7 +91,7 @@ func manyOverrides(n int) string {
 func TestSlowBodies(t *testing.T) {
 	const room = 1 << 20
 	s := newStand(t, Options{})
-	s.bodies.open = httpbody.New(room)
+	s.bodies.open = budget.NewBodyReader(room)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup

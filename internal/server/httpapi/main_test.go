@@ -18,16 +18,16 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/repo"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/rules/repo"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
-func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 
 // begin is where the clock of these tests stands, half a second after a whole one.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 500_000_000, time.UTC)
@@ -304,13 +304,13 @@ const (
 )
 
 // tokens is a list with alice, who may do everything, and bob, who may look.
-func tokens(t testing.TB) func() *bearer.List {
+func tokens(t testing.TB) func() *trust.List {
 	t.Helper()
-	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\n"))
+	list, err := trust.ParseTokens([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() *bearer.List { return list }
+	return func() *trust.List { return list }
 }
 
 func as(bearer string) string { return "Authorization: Bearer " + bearer }

@@ -20,10 +20,10 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"go.yaml.in/yaml/v4"

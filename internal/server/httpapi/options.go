@@ -21,14 +21,14 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
-	"github.com/weirhq/weir/internal/envoyconfig"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/alert"
 )
 
 // Options of a handler.

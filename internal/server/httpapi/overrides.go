@@ -8,10 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 var overrideRoutes = []route{
@@ -54,23 +53,23 @@ func (s *Start) UnmarshalJSON(source []byte) error {
 
 // OverrideAnswer is an override.
 type OverrideAnswer struct {
-	ID         string         `json:"id"`
-	Rule       string         `json:"rule"`
-	Key        string         `json:"key"`
-	Limits     []string       `json:"limits"`
-	Burst      int64          `json:"burst,omitempty"`
-	Zone       string         `json:"zone,omitempty"`
-	Starts     string         `json:"starts,omitempty"`
-	Reason     string         `json:"reason"`
-	Author     string         `json:"author"`
-	CreatedAt  time.Time      `json:"created_at"`
-	EndsAt     time.Time      `json:"ends_at"`
-	State      override.State `json:"state"`
-	EndedAt    time.Time      `json:"ended_at,omitzero"` // of one that is not active
-	EndedBy    string         `json:"ended_by,omitempty"`
-	ReplacedBy string         `json:"replaced_by,omitempty"`
-	NoEffect   string         `json:"no_effect,omitempty"` // of an active one: why it has none
-	Code       string         `json:"no_effect_code,omitempty"`
+	ID         string               `json:"id"`
+	Rule       string               `json:"rule"`
+	Key        string               `json:"key"`
+	Limits     []string             `json:"limits"`
+	Burst      int64                `json:"burst,omitempty"`
+	Zone       string               `json:"zone,omitempty"`
+	Starts     string               `json:"starts,omitempty"`
+	Reason     string               `json:"reason"`
+	Author     string               `json:"author"`
+	CreatedAt  time.Time            `json:"created_at"`
+	EndsAt     time.Time            `json:"ends_at"`
+	State      manage.OverrideState `json:"state"`
+	EndedAt    time.Time            `json:"ended_at,omitzero"` // of one that is not active
+	EndedBy    string               `json:"ended_by,omitempty"`
+	ReplacedBy string               `json:"replaced_by,omitempty"`
+	NoEffect   string               `json:"no_effect,omitempty"` // of an active one: why it has none
+	Code       string               `json:"no_effect_code,omitempty"`
 }
 
 // OverridesAnswer is what GET /v1/overrides answers, the newest first.
@@ -90,7 +89,7 @@ func overrideAnswer(o manage.ListedOverride) OverrideAnswer {
 		CreatedAt: o.CreatedAt, EndsAt: o.EndsAt, State: o.State,
 		EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect.Detail, Code: o.NoEffect.Code,
 	}
-	if o.State != override.Active {
+	if o.State != manage.OverrideActive {
 		a.EndedAt = o.End()
 	}
 	return a
@@ -134,7 +133,7 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 		}
 	}
 	if want.For != "" {
-		if d.For, err = duration.Parse(want.For); err != nil || d.For <= 0 {
+		if d.For, err = notation.ParseDuration(want.For); err != nil || d.For <= 0 {
 			return nil, fault.BadField.Of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).In("for").Coded("not-a-duration", "value", want.For)
 		}
 	}
@@ -170,8 +169,8 @@ func (h *Handler) overrideTrouble(c *call, err error) error {
 	switch {
 	case errors.Is(err, manage.ErrNoOverride):
 		return fault.NoOverride.Of("There is no override %q; GET /v1/overrides?state=all lists all overrides that are kept.", manage.Clip(c.variable)).Coded("", "override", c.variable)
-	case errors.Is(err, override.ErrFull):
-		return fault.BadField.Of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive).Coded("too-many", "max", override.MaxActive)
+	case errors.Is(err, manage.ErrManyOverrides):
+		return fault.BadField.Of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", manage.MaxOverrides).Coded("too-many", "max", manage.MaxOverrides)
 	case errors.Is(err, manage.ErrBusy):
 		return fault.Busy.Of("Too many other changes of the overrides are in progress; try again.").After(time.Second).Coded("overrides-busy")
 	}

@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/override"
-	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // none are the Overrides of a stand that keeps none.
@@ -53,15 +52,15 @@ func (d *drawer) Watch(ctx context.Context, _ func()) error {
 // overridesOf are those of a stand, among them one of the past.
 func overridesOf(t testing.TB, s *stand, clock func() time.Time) *manage.Overrides {
 	t.Helper()
-	past := override.List{{
+	past := manage.OverrideList{{
 		ID: "one", Rule: "api", Key: "user:zoe", Limits: []string{"5/1m"}, Reason: "scraping", Author: "alice",
 		CreatedAt: begin.Add(-2 * time.Hour), EndsAt: begin.Add(-time.Hour),
 	}}
 	all := manage.NewOverrides(manage.OverrideOptions{
-		Store: &drawer{store: s.store, source: testcall.Must(past.Encode(begin))(t)}, Engine: s.engine, Clock: clock,
+		Store: &drawer{store: s.store, source: testkit.Must(past.Encode(begin))(t)}, Engine: s.engine, Clock: clock,
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	testcall.OK(t, all.Look(t.Context()))
+	testkit.OK(t, all.Look(t.Context()))
 	return all
 }
 
@@ -121,7 +120,7 @@ func TestOverrides(t *testing.T) {
 	ask("1000/1m")
 	var first, second OverrideAnswer
 	s.call("POST /v1/overrides", raise, as(adminToken)).want(t, 201, &first)
-	if first.State != override.Active || first.Author != "alice" || !first.EndsAt.Equal(begin.Add(2*time.Hour)) || first.Reason != "migration" {
+	if first.State != manage.OverrideActive || first.Author != "alice" || !first.EndsAt.Equal(begin.Add(2*time.Hour)) || first.Reason != "migration" {
 		t.Errorf("%+v", first)
 	}
 	ask("500/1m until 2026-01-01T02:00:00.5Z")
@@ -142,7 +141,7 @@ func TestOverrides(t *testing.T) {
 	list("?state=all&key=user:alice", "user:alice 20/1m alice expired 2h1m0s; user:alice 500/1m alice replaced 1m0s alice")
 	s.call("POST /v1/overrides", strings.Replace(raise, "500/1m", "unlimited", 1), as(adminToken)).want(t, 201, &first)
 	s.call("DELETE /v1/overrides/"+first.ID, "", as(adminToken)).want(t, 200, &second)
-	if second.State != override.Ended || second.EndedBy != "alice" || !second.EndedAt.Equal(second.CreatedAt) {
+	if second.State != manage.OverrideEnded || second.EndedBy != "alice" || !second.EndedAt.Equal(second.CreatedAt) {
 		t.Errorf("%+v", second)
 	}
 	s.call("DELETE /v1/overrides/"+first.ID, "", as(adminToken)).want(t, 200, nil)

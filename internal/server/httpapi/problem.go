@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -73,7 +73,7 @@ func (c *call) reject(f *fault.Fault) {
 		c.setETag(f.Version)
 	}
 	if f.Retry > 0 {
-		header.Set("Retry-After", strconv.FormatInt(duration.Up(f.Retry, time.Second), 10))
+		header.Set("Retry-After", strconv.FormatInt(notation.CeilDuration(f.Retry, time.Second), 10))
 	}
 	c.WriteHeader(f.Kind.Status)
 	c.Write(append(body, '\n'))

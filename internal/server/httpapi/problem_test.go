@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // A detail can be said in another language by its code and its values.

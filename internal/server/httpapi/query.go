@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // query is what a call asks in its URL. It can be read to the end whatever is in it: the

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -303,4 +303,4 @@ func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
 // who sends a whole trace is not rejected for it.
 const maxReasonBody = 64 << 10
 
-func millis(d time.Duration) int64 { return duration.Up(d, time.Millisecond) }
+func millis(d time.Duration) int64 { return notation.CeilDuration(d, time.Millisecond) }

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // access tells which clients may call a route.
@@ -25,14 +25,14 @@ const (
 )
 
 // right is what a token has to be good for.
-func (a access) right() bearer.Rights {
+func (a access) right() trust.Rights {
 	switch a {
 	case using:
-		return bearer.Use
+		return trust.Use
 	case changing:
-		return bearer.Admin
+		return trust.Admin
 	}
-	return bearer.Read
+	return trust.Read
 }
 
 // route is one thing that can be called.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
 )
 
 // maxSmallBody is the longest body that is neither rules nor a check.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/replay"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/traffic/replay"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/rules/manage"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -12,9 +12,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // SessionLength is how long a session lasts.
@@ -41,7 +41,7 @@ func (h *Handler) signIn(c *call, want *SessionRequest) (any, error) {
 	}
 	var err error
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
-		Client: c.client, Credentials: manage.Credentials{Token: []string{strings.Trim(want.Token, " ")}}, Needs: bearer.Read, Uncounted: true, // it was counted before it was read
+		Client: c.client, Credentials: manage.Credentials{Token: []string{strings.Trim(want.Token, " ")}}, Needs: trust.Read, Uncounted: true, // it was counted before it was read
 	})
 	if err != nil {
 		return nil, err
@@ -83,9 +83,9 @@ func (h *Handler) endSession(c *call) { h.setSession(c, "", -time.Second) }
 func (h *Handler) sessionName(r *http.Request) (name string, secure bool) {
 	said := r.Header["X-Forwarded-Proto"]
 	if r.TLS != nil || len(said) == 1 && strings.EqualFold(said[0], "https") && h.clients.Trusts(r.RemoteAddr) {
-		return bearer.SecureCookie, true
+		return trust.SecureCookie, true
 	}
-	return bearer.PlainCookie, false
+	return trust.PlainCookie, false
 }
 
 // credentials are by what a call says who makes it. A browser sends cookies with
@@ -133,8 +133,8 @@ func ownOrigin(r *http.Request) bool {
 // SignIn configures the header in which a proxy sends the name of a person whom it has
 // authenticated. Only the trusted proxies of Options.Authz can use it.
 type SignIn struct {
-	Header string        // header with the name; "" disables sign-in by a proxy
-	Scope  bearer.Rights // of everyone who signs in this way; default bearer.Read
+	Header string       // header with the name; "" disables sign-in by a proxy
+	Scope  trust.Rights // of everyone who signs in this way; default trust.Read
 }
 
 // maxUser is the maximum length of a name in bytes.
@@ -142,7 +142,7 @@ const maxUser = 128
 
 // check returns why the options cannot be used.
 func (s *SignIn) check(o *Options) error {
-	s.Header, s.Scope = http.CanonicalHeaderKey(s.Header), cmp.Or(s.Scope, bearer.Read)
+	s.Header, s.Scope = http.CanonicalHeaderKey(s.Header), cmp.Or(s.Scope, trust.Read)
 	switch {
 	case s.Header == "":
 		return nil
@@ -163,7 +163,7 @@ var otherMeaning = []string{
 
 // signedIn returns the person whom a proxy has authenticated. It returns nil if there is
 // none, or if the caller is not a trusted proxy.
-func (h *Handler) signedIn(r *http.Request) (*bearer.Holder, error) {
+func (h *Handler) signedIn(r *http.Request) (*trust.Holder, error) {
 	in := h.options.SignIn
 	if in.Header == "" || !h.clients.Trusts(r.RemoteAddr) {
 		return nil, nil
@@ -175,7 +175,7 @@ func (h *Handler) signedIn(r *http.Request) (*bearer.Holder, error) {
 	if len(names) > 1 || !isUser(names[0]) {
 		return nil, fault.BadField.Of("%s: must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", in.Header, maxUser).In(in.Header)
 	}
-	return &bearer.Holder{Name: names[0], Rights: in.Scope}, nil
+	return &trust.Holder{Name: names[0], Rights: in.Scope}, nil
 }
 
 // isUser reports whether a name is safe to write to logs and to the history.

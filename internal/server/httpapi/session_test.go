@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -146,7 +146,7 @@ func TestSessionsAttacked(t *testing.T) {
 
 // A session ends with its time or its token, and the browser is told to forget it.
 func TestSessionsEnd(t *testing.T) {
-	var list atomic.Pointer[bearer.List]
+	var list atomic.Pointer[trust.List]
 	list.Store(tokens(t)())
 	s := newStand(t, Options{Service: manage.Service{Tokens: list.Load}})
 	alice := s.session(asAlice)
@@ -165,13 +165,13 @@ func TestSessionsEnd(t *testing.T) {
 		ended(alice)
 	}
 	alice = s.session(asAlice)
-	others, err := bearer.Parse([]byte("bob read " + readerToken))
+	others, err := trust.ParseTokens([]byte("bob read " + readerToken))
 	if err != nil {
 		t.Fatal(err)
 	}
 	list.Store(others)
 	ended(alice)
-	replaced, err := bearer.Parse([]byte("alice admin another-token-for-alice"))
+	replaced, err := trust.ParseTokens([]byte("alice admin another-token-for-alice"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestSessionTriesAreLimited(t *testing.T) {
 
 	alice := s.session(asAlice)
 	for i := range 3 {
-		guessed, err := bearer.Parse([]byte(fmt.Sprintf("alice admin wrong-but-long-enough-%d", i)))
+		guessed, err := trust.ParseTokens([]byte(fmt.Sprintf("alice admin wrong-but-long-enough-%d", i)))
 		if err != nil {
 			t.Fatal(err)
 		}

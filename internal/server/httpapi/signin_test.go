@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -38,7 +38,7 @@ func TestSignInByProxy(t *testing.T) {
 	// The proxy has a password of its own to check.
 	s.call("GET /v1/whoami", "", from, carol, sameOrigin, "Authorization: Basic YTpi").want(t, 200, nil)
 
-	admins := signInStand(t, SignIn{Header: "X-Forwarded-User", Scope: bearer.Admin})
+	admins := signInStand(t, SignIn{Header: "X-Forwarded-User", Scope: trust.Admin})
 	admins.call("POST /v1/rules", small, from, carol, sameOrigin).want(t, 201, nil)
 	if v, err := admins.rules.Current(t.Context()); err != nil || v.Author != "carol@example.com" {
 		t.Errorf("the author is %q, %v", v.Author, err)
@@ -49,7 +49,7 @@ func TestSignInByProxy(t *testing.T) {
 }
 
 func TestSignInAttacked(t *testing.T) {
-	s := signInStand(t, SignIn{Header: "X-Forwarded-User", Scope: bearer.Admin})
+	s := signInStand(t, SignIn{Header: "X-Forwarded-User", Scope: trust.Admin})
 	const proxy, carol = "From: 10.0.0.1:1", "X-Forwarded-User: carol"
 	// From anywhere else the header is worth nothing, whatever else is claimed.
 	for _, from := range []string{"From: 192.0.2.1:1", "From: 127.0.0.1:1", "From: [::1]:1", "From: 11.0.0.1:1"} {
@@ -79,7 +79,7 @@ func TestSignInAttacked(t *testing.T) {
 		t.Errorf("something was changed: %+v, %v", v, err)
 	}
 	// Off by default.
-	off := signInStand(t, SignIn{Scope: bearer.Admin})
+	off := signInStand(t, SignIn{Scope: trust.Admin})
 	off.call("GET /v1/rules", "", proxy, carol, sameOrigin).wantProblem(t, fault.TokenRequired)
 	// Whoever only asks is not concerned.
 	s.call("POST /v1/check", "{}", "From: 192.0.2.1:1", carol).want(t, 200, nil)

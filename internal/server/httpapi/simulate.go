@@ -8,8 +8,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/simulate"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/traffic/simulate"
 )
 
 // Bounds of POST /v1/simulate. It is the only call whose work grows with numbers in

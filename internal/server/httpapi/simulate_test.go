@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/simulate"
+	"github.com/weirhq/weir/internal/traffic/simulate"
 )
 
 // What is answered is what the package makes of the same words, to the last byte.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/stats"
 )
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -167,7 +167,7 @@ func (q *query) step() time.Duration {
 	if digits(text) {
 		text += "s"
 	}
-	length, err := duration.Parse(text)
+	length, err := notation.ParseDuration(text)
 	if err != nil || length > maxStretch {
 		q.wrong(fault.BadField.Of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).In("step").Coded("not-a-duration", "value", brief(text)))
 	}

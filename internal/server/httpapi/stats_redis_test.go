@@ -10,7 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -170,7 +170,7 @@ func TestStream(t *testing.T) {
 // the client leaves.
 func TestStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var list atomic.Pointer[bearer.List]
+		var list atomic.Pointer[trust.List]
 		list.Store(tokens(t)())
 		recorder, _, _ := newRecorder(t, stats.Options{Clock: time.Now})
 		stopping := make(chan struct{})
@@ -182,7 +182,7 @@ func TestStreamEnds(t *testing.T) {
 		}
 		leaver.leave()
 		<-leaver.ended
-		without, err := bearer.Parse([]byte("alice admin " + adminToken))
+		without, err := trust.ParseTokens([]byte("alice admin " + adminToken))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"

@@ -3,18 +3,18 @@ package httpapi
 import (
 	"testing"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 func TestWhoAmI(t *testing.T) {
 	const appToken = "an-application-token-of-the-tests"
-	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nshop use " + appToken + "\n"))
+	list, err := trust.ParseTokens([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nshop use " + appToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStand(t, Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}})
+	s := newStand(t, Options{Service: manage.Service{Tokens: func() *trust.List { return list }}})
 	for bearer, want := range map[string]WhoAnswer{
 		adminToken: {"alice", "admin", "token"}, readerToken: {"bob", "read", "token"}, appToken: {"shop", "use", "token"},
 	} {

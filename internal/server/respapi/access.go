@@ -6,19 +6,19 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // login is who a client has said it is.
 type login struct {
 	token  string
-	list   *bearer.List // in which the holder was found
-	holder bearer.Holder
+	list   *trust.List // in which the holder was found
+	holder trust.Holder
 
 	checks    manage.Checker
-	checkedBy *bearer.List // in which that was found
+	checkedBy *trust.List // in which that was found
 }
 
 // authenticate remembers a token, if it is one, and reports whether it is. Otherwise it
@@ -47,7 +47,7 @@ func (w *work) authenticate(token string) bool {
 	return true
 }
 
-func (w *work) guard(tokens *bearer.List, token string, needs bearer.Rights, uncounted bool) (manage.Caller, error) {
+func (w *work) guard(tokens *trust.List, token string, needs trust.Rights, uncounted bool) (manage.Caller, error) {
 	visit := manage.Visit{Client: w.client, Credentials: credentialsOf(token), Needs: needs, Uncounted: uncounted}
 	return w.server.options.Guard.Allow(w.server.ctx, tokens, visit)
 }
@@ -85,10 +85,10 @@ func (w *work) checker() *manage.Checker {
 func (w *work) mayUse() bool {
 	tokens := w.server.options.Tokens()
 	l := &w.login
-	if tokens == nil || l.token != "" && l.list == tokens && l.holder.Rights.Has(bearer.Use) {
+	if tokens == nil || l.token != "" && l.list == tokens && l.holder.Rights.Has(trust.Use) {
 		return true
 	}
-	caller, err := w.guard(tokens, l.token, bearer.Use, true)
+	caller, err := w.guard(tokens, l.token, trust.Use, true)
 	if err != nil {
 		w.turnAway(err, "CL.THROTTLE")
 		return false
@@ -98,7 +98,7 @@ func (w *work) mayUse() bool {
 }
 
 // managed answers a command of the management, if the client may send it.
-func (w *work) managed(name string, needs bearer.Rights, do func()) {
+func (w *work) managed(name string, needs trust.Rights, do func()) {
 	start := time.Now()
 	caller, err := w.guard(w.server.options.Tokens(), w.login.token, needs, false)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // Anybody may ask about a request. To bring one's own limits takes a token for
@@ -82,7 +82,7 @@ func TestWrongTokens(t *testing.T) {
 // open.
 func TestRemovedToken(t *testing.T) {
 	all := tokens(t)()
-	var list atomic.Pointer[bearer.List]
+	var list atomic.Pointer[trust.List]
 	list.Store(all)
 	o := Options{}
 	o.Tokens = list.Load
@@ -92,7 +92,7 @@ func TestRemovedToken(t *testing.T) {
 	if got := fmt.Sprint(c.do("CL.THROTTLE k 1 2 3")); got != "[0 2 1 -1 2]" {
 		t.Fatal(got)
 	}
-	rest, err := bearer.Parse([]byte("other admin " + token("o")))
+	rest, err := trust.ParseTokens([]byte("other admin " + token("o")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestRemovedToken(t *testing.T) {
 
 // Where checks take a token, nobody charges anybody without one that is good for it.
 func TestWhoMayCharge(t *testing.T) {
-	list, err := bearer.Parse([]byte("reader read " + token("r") + "\nboss admin " + token("a") + "\nedge check " + token("e") +
+	list, err := trust.ParseTokens([]byte("reader read " + token("r") + "\nboss admin " + token("a") + "\nedge check " + token("e") +
 		"\nbilling charge " + token("b") + "\neu check clients=user:eu-* " + token("u")))
 	if err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestWhoMayCharge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens, log := func() *bearer.List { return list }, new(strings.Builder)
+	tokens, log := func() *trust.List { return list }, new(strings.Builder)
 	checks := manage.NewChecks(tokens, guard, slog.New(slog.NewTextHandler(log, nil)))
 	s := newStand(t, Options{Service: manage.Service{Tokens: tokens, Guard: guard, Checks: checks}})
 	hold := "hold " + strings.Repeat("0", 32)

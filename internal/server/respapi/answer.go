@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // writeVerdict answers with the fields of POST /v1/check, with the results of each limit

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -85,7 +85,7 @@ func (w *work) read(known []string) bool {
 
 func unknownField(name, field string, known []string) string {
 	name = manage.Clip(strings.ToValidUTF8(name, "�"))
-	if near := spelling.Nearest(field, known); near != "" {
+	if near := notation.Nearest(field, known); near != "" {
 		if strings.HasSuffix(near, ".") {
 			near += "NAME"
 		}
@@ -202,19 +202,19 @@ func (w *work) check() {
 		return
 	}
 	if w.asked.charge != "" {
-		if w.judged(k, bearer.Charge, w.server.options.Engine.Charge) {
+		if w.judged(k, trust.Charge, w.server.options.Engine.Charge) {
 			k.Charged(&w.verdict, nil)
 		}
 		return
 	}
 	w.follow()
-	w.judged(k, bearer.Check, w.server.options.Engine.Check)
+	w.judged(k, trust.Check, w.server.options.Engine.Check)
 }
 
 // peek answers WEIR.PEEK.
 func (w *work) peek() {
 	if k := w.checker(); k != nil && w.request(requestFields) {
-		w.judged(k, bearer.Peek, w.server.options.Engine.Peek)
+		w.judged(k, trust.Peek, w.server.options.Engine.Peek)
 	}
 }
 
@@ -225,7 +225,7 @@ func (w *work) reserve() {
 		return
 	}
 	if ttl, ok := w.ttl(); ok {
-		w.judged(k, bearer.Check, func(ctx context.Context, req *rule.Request, v *engine.Verdict) error {
+		w.judged(k, trust.Check, func(ctx context.Context, req *rule.Request, v *engine.Verdict) error {
 			return w.server.options.Engine.Reserve(ctx, req, ttl, v)
 		})
 	}
@@ -242,7 +242,7 @@ func (w *work) ttl() (time.Duration, bool) {
 
 // judged lets the engine decide, if the client has a right, and answers with the verdict. It
 // reports whether there is one.
-func (w *work) judged(k *manage.Checker, right bearer.Rights, ask func(context.Context, *rule.Request, *engine.Verdict) error) bool {
+func (w *work) judged(k *manage.Checker, right trust.Rights, ask func(context.Context, *rule.Request, *engine.Verdict) error) bool {
 	err := k.Permit(right, &w.asked.Request)
 	if err == nil {
 		err = k.Judged(right, ask(w.server.ctx, &w.asked.Request, &w.verdict))

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"

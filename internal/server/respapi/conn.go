@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // conn is one client. Between commands it has little more than a small buffer.

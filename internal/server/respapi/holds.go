@@ -3,9 +3,9 @@ package respapi
 import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // settle answers WEIR.SETTLE.
@@ -44,7 +44,7 @@ func (w *work) settler() *manage.Checker {
 	if k == nil {
 		return nil
 	}
-	if err := k.Need(bearer.Check); err != nil {
+	if err := k.Need(trust.Check); err != nil {
 		w.reject(err)
 		return nil
 	}
@@ -125,7 +125,7 @@ func (w *work) unavailable(what string, err error) {
 }
 
 // reset answers WEIR.RESET.
-func (w *work) reset() { w.managed("WEIR.RESET", bearer.Admin, w.resetKey) }
+func (w *work) reset() { w.managed("WEIR.RESET", trust.Admin, w.resetKey) }
 
 func (w *work) resetKey() {
 	if !w.read(resetFields) {

@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/testheap"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // A command that cannot be one is answered with an error, and the connection is closed:
@@ -191,7 +191,7 @@ func TestHostileMemory(t *testing.T) {
 	for i := range conns {
 		conns[i] = s.dial(t)
 	}
-	peak := testheap.Peak(func() {
+	peak := testkit.Peak(func() {
 		var wg sync.WaitGroup
 		for i, c := range conns {
 			wg.Go(func() {

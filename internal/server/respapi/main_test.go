@@ -17,10 +17,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -133,13 +133,13 @@ func newEngine(t testing.TB, o memory.Options) *engine.Engine {
 }
 
 // tokens are one of each scope.
-func tokens(t testing.TB) func() *bearer.List {
+func tokens(t testing.TB) func() *trust.List {
 	t.Helper()
-	list, err := bearer.Parse([]byte("reader read " + token("r") + "\napp use " + token("u") + "\nboss admin " + token("a") + "\n"))
+	list, err := trust.ParseTokens([]byte("reader read " + token("r") + "\napp use " + token("u") + "\nboss admin " + token("a") + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() *bearer.List { return list }
+	return func() *trust.List { return list }
 }
 
 func token(letter string) string { return strings.Repeat(letter, 32) }

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/budget"
-	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/rules/manage"
 )
 
 // Bounds on what clients may cost.

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/redis"
 )

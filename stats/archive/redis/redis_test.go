@@ -9,9 +9,9 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/archivetest"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/archive/archivetest"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }

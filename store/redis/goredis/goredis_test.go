@@ -15,8 +15,8 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/internal/traffic/scenario"
 	"github.com/weirhq/weir/store/redis"
 	"github.com/weirhq/weir/store/storetest"
 )

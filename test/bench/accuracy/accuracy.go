@@ -20,7 +20,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -120,7 +120,7 @@ type result struct {
 func (t traffic) run(r *bench.Run, title string, limits []weir.Limit) []result {
 	results, compiled := make([]result, len(limits)), make([]*weir.Compiled, len(limits))
 	for i, l := range limits {
-		compiled[i] = testcall.Must(l.Compile())(r)
+		compiled[i] = testkit.Must(l.Compile())(r)
 		results[i] = result{limit: l, bound: compiled[i].Bound(1)}
 	}
 	var wg sync.WaitGroup

@@ -1,5 +1,5 @@
 // Package adaptive compares limiters of requests in flight in front of a simulated service whose
-// capacity is known, and that gets more requests than it can answer. See internal/testoverload.
+// capacity is known, and that gets more requests than it can answer. See internal/testkit/testoverload.
 //
 // Time is virtual. Limiters that read the clock themselves do it in a bubble of
 // testing/synctest, in which time passes as the simulation says.
@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -37,7 +37,7 @@ func Run(r *bench.Run) {
 		fmt.Fprintf(os.Stderr, "%s", out) // an aim was missed; the tables say which
 	}
 	for _, name := range Files {
-		r.File(name).Write(testcall.Must(os.ReadFile(filepath.Join(dir, name)))(r))
+		r.File(name).Write(testkit.Must(os.ReadFile(filepath.Join(dir, name)))(r))
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -37,7 +37,7 @@ func TestTables(t *testing.T) {
 			t.Errorf("%s is empty", name)
 		}
 		if *dir != "" {
-			testcall.OK(t, os.WriteFile(filepath.Join(*dir, name), r.File(name).Bytes(), 0o644))
+			testkit.OK(t, os.WriteFile(filepath.Join(*dir, name), r.File(name).Bytes(), 0o644))
 		}
 	}
 }

@@ -11,9 +11,8 @@ import (
 	"github.com/platinummonkey/go-concurrency-limits/limiter"
 	"github.com/platinummonkey/go-concurrency-limits/strategy"
 
-	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/internal/overload"
+	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
 // servers of the services, and the least and the most that may be in flight.
@@ -45,18 +44,18 @@ var contestants = []contestant{
 	{"go-concurrency-limits aimd", true, func() testoverload.Limiter {
 		return newLimits(limit.NewAIMDLimit("", first, 0.9, 1, nil), nil)
 	}},
-	{"weir", false, func() testoverload.Limiter { return weir{adaptive.New(minLimit, maxLimit)} }},
+	{"weir", false, func() testoverload.Limiter { return weir{overload.New(minLimit, maxLimit)} }},
 }
 
 type release = func(now, took time.Duration, ok bool)
 
-type weir struct{ *adaptive.Limiter }
+type weir struct{ *overload.Limiter }
 
-func (l weir) Acquire(now time.Duration, c priority.Class) (release, bool) {
+func (l weir) Acquire(now time.Duration, c overload.Class) (release, bool) {
 	return func(now, _ time.Duration, ok bool) {
-		o := adaptive.Success
+		o := overload.Success
 		if !ok {
-			o = adaptive.Failure
+			o = overload.Failure
 		}
 		l.Release(now, o)
 	}, l.Limiter.Acquire(now, c)
@@ -66,7 +65,7 @@ func (l weir) Acquire(now time.Duration, c priority.Class) (release, bool) {
 // success and for a failure, unless a request is denied.
 type other func() (success, failure func(), allowed bool)
 
-func (o other) Acquire(time.Duration, priority.Class) (release, bool) {
+func (o other) Acquire(time.Duration, overload.Class) (release, bool) {
 	success, failure, allowed := o()
 	return func(_, _ time.Duration, ok bool) {
 		if ok {

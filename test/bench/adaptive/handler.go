@@ -11,9 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/priority"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/overload"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -41,13 +40,13 @@ func writeHandler(r *bench.Run) {
 		<-pool
 	})
 	began := time.Now()
-	l := adaptive.New(minLimit, maxLimit)
+	l := overload.New(minLimit, maxLimit)
 	limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !l.Acquire(time.Since(began), priority.Normal) {
+		if !l.Acquire(time.Since(began), overload.Normal) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
-		defer func() { l.Release(time.Since(began), adaptive.Success) }()
+		defer func() { l.Release(time.Since(began), overload.Success) }()
 		handler.ServeHTTP(w, r)
 	})
 	table := bench.NewTable("limiter", "responses per second", "p50", "p99", "share denied")
@@ -59,7 +58,7 @@ func writeHandler(r *bench.Run) {
 	fmt.Fprintf(out, "\nA real handler with %d places, %v a request, offered 2 × its capacity of %d requests per second for %v; %v.\n\n",
 		places, takes, twice/2, handlerRun, bench.Describe())
 	table.Write(out)
-	fmt.Fprintf(out, "\nA request takes %d ns of processor time in weir's limiter, with two readings of the clock; the aim is at most 300.\n", testcall.Must(cost())(r).Nanoseconds())
+	fmt.Fprintf(out, "\nA request takes %d ns of processor time in weir's limiter, with two readings of the clock; the aim is at most 300.\n", testkit.Must(cost())(r).Nanoseconds())
 }
 
 func offer(h http.Handler) (f handlerFigure) {
@@ -107,11 +106,11 @@ func cost() (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	l := adaptive.New(minLimit, maxLimit)
+	l := overload.New(minLimit, maxLimit)
 	began := time.Now()
 	for range n {
-		if l.Acquire(time.Since(began), priority.Normal) {
-			l.Release(time.Since(began), adaptive.Success)
+		if l.Acquire(time.Since(began), overload.Normal) {
+			l.Release(time.Since(began), overload.Success)
 		}
 	}
 	after, err := bench.CPU(os.Getpid())

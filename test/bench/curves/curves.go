@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/simulate/chart"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/internal/traffic/chart"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -105,17 +105,17 @@ func run(r *bench.Run, o options) {
 		}
 		fmt.Fprintf(out, "\n## %s\n\n", g.title)
 		table.Write(out)
-		testcall.OK(r, chart.WriteSVG(r.File(g.file), drawn))
+		testkit.OK(r, chart.WriteSVG(r.File(g.file), drawn))
 	}
 }
 
 // measure opens all points of a curve, and lets them take turns.
 func (l *line) measure(r *bench.Run, title string, o options) (out []float64) {
-	scope := testcall.Must(testcall.NewScope("curve"))(r)
+	scope := testkit.Must(testkit.NewScope("curve"))(r)
 	defer scope.Close()
 	subjects := make([]subject, len(l.at))
 	turns := bench.Turns{What: title + ": " + l.name, Rounds: o.rounds, Seed: [2]uint64{11, 13}}
-	testcall.OK(r, scope.Try(func() {
+	testkit.OK(r, scope.Try(func() {
 		for i, x := range l.at {
 			turns.Names = append(turns.Names, fmt.Sprint(x))
 			subjects[i] = l.open(scope, x)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
@@ -87,7 +87,7 @@ func inRedis(addr string) opener {
 // overKeys measures a store with so many keys.
 func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) subject {
 	return func(t testing.TB, keys int) subject {
-		l := testcall.Must(weir.NewLimiter(open(t), weir.Limit{Name: fmt.Sprint("keys-", callers, "-", keys), Algorithm: a, N: units, Period: month}))(t)
+		l := testkit.Must(weir.NewLimiter(open(t), weir.Limit{Name: fmt.Sprint("keys-", callers, "-", keys), Algorithm: a, N: units, Period: month}))(t)
 		fill(t, l, keys, callers)
 		walk := strung(keys)
 		return subject{callers, func(caller int) func(int) error {
@@ -111,7 +111,7 @@ func fill(t testing.TB, l *weir.Limiter, keys, callers int) {
 			errs[g] = allowed(l.Take(context.Background(), key(i), used))
 		}
 	})
-	testcall.OK(t, errors.Join(errs...))
+	testkit.OK(t, errors.Join(errs...))
 }
 
 // strung are keys in a random order, one behind the other in memory: a caller has the key of
@@ -144,7 +144,7 @@ func overLimits(open opener, callers int) func(testing.TB, int) subject {
 		s := open(t)
 		compiled := make([]*weir.Compiled, limits)
 		for i := range compiled {
-			compiled[i] = testcall.Must(weir.Limit{Name: fmt.Sprint("limits-", limits, "-", i), N: units, Period: month}.Compile())(t)
+			compiled[i] = testkit.Must(weir.Limit{Name: fmt.Sprint("limits-", limits, "-", i), N: units, Period: month}.Compile())(t)
 		}
 		walk := strung(usual)
 		return subject{callers, func(caller int) func(int) error {
@@ -197,9 +197,9 @@ func ofUser(i int, m rule.Match) rule.Rule {
 
 // judged lets an engine check requests, each of which so many rules match.
 func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Request, int)) subject {
-	e := testcall.Must(engine.New(engine.Options{Store: inMemory(t)}))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: inMemory(t)}))(t)
 	t.Cleanup(e.Close)
-	e.Install(testcall.Must(rule.Compile(set, rule.Options{}))(t), 1)
+	e.Install(testkit.Must(rule.Compile(set, rule.Options{}))(t), 1)
 	return subject{1, func(int) func(int) error {
 		req, v := rule.Request{Method: "GET"}, engine.Verdict{}
 		return func(n int) error {
@@ -218,7 +218,7 @@ func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Reques
 func overCosts(a weir.Algorithm) func(testing.TB, int) subject {
 	return func(t testing.TB, cost int) subject {
 		const keys = 1000
-		l := testcall.Must(weir.NewLimiter(inMemory(t), weir.Limit{Algorithm: a, N: 100 * int64(cost), Period: keys * 2 * time.Microsecond}))(t)
+		l := testkit.Must(weir.NewLimiter(inMemory(t), weir.Limit{Algorithm: a, N: 100 * int64(cost), Period: keys * 2 * time.Microsecond}))(t)
 		walk := strung(keys)
 		return subject{1, func(int) func(int) error {
 			return func(n int) error { return allowed(l.Take(context.Background(), walk[n%len(walk)], int64(cost))) }

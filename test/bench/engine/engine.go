@@ -17,8 +17,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
@@ -135,7 +135,7 @@ func goLimiter(t testing.TB, keys int) func() func(int) bool {
 	}
 	var stores [3]limiter.Store
 	for i := range stores {
-		stores[i] = testcall.Must(memorystore.New(&memorystore.Config{Tokens: 1_000_000_000, Interval: time.Second, InitialAlloc: keys}))(t)
+		stores[i] = testkit.Must(memorystore.New(&memorystore.Config{Tokens: 1_000_000_000, Interval: time.Second, InitialAlloc: keys}))(t)
 	}
 	take := func(s limiter.Store, key string) bool {
 		_, _, _, ok, err := s.Take(context.Background(), key)
@@ -155,7 +155,7 @@ func store(t testing.TB, keys int) func() func(int) bool {
 	for i := range limits {
 		limit := weir.MustParseLimit("1000000000/1s")
 		limit.Name = fmt.Sprint(i)
-		limits[i] = testcall.Must(limit.Compile())(t)
+		limits[i] = testkit.Must(limit.Compile())(t)
 	}
 	return func() func(int) bool {
 		ops, decisions := make([]weir.Op, 3), make([]weir.Decision, 0, 3)

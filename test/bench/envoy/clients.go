@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/internal/loadgen"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/traffic/loadgen"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/internal/unary"
 )
@@ -29,7 +29,7 @@ func requests(t testing.TB, values int) (messages []*pb.RateLimitRequest, encode
 		m := &pb.RateLimitRequest{Domain: "bench", Descriptors: []*common.RateLimitDescriptor{
 			{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: key}}},
 		}}
-		messages, encoded = append(messages, m), append(encoded, testcall.Must(proto.Marshal(m))(t))
+		messages, encoded = append(messages, m), append(encoded, testkit.Must(proto.Marshal(m))(t))
 	}
 	return messages, encoded
 }
@@ -67,7 +67,7 @@ type caller struct {
 func dialLean(t testing.TB, address string, requests [][]byte, o options) *lean {
 	l := &lean{}
 	for range o.connections {
-		conn := testcall.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)
+		conn := testkit.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		l.lines = append(l.lines, &line{conn: conn})
 	}
@@ -126,7 +126,7 @@ type stock struct {
 }
 
 func dialStock(t testing.TB, address string, requests []*pb.RateLimitRequest) *stock {
-	conn := testcall.Must(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+	conn := testkit.Must(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	return &stock{client: pb.NewRateLimitServiceClient(conn), requests: requests}
 }

@@ -27,8 +27,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
@@ -104,8 +104,8 @@ type contestant struct {
 // start starts all contestants.
 func (h *field) start(ctx context.Context) {
 	root := h.TempDir()
-	config := testcall.Must(peer.Layout(root))(h)
-	testcall.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
+	config := testkit.Must(peer.Layout(root))(h)
+	testkit.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
 	h.startTheirs(ctx, root)
 	h.startNothing(ctx)
 	redis := testredis.Start(h)
@@ -117,10 +117,10 @@ func (h *field) start(ctx context.Context) {
 // startTheirs starts the other service with its own settings, and with those that suit
 // many callers best: a connection to Redis for each, and writes gathered.
 func (h *field) startTheirs(ctx context.Context, root string) {
-	programs := testcall.Must(peer.Build(ctx, root))(h)
+	programs := testkit.Must(peer.Build(ctx, root))(h)
 	start := func(name string, settings ...string) {
 		redis := testredis.Start(h)
-		service := testcall.Must(peer.Start(ctx, programs, root, redis.Addr, settings...))(h)
+		service := testkit.Must(peer.Start(ctx, programs, root, redis.Addr, settings...))(h)
 		h.Cleanup(service.Stop)
 		h.add(name, service.GRPC, service.Process(), redis.PID())
 	}
@@ -138,11 +138,11 @@ func (h *field) startWeir(name, path, config, store string, others ...int) {
 
 // startNothing starts this program as a contestant.
 func (h *field) startNothing(ctx context.Context) {
-	c := exec.CommandContext(ctx, testcall.Must(os.Executable())(h))
+	c := exec.CommandContext(ctx, testkit.Must(os.Executable())(h))
 	c.Env = append(os.Environ(), serveVariable+"=1")
 	c.Stderr = os.Stderr
-	in, out := testcall.Must(c.StdinPipe())(h), testcall.Must(c.StdoutPipe())(h)
-	testcall.OK(h, c.Start())
+	in, out := testkit.Must(c.StdinPipe())(h), testkit.Must(c.StdoutPipe())(h)
+	testkit.OK(h, c.Start())
 	h.Cleanup(func() {
 		_ = in.Close()
 		_ = c.Wait() // it ends without an error, or has said which

@@ -12,7 +12,7 @@ import (
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -77,7 +77,7 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		if _, err := c.stock.open(t.Context(), []time.Duration{0}); err == nil {
 			t.Errorf("%s: the open loop does not notice", name)
 		}
-		scope := testcall.Must(testcall.NewScope("envoy"))(t)
+		scope := testkit.Must(testkit.NewScope("envoy"))(t)
 		h.Run = bench.Test(scope)
 		if err := scope.Try(func() { h.measure(t.Context()) }); err == nil || !strings.HasPrefix(err.Error(), "envoy: "+weirRedis) {
 			t.Errorf("%s: the error is %v", name, err)

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/internal/loadgen"
+	"github.com/weirhq/weir/internal/traffic/loadgen"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/gateway"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
@@ -185,8 +185,8 @@ func (buffers) Put(b []byte) { pool.Put((*[32 << 10]byte)(b)) }
 
 func newGateway(t testing.TB, rules string, target *url.URL) *gateway.Gateway {
 	e := bench.NewEngine(t, memory.New(memory.Options{}), rules)
-	return testcall.Must(gateway.New(gateway.Options{
-		Limit: testcall.Must(httplimit.New(e, httplimit.Options{}))(t), Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
+	return testkit.Must(gateway.New(gateway.Options{
+		Limit: testkit.Must(httplimit.New(e, httplimit.Options{}))(t), Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
 		MaxIdle: maxIdle, Logger: slog.New(slog.DiscardHandler),
 	}))(t)
 }

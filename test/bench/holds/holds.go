@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
@@ -22,9 +22,9 @@ func TestRun(t *testing.T) {
 
 // A denied request fails the run.
 func TestDenialsAreSeen(t *testing.T) {
-	l := testcall.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Limit{N: 100, Period: time.Hour}))(t)
-	full := testcall.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Concurrent(1, time.Hour)))(t)
-	testcall.Must(full.Take(t.Context(), "a", 1))(t)
+	l := testkit.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Limit{N: 100, Period: time.Hour}))(t)
+	full := testkit.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Concurrent(1, time.Hour)))(t)
+	testkit.Must(full.Take(t.Context(), "a", 1))(t)
 	for _, c := range withPlaces {
 		l := l
 		if c.name == inFlight.name {

@@ -20,10 +20,10 @@ import (
 	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
 	memorystore "github.com/ulule/limiter/v3/drivers/store/memory"
 
-	"github.com/weirhq/weir/internal/manage"
-	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/rules/manage"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
@@ -48,11 +48,11 @@ func groups(t testing.TB) []*group {
 // checks are POST /v1/check, and a handler that does all of it but to decide.
 func checks(t testing.TB, name string, rules ...string) *group {
 	e := bench.NewEngine(t, memory.New(memory.Options{}), "rules: ["+strings.Join(rules, ", ")+"]")
-	repo := testcall.Must(filerepo.Open(filepath.Join(t.TempDir(), "rules.yaml"), filerepo.Options{Create: true}))(t)
-	api := testcall.Must(httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: repo, Logger: slog.New(slog.DiscardHandler)}}))(t)
+	repo := testkit.Must(filerepo.Open(filepath.Join(t.TempDir(), "rules.yaml"), filerepo.Options{Create: true}))(t)
+	api := testkit.Must(httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: repo, Logger: slog.New(slog.DiscardHandler)}}))(t)
 	g := &group{name: "POST /v1/check, memory, " + name, want: http.StatusOK}
 	for i := range clients {
-		body := testcall.Must(json.Marshal(httpapi.CheckRequest{IP: "192.0.2.7", User: fmt.Sprintf("user-%d", i), Method: "GET", Path: "/api/items/42"}))(t)
+		body := testkit.Must(json.Marshal(httpapi.CheckRequest{IP: "192.0.2.7", User: fmt.Sprintf("user-%d", i), Method: "GET", Path: "/api/items/42"}))(t)
 		g.add("POST", "/v1/check", fmt.Sprintf("192.0.2.%d:4711", i%250), body)
 	}
 	answer := sample(t, api, g.bodies[0])
@@ -71,7 +71,7 @@ func sample(t testing.TB, api http.Handler, body []byte) (answer httpapi.CheckAn
 	r := httptest.NewRequest("POST", "/v1/check", bytes.NewReader(body))
 	r.Host = "127.0.0.1"
 	api.ServeHTTP(w, r)
-	testcall.OK(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	testkit.OK(t, json.Unmarshal(w.Body.Bytes(), &answer))
 	return answer
 }
 
@@ -109,10 +109,10 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 		io.WriteString(w, "hello")
 	})
 	rules := fmt.Sprintf("rules: [{id: address, key: ip, algorithm: fixed_window, limit: %d/1h}]", n)
-	limit := testcall.Must(httplimit.New(bench.NewEngine(t, memory.New(memory.Options{}), rules), httplimit.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
+	limit := testkit.Must(httplimit.New(bench.NewEngine(t, memory.New(memory.Options{}), rules), httplimit.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
 	// An engine of its own: one engine in two middlewares has to tell them apart.
 	// The others write X-RateLimit-* alone, and deny in a few words of plain text.
-	alike := testcall.Must(httplimit.New(bench.NewEngine(t, memory.New(memory.Options{}), rules), httplimit.Options{
+	alike := testkit.Must(httplimit.New(bench.NewEngine(t, memory.New(memory.Options{}), rules), httplimit.Options{
 		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
 		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
 			delete(w.Header(), "Cache-Control") // which the others do not send

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/store/redis"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
@@ -82,9 +82,9 @@ type drive struct {
 func newDrive(ctx context.Context, t testing.TB, addr string, n, some int64) *drive {
 	d := &drive{TB: t, phase: "start", ctx: ctx, addr: addr, n: n, some: some}
 	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
-	d.admin = testcall.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}))(t)
+	d.admin = testkit.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}))(t)
 	for range callers {
-		s := testcall.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
+		s := testkit.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
 		d.stores = append(d.stores, s)
 	}
 	d.do("CONFIG", "SET", "slowlog-log-slower-than", "200", "slowlog-max-len", "1000000")

@@ -13,7 +13,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )
@@ -141,7 +141,7 @@ func (s scenario) measure(r *bench.Run, o options, contestants []peers.Contestan
 	sum := 0.0 // what a check takes in a trial
 	for i, c := range contestants {
 		turns.Names = append(turns.Names, c.Name)
-		sum += testcall.Must(round(limiters[i], keys, walks, o.trial, s.Allowed))(r).CallerNanos()
+		sum += testkit.Must(round(limiters[i], keys, walks, o.trial, s.Allowed))(r).CallerNanos()
 	}
 	checks := max(o.trial, int(float64(o.round.Nanoseconds())*float64(len(contestants))/sum))
 	return figures(contestants, s, checks, bench.Take(r, turns, func(turn, i int) (bench.Round, error) {

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
@@ -84,7 +84,7 @@ func inOrder(n int, do func(i int)) {
 
 // play lets the requests of a load ask and finish, wave after wave.
 func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method, each each) figure {
-	l := testcall.Must(weir.NewLimiter(store, weir.Limit{Algorithm: a, N: limit, Period: time.Minute}))(t)
+	l := testkit.Must(weir.NewLimiter(store, weir.Limit{Algorithm: a, N: limit, Period: time.Minute}))(t)
 	var f figure
 	waiting := load.costs
 	for {
@@ -93,7 +93,7 @@ func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method,
 		each(len(waiting), func(i int) { end[i], errs[i] = m.begin(l, waiting[i]) })
 		var denied []int64
 		for i, cost := range waiting {
-			testcall.OK(t, errs[i])
+			testkit.OK(t, errs[i])
 			if end[i] == nil {
 				denied = append(denied, cost)
 				continue
@@ -107,7 +107,7 @@ func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method,
 			}
 		})
 		for _, err := range errs {
-			testcall.OK(t, err)
+			testkit.OK(t, err)
 		}
 		if len(denied) == len(waiting) || len(denied) == 0 {
 			return f

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 	"github.com/weirhq/weir/test/bench/internal/bench"
@@ -22,11 +22,11 @@ func atOnce(n int, do func(i int)) { bench.AtOnce(n, do) }
 // in Redis, with a goroutine for each request. If the limit is charged after the requests, all of
 // them get through, which shows that an overrun would be seen.
 func TestUpperBoundsAreNeverExceeded(t *testing.T) {
-	client := testcall.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{testredis.Start(t).Addr}, DisableCache: true}))(t)
+	client := testkit.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{testredis.Start(t).Addr}, DisableCache: true}))(t)
 	t.Cleanup(client.Close)
 	inMemory := func(*testing.T, string) weir.Store { return memory.New(memory.Options{Clock: now}) }
 	inRedis := func(t *testing.T, prefix string) weir.Store {
-		store := testcall.Must(redis.New(client, redis.Options{Prefix: prefix, Timeout: time.Minute, Clock: now}))(t)
+		store := testkit.Must(redis.New(client, redis.Options{Prefix: prefix, Timeout: time.Minute, Clock: now}))(t)
 		t.Cleanup(func() { store.Close() })
 		return store
 	}
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 	r := bench.Test(t)
 	Run(r)
 	b := r.File("overrun.txt")
-	if kept := testcall.Must(os.ReadFile("../results/overrun.txt"))(t); b.String() != string(kept) {
+	if kept := testkit.Must(os.ReadFile("../results/overrun.txt"))(t); b.String() != string(kept) {
 		t.Errorf("results/overrun.txt is of another program; run go run . overrun\n%s", b)
 	}
 }

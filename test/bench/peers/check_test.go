@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 var testKeys = []string{"user:0000000001", "user:0000000002", "10.0.0.1", "10.0.0.2", "user:1", "user:10", "2001:db8::1"}

@@ -15,8 +15,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )
@@ -120,7 +120,7 @@ func Run(r *bench.Run) {
 
 func measure(r *bench.Run, on *testredis.Server, o options) results {
 	s := &suite{options: o, Run: r, server: server{on}, contestants: peers.OnRedis(on.Addr)}
-	s.redis = testcall.Must(on.Info("server", "redis_version"))(r)
+	s.redis = testkit.Must(on.Info("server", "redis_version"))(r)
 	s.measureSizes()
 	s.stage(o.keys, peers.Allowed, []int{o.callers, 1}, few)
 	s.stage(1, peers.Allowed, []int{o.callers}, nil)
@@ -179,7 +179,7 @@ func (s *suite) take(sc scenario, among []int, limiters []peers.Limiter, keys []
 	turns := bench.Turns{What: sc.String(), Rounds: s.rounds, Seed: [2]uint64{uint64(sc.Keys), uint64(sc.Callers)}}
 	for _, i := range among {
 		contestants, turns.Names = append(contestants, s.contestants[i]), append(turns.Names, s.contestants[i].Name)
-		testcall.Must(round(s.server, limiters[i], keys, sc, s.warmUp))(s)
+		testkit.Must(round(s.server, limiters[i], keys, sc, s.warmUp))(s)
 	}
 	return figures(contestants, sc, bench.Take(s.Run, turns, func(_, i int) (bench.Round, error) {
 		runtime.GC()
@@ -265,14 +265,14 @@ func (s *suite) bytes(c peers.Contestant, keys []string, use func(peers.Limiter,
 	defer l.Close()
 	use(l, "somebody") // connects, and loads the script
 	s.empty()
-	before := testcall.Must(s.memory())(s)
+	before := testkit.Must(s.memory())(s)
 	for _, key := range keys {
 		use(l, key)
 	}
 	// Comes first, since looking at every key also ends a rehash, during which
 	// there are two tables.
-	used := testcall.Must(s.usage())(s)
-	after := testcall.Must(s.memory())(s)
+	used := testkit.Must(s.usage())(s)
+	after := testkit.Must(s.memory())(s)
 	n := float64(len(keys))
 	return float64(used) / n, (after - before) / n
 }

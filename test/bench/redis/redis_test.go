@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 	"github.com/weirhq/weir/test/bench/peers"
 )

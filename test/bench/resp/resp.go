@@ -22,8 +22,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -61,7 +61,7 @@ const key = "KEY"
 func start(t testing.TB) []contestant {
 	redis := testredis.Start(t)
 	dir := t.TempDir()
-	testcall.OK(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600))
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600))
 	weir := bench.ServeWeir(t, bench.Build(t), dir, bench.Redis, "--http", "127.0.0.1:0", "--grpc", "off", "--resp", "127.0.0.1:0")
 	return []contestant{
 		{incr, redis.Addr, []string{"INCR", key}, redis.PID()},

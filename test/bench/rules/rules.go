@@ -15,7 +15,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
@@ -95,10 +95,10 @@ func (s shape) measure(r *bench.Run, o options) (figures []round, compile time.D
 	turns := bench.Turns{What: s.name, Rounds: o.rounds}
 	for i, n := range o.rules {
 		compiled, took, err := s.compile(n)
-		testcall.OK(r, err)
+		testkit.OK(r, err)
 		turns.Names = append(turns.Names, bench.Things(n, "rule"))
 		subjects[i], compile = newSubject(compiled, s), took
-		trial := testcall.Must(subjects[i].round(o.trial))(r)
+		trial := testkit.Must(subjects[i].round(o.trial))(r)
 		matches[i] = max(o.trial, int(float64(o.round.Nanoseconds())/max(1, trial.ns+trial.loop)))
 	}
 	measured := bench.Take(r, turns, func(_, i int) (round, error) {

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
@@ -74,7 +74,7 @@ func measure(r *bench.Run, o options) (names []string, starts []figure, idle fig
 		starts = append(starts, bench.Median(rounds, figure.seconds))
 	}
 	r.Step(1, 2, "idle")
-	return names, starts, testcall.Must(rest(r, path, dirs[0], o))(r)
+	return names, starts, testkit.Must(rest(r, path, dirs[0], o))(r)
 }
 
 func write(r *bench.Run, o options, names []string, starts []figure, idle figure) {
@@ -109,19 +109,19 @@ func prepare(t testing.TB, rules, keys int) string {
 	for i := range rules {
 		fmt.Fprintf(&b, "  - {id: r%d, match: {path: /v1/r%d/**}, key: user, limit: 1000/1m}\n", i, i)
 	}
-	testcall.OK(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(b.String()), 0o600))
+	testkit.OK(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(b.String()), 0o600))
 	if keys == 0 {
 		return dir
 	}
 	s := memory.New(memory.Options{})
-	l := testcall.Must(weir.NewLimiter(s, weir.Limit{Name: "r0", N: 1000, Period: 30 * 24 * time.Hour}))(t)
+	l := testkit.Must(weir.NewLimiter(s, weir.Limit{Name: "r0", N: 1000, Period: 30 * 24 * time.Hour}))(t)
 	for i := range keys {
-		testcall.Must(l.Take(context.Background(), fmt.Sprintf("user:%010d", i), 100))(t)
+		testkit.Must(l.Take(context.Background(), fmt.Sprintf("user:%010d", i), 100))(t)
 	}
-	testcall.OK(t, os.Mkdir(filepath.Join(dir, "data"), 0o700))
-	file := testcall.Must(os.Create(filepath.Join(dir, "data", keysFile)))(t)
-	testcall.OK(t, s.Snapshot(file))
-	testcall.OK(t, file.Close())
+	testkit.OK(t, os.Mkdir(filepath.Join(dir, "data"), 0o700))
+	file := testkit.Must(os.Create(filepath.Join(dir, "data", keysFile)))(t)
+	testkit.OK(t, s.Snapshot(file))
+	testkit.OK(t, file.Close())
 	return dir
 }
 

@@ -17,8 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/internal/child"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // rules read bodies in both ways, and deny nobody.
@@ -44,7 +43,7 @@ type Outcome struct {
 }
 
 // Run makes each attack for so long on a weir that it starts, and tells of each.
-func Run(ctx context.Context, h *testcall.Scope, program string, each time.Duration, attacks []Attack, tell func(string)) []Outcome {
+func Run(ctx context.Context, h *testkit.Scope, program string, each time.Duration, attacks []Attack, tell func(string)) []Outcome {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		if r.URL.Path == "/large" {
@@ -68,11 +67,11 @@ func Run(ctx context.Context, h *testcall.Scope, program string, each time.Durat
 var listening = regexp.MustCompile(`(?m)^weir listens on http://(\S+)[^\n]*\n(?:.*\n)*?weir gateway listens on http://(\S+)`)
 
 // start starts a gateway, and returns a client for it.
-func start(h *testcall.Scope, program, upstream string) (*Client, func()) {
+func start(h *testkit.Scope, program, upstream string) (*Client, func()) {
 	dir := h.TempDir()
 	file, log := filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "weir.log")
-	testcall.OK(h, os.WriteFile(file, []byte(rules), 0o600))
-	process := testcall.Must(child.Start(program, []string{"gateway", "--rules", file, "--http", "127.0.0.1:0", "--grpc", "off",
+	testkit.OK(h, os.WriteFile(file, []byte(rules), 0o600))
+	process := testkit.Must(testkit.Start(program, []string{"gateway", "--rules", file, "--http", "127.0.0.1:0", "--grpc", "off",
 		"--listen", "127.0.0.1:0", "--upstream", upstream, "--adaptive", "5-1000", "--log-level", "error"}, log))(h)
 	h.Cleanup(process.Kill)
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {

@@ -11,17 +11,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/compile"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // The attacks that once made everybody else fail are made for a moment. Long ones are for make chaos.
 func TestAttacks(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "weir")
-	if out, err := compile.Weir("../../..", compile.Host, program, "-buildvcs=false").CombinedOutput(); err != nil {
+	if out, err := build.Weir("../../..", build.Host, program, "-buildvcs=false").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h, err := testcall.NewScope("hostile")
+	h, err := testkit.NewScope("hostile")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -61,7 +61,7 @@ func (s *scene) endInstance(f plan.Fault) {
 	i := s.fleet[1+f.Pick%(len(s.fleet)-1)]
 	i.end(f.Kind == plan.Crash)
 	s.sleep(f.For)
-	testcall.OK(s.scope, i.start())
+	testkit.OK(s.scope, i.start())
 }
 
 // crash kills a server, which comes back empty: at once, or after a replica has taken over.

@@ -13,8 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weirhq/weir/internal/child"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -29,7 +28,7 @@ type instance struct {
 	line   *check.Timeline
 
 	mu      sync.Mutex
-	process *child.Process
+	process *testkit.Child
 	base    string // the address of the API
 	life    int    // how often it has been started
 }
@@ -42,7 +41,7 @@ var listening = regexp.MustCompile(`(?m)^weir listens on (\S+)`)
 // start starts it, and returns when it listens.
 func (i *instance) start() error {
 	from := size(i.log)
-	process, err := child.Start(i.path, i.args, i.log)
+	process, err := testkit.Start(i.path, i.args, i.log)
 	if err != nil {
 		return err
 	}
@@ -129,16 +128,16 @@ func (i *instance) sample() (check.Sample, error) {
 }
 
 // startFleet starts instances that share a store and a document of rules.
-func startFleet(h *testcall.Scope, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
+func startFleet(h *testkit.Scope, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
 	dir := h.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
-	testcall.OK(h, os.WriteFile(file, []byte(rules), 0o600))
+	testkit.OK(h, os.WriteFile(file, []byte(rules), 0o600))
 	var fleet []*instance
 	for n := range plan.Instances {
 		i := &instance{number: n, path: program, log: filepath.Join(dir, fmt.Sprintf("weir%d.log", n)), now: now, line: line,
 			args: []string{"serve", "--rules", file, "--store", store, "--instances", strconv.Itoa(plan.Instances), "--http", "127.0.0.1:0", "--grpc", "off", "--log-level", "warn"}}
 		line.Down(n, check.Span{From: 0, To: check.Open})
-		testcall.OK(h, i.start())
+		testkit.OK(h, i.start())
 		h.Cleanup(func() { i.process.Kill() })
 		fleet = append(fleet, i)
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/hostile"
 	"github.com/weirhq/weir/test/chaos/plan"
@@ -91,7 +91,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 
 // attack lets hostile clients attack a weir, in each way they know.
 func attack(ctx context.Context, o Options, share time.Duration, p *progress) (outcomes []hostile.Outcome, err error) {
-	h, err := testcall.NewScope("chaos")
+	h, err := testkit.NewScope("chaos")
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func attack(ctx context.Context, o Options, share time.Duration, p *progress) (o
 }
 
 func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {
-	h, err := testcall.NewScope("chaos")
+	h, err := testkit.NewScope("chaos")
 	if err != nil {
 		return nil, err
 	}

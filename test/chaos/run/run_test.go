@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -17,7 +17,7 @@ import (
 type scene struct {
 	ctx      context.Context
 	options  Options
-	scope    *testcall.Scope
+	scope    *testkit.Scope
 	topology plan.Topology
 	keys     []string
 
@@ -45,7 +45,7 @@ const (
 // warmUp is how long there is load before the first fault and the first sample.
 func warmUp(share time.Duration) time.Duration { return min(15*time.Second, share/6) }
 
-func newScene(ctx context.Context, o Options, h *testcall.Scope, t plan.Topology) *scene {
+func newScene(ctx context.Context, o Options, h *testkit.Scope, t plan.Topology) *scene {
 	begun := time.Now()
 	return &scene{ctx: ctx, options: o, scope: h, topology: t, faults: map[plan.Kind]int{}, now: func() time.Duration { return time.Since(begun) }}
 }
@@ -135,7 +135,7 @@ func (s *scene) measure() {
 	s.load.quiet(func() {
 		s.sleep(rest)
 		for _, i := range s.fleet {
-			s.samples = append(s.samples, testcall.Must(i.sample())(s.scope))
+			s.samples = append(s.samples, testkit.Must(i.sample())(s.scope))
 		}
 	})
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/compile"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -17,10 +17,10 @@ import (
 // the speed of the machine is not checked here.
 func TestScene(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "weir")
-	if out, err := compile.Weir("../../..", compile.Host, program, "-buildvcs=false").CombinedOutput(); err != nil {
+	if out, err := build.Weir("../../..", build.Host, program, "-buildvcs=false").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h, err := testcall.NewScope("chaos")
+	h, err := testkit.NewScope("chaos")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
 
@@ -75,7 +75,7 @@ func has(ranges [][2]int, slot int) bool {
 }
 
 // startStore starts the Redis of a topology.
-func startStore(h *testcall.Scope, t plan.Topology) store {
+func startStore(h *testkit.Scope, t plan.Topology) store {
 	switch t {
 	case plan.Sentinel:
 		return &sentinel{testredis.StartSentinel(h, testredis.Lined)}

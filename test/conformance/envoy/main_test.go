@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/compile"
-	"github.com/weirhq/weir/internal/testleak"
+	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
 
@@ -21,7 +21,7 @@ var (
 // buildWeir builds weir with the dependencies of its own module.
 func buildWeir(dir string) (string, error) {
 	path := filepath.Join(dir, "weir")
-	if out, err := compile.Weir("../../..", compile.Host, path, "-buildvcs=false").CombinedOutput(); err != nil {
+	if out, err := build.Weir("../../..", build.Host, path, "-buildvcs=false").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("weir cannot be built: %w\n%s", err, out)
 	}
 	return path, nil
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	code := testleak.Run(m)
+	code := testkit.Run(m)
 	_ = os.RemoveAll(dir)
 	os.Exit(code)
 }

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/server/envoyrls"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/store/redis"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )

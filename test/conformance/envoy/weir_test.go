@@ -11,14 +11,14 @@ import (
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/weirhq/weir/internal/child"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // program is a running weir.
 type program struct {
 	http, grpc string // addresses
 	limits     pb.RateLimitServiceClient
-	process    *child.Process
+	process    *testkit.Child
 	log        string
 }
 
@@ -29,7 +29,7 @@ func serve(t *testing.T, args ...string) *program {
 	t.Helper()
 	p := &program{log: filepath.Join(t.TempDir(), "log")}
 	var err error
-	p.process, err = child.Start(weir, append([]string{"serve", "--rules", "none", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--envoy-count-denied"}, args...), p.log)
+	p.process, err = testkit.Start(weir, append([]string{"serve", "--rules", "none", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--envoy-count-denied"}, args...), p.log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/weirhq/weir/internal/certs"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/internal/trust"
 )
 
 // With TLS, the control plane and weir must both show a certificate of the other's authority.
@@ -17,7 +17,7 @@ func TestXDSTLS(t *testing.T) {
 	dir := t.TempDir()
 	ca, cert, key := filepath.Join(dir, "ca.pem"), filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	testredis.Certify(t, ca, cert, key)
-	server, err := certs.Open(certs.Options{CertFile: cert, KeyFile: key, ClientCAFile: ca})
+	server, err := trust.OpenCerts(trust.Options{CertFile: cert, KeyFile: key, ClientCAFile: ca})
 	if err != nil {
 		t.Fatal(err)
 	}

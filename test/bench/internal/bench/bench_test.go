@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 func TestTakeInterleaves(t *testing.T) {
@@ -50,7 +50,7 @@ func TestTakeStopsAtTheDeadlineAfterThreeRounds(t *testing.T) {
 }
 
 func TestTakeStopsAtAnError(t *testing.T) {
-	scope, turns := testcall.Must(testcall.NewScope("take"))(t), 0
+	scope, turns := testkit.Must(testkit.NewScope("take"))(t), 0
 	defer scope.Close()
 	err := scope.Try(func() {
 		Take(Test(scope), Turns{What: "x", Names: []string{"a", "a"}, Rounds: 2}, func(_, _ int) (int, error) { turns++; return 0, errors.New("broken") })
@@ -199,7 +199,7 @@ func TestLoad(t *testing.T) {
 
 func TestRunner(t *testing.T) {
 	dir := t.TempDir()
-	out, said := testcall.Must(os.Create(filepath.Join(dir, "out")))(t), testcall.Must(os.Create(filepath.Join(dir, "said")))(t)
+	out, said := testkit.Must(os.Create(filepath.Join(dir, "out")))(t), testkit.Must(os.Create(filepath.Join(dir, "said")))(t)
 	suites := []Suite{
 		{Name: "good", Files: []string{"a.txt", "b.txt"}, Run: func(r *Run) {
 			r.Step(0, 1, "measuring")
@@ -220,11 +220,11 @@ func TestRunner(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"results/a.txt": "quick", "results/b.txt": "more", "out": "quickfull"} {
-		if got := testcall.Must(os.ReadFile(filepath.Join(dir, name)))(t); string(got) != want {
+		if got := testkit.Must(os.ReadFile(filepath.Join(dir, name)))(t); string(got) != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	text := string(testcall.Must(os.ReadFile(filepath.Join(dir, "said")))(t))
+	text := string(testkit.Must(os.ReadFile(filepath.Join(dir, "said")))(t))
 	if !strings.Contains(text, "no luck") || !strings.Contains(text, "0/1 measuring") || !strings.Contains(text, "Usage") {
 		t.Error(text)
 	}

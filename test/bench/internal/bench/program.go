@@ -10,33 +10,33 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/compile"
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/redis"
 )
 
 // OpenRedis opens a store with a timeout that a busy machine does not reach.
 func OpenRedis(t testing.TB, addr string) *redis.Store {
-	s := testcall.Must(redis.Open("redis://" + addr + "?timeout=1m"))(t)
+	s := testkit.Must(redis.Open("redis://" + addr + "?timeout=1m"))(t)
 	t.Cleanup(s.Close)
 	return s
 }
 
 // NewEngine returns an engine with the rules of a document.
 func NewEngine(t testing.TB, store weir.Store, document string) *engine.Engine {
-	e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
+	e := testkit.Must(engine.New(engine.Options{Store: store}))(t)
 	t.Cleanup(e.Close)
-	testcall.OK(t, e.Load("bench", []byte(document)))
+	testkit.OK(t, e.Load("bench", []byte(document)))
 	return e
 }
 
 // Build builds weir as releases are built, and returns where it is.
 func Build(t testing.TB) string {
-	root := testcall.Must(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/weirhq/weir").Output())(t)
+	root := testkit.Must(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/weirhq/weir").Output())(t)
 	path := filepath.Join(t.TempDir(), "weir")
-	build := compile.Weir(strings.TrimSpace(string(root)), compile.Host, path)
+	build := build.Weir(strings.TrimSpace(string(root)), build.Host, path)
 	build.Stderr = os.Stderr
-	testcall.OK(t, build.Run())
+	testkit.OK(t, build.Run())
 	return path
 }
 
@@ -58,8 +58,8 @@ const (
 func ServeWeir(t testing.TB, path, dir, says string, flags ...string) *Process {
 	cmd := exec.Command(path, append([]string{"serve", "--log-level", "error"}, flags...)...)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	out := testcall.Must(cmd.StdoutPipe())(t)
-	testcall.OK(t, cmd.Start())
+	out := testkit.Must(cmd.StdoutPipe())(t)
+	testkit.OK(t, cmd.Start())
 	p := &Process{PID: cmd.Process.Pid, cmd: cmd}
 	t.Cleanup(p.Stop)
 	for lines := bufio.NewScanner(out); lines.Scan(); {

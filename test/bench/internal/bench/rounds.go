@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir/internal/loadgen"
+	"github.com/weirhq/weir/internal/traffic/loadgen"
 )
 
 // enough rounds give a median; with fewer, one bad moment decides.

@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // Suite is something to measure.
@@ -100,7 +100,7 @@ func (s Suite) run(quick bool, dir string, out, progress *os.File) error {
 	// The collector's share is the same whatever the environment says.
 	debug.SetGCPercent(100)
 	debug.SetMemoryLimit(math.MaxInt64)
-	scope, err := testcall.NewScope("bench")
+	scope, err := testkit.NewScope("bench")
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func (l *line) clear() {
 func (r *Run) WriteLine(w *bytes.Buffer, parts ...any) {
 	var fields [][]byte
 	for _, part := range parts {
-		object := testcall.Must(json.Marshal(part))(r)
+		object := testkit.Must(json.Marshal(part))(r)
 		fields = append(fields, object[1:len(object)-1])
 	}
 	fmt.Fprintf(w, "{%s}\n", bytes.Join(fields, []byte(",")))

@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/weirhq/weir/internal/child"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // Service is a running envoyproxy/ratelimit.
@@ -19,7 +19,7 @@ type Service struct {
 	GRPC string // host:port
 	HTTP string // host:port, of /json
 
-	process *child.Process
+	process *testkit.Child
 	log     string // the file of what it says
 }
 
@@ -63,7 +63,7 @@ func start(ctx context.Context, p Programs, root, redis string, settings []strin
 	}
 	s := &Service{GRPC: addrs[0], HTTP: addrs[1], log: filepath.Join(root, "service-"+ports[0]+".log")}
 	var err error
-	s.process, err = child.Start(p.Service, nil, s.log, append([]string{
+	s.process, err = testkit.Start(p.Service, nil, s.log, append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
 		"GRPC_PORT=" + ports[0], "PORT=" + ports[1], "DEBUG_PORT=" + ports[2],

@@ -1,0 +1,119 @@
+package lint
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+)
+
+// budget is how many lines of Go an area may have, without tests and generated code. An area is a
+// directory with all below it that have no area of their own. A change that needs more raises the
+// number in the same commit and says why in its message, so that growth is a decision; one that
+// needs less lowers it.
+var budget = map[string]int{
+	".":                 3400,
+	"client":            1200,
+	"cmd/weir":          5250,
+	"counter":           4300,
+	"deploy":            300,
+	"engine":            4800,
+	"examples":          500,
+	"internal":          10400,
+	"internal/app":      2700,
+	"internal/envoy":    2550,
+	"internal/gateway":  3850,
+	"internal/overload": 1450,
+	"internal/rules":    6750,
+	"internal/server":   10600,
+	"internal/testkit":  4650,
+	"internal/traffic":  6700,
+	"metrics":           1350,
+	"middleware":        2850,
+	"queue":             2500,
+	"rule":              7250,
+	"scripts":           650,
+	"stats":             6000,
+	"store":             7850,
+	"test/bench":        6950,
+	"test/chaos":        3800,
+	"test":              250,
+	"web":               250,
+}
+
+// slack is how far below its budget an area may be before the budget has to follow.
+const slack = 200
+
+// maxLua is how many lines the Redis scripts may have, with those that are assembled from parts.
+const maxLua = 24900
+
+// What a newcomer can hold in the head.
+const (
+	maxRootFolders      = 18 // at the root
+	maxInternalFolders  = 32 // directly in internal
+	maxInternalPackages = 45 // in internal, at any depth
+	maxPublicPackages   = 20 // that users import
+)
+
+// area returns the area of a directory, or "".
+func area(dir string) string {
+	for ; ; dir = path.Dir(dir) {
+		if _, ok := budget[dir]; ok || dir == "." {
+			return dir
+		}
+	}
+}
+
+func checkBudget(files []file) (wrong []string) {
+	lines := map[string]int{}
+	for _, f := range files {
+		if !strings.HasSuffix(f.name, ".pb.go") {
+			lines[area(f.dir)] += f.lines
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(budget)) {
+		switch have, may := lines[name], budget[name]; {
+		case have > may:
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines of Go and a budget of %d: say it with fewer, or raise the budget in internal/lint/budget_test.go and say why in the commit", name, have, may))
+		case have < may-slack:
+			wrong = append(wrong, fmt.Sprintf("%s has %d lines of Go and a budget of %d: lower the budget in internal/lint/budget_test.go, so that what was saved stays saved", name, have, may))
+		}
+	}
+	return wrong
+}
+
+// checkFolders holds the number of packages, by whom they are for.
+func checkFolders(files []file) (wrong []string) {
+	folders, internal, public := map[string]bool{}, map[string]bool{}, map[string]bool{}
+	for _, f := range files {
+		if rest, ok := strings.CutPrefix(f.dir, "internal/"); ok {
+			first, _, _ := strings.Cut(rest, "/")
+			folders[first], internal[f.dir] = true, true
+		} else if user(f.dir) == "users" && !separate(f.dir) {
+			public[f.dir] = true
+		}
+	}
+	for _, c := range []struct {
+		have map[string]bool
+		most int
+		what string
+	}{
+		{folders, maxInternalFolders, "folders in internal"},
+		{internal, maxInternalPackages, "packages in internal"},
+		{public, maxPublicPackages, "packages for users"},
+	} {
+		if len(c.have) > c.most {
+			names := slices.SortedFunc(maps.Keys(c.have), cmp.Compare[string])
+			wrong = append(wrong, fmt.Sprintf("there are %d %s, more than %d; is the new one a file of its neighbour? %s", len(c.have), c.what, c.most, strings.Join(names, " ")))
+		}
+	}
+	return wrong
+}
+
+// separate is whether a directory is generated, or a module of its own, which users of the library
+// do not see.
+func separate(dir string) bool {
+	return strings.HasPrefix(dir, "sdk/") || dir == "store/redis/goredis"
+}
