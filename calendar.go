@@ -87,10 +87,10 @@ func (c *calendar) begin(i int64) int64 {
 // FollowsCalendar reports whether the periods are those of the calendar.
 func (c *Compiled) FollowsCalendar() bool { return c.calendar != nil }
 
-// Bounds returns four instants, if the limit has periods of the calendar: the period that
+// Periods returns four instants, if the limit has periods of the calendar: the period that
 // contains an instant is from the second to the third, and its neighbors begin at the first
 // and end at the fourth.
-func (c *Compiled) Bounds(at Micros) (bounds [4]Micros, ok bool) {
+func (c *Compiled) Periods(at Micros) (bounds [4]Micros, ok bool) {
 	if c.calendar == nil {
 		return bounds, false
 	}
@@ -100,7 +100,7 @@ func (c *Compiled) Bounds(at Micros) (bounds [4]Micros, ok bool) {
 // Length returns how long the period is that contains an instant: Period, unless it is one
 // of the calendar.
 func (c *Compiled) Length(at Micros) time.Duration {
-	if b, ok := c.Bounds(at); ok {
+	if b, ok := c.Periods(at); ok {
 		return b[2].Sub(b[1])
 	}
 	return c.limit.Period

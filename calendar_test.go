@@ -59,7 +59,7 @@ func TestCalendarPeriods(t *testing.T) {
 		{"1/week starts sunday", "2026-11-16T00:00:00Z", "2026-11-15T00:00:00Z", "2026-11-22T00:00:00Z"},
 		{"1/day starts 06:00", "2026-11-16T05:59:59Z", "2026-11-15T06:00:00Z", "2026-11-16T06:00:00Z"},
 	} {
-		b, ok := weir.MustCompile(c.limit).Bounds(instant(t, c.at))
+		b, ok := weir.MustCompile(c.limit).Periods(instant(t, c.at))
 		if begin, end := instant(t, c.begin), instant(t, c.end); !ok || b[1] != begin || b[2] != end {
 			t.Errorf("%s at %s: from %v to %v, want %v to %v", c.limit, c.at, b[1].Time(), b[2].Time(), begin.Time(), end.Time())
 		}
@@ -158,8 +158,8 @@ func checkCalendar(t rapid.TB, period time.Duration, name, starts string, from t
 			continue
 		}
 		if label != "" {
-			before, _ := c.Bounds(weir.MicrosOf(at) - 1)
-			after, _ := c.Bounds(weir.MicrosOf(at))
+			before, _ := c.Periods(weir.MicrosOf(at) - 1)
+			after, _ := c.Periods(weir.MicrosOf(at))
 			if before[2].Time() != at || after[1].Time() != at || !begin.IsZero() && before[1].Time() != begin {
 				t.Fatalf("%v: the clocks first show %s at %v; bounds before it %v to %v, and then %v to %v", l, next, at, before[1].Time(), before[2].Time(), after[1].Time(), after[2].Time())
 			}
@@ -208,7 +208,7 @@ func TestOneQuotaInAPeriod(t *testing.T) {
 			cost := rapid.Int64Range(1, 3).Draw(t, "cost")
 			oldEnd, oldUsed := end, used
 			if now >= end {
-				b, ok := k.limit.Bounds(now)
+				b, ok := k.limit.Periods(now)
 				if used = 0; ok {
 					end = b[2]
 				} else {
@@ -237,7 +237,7 @@ func TestOneQuotaInAPeriod(t *testing.T) {
 func TestBoundOfCalendarsIsReached(t *testing.T) {
 	for _, text := range []string{"7/month zone Europe/Berlin starts 31", "7/day zone Europe/Berlin", "7/year", "7/hour zone Asia/Kolkata", "7/week starts friday"} {
 		k := key{limit: weir.MustCompile(text)}
-		b, _ := k.limit.Bounds(weir.MicrosOf(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)))
+		b, _ := k.limit.Periods(weir.MicrosOf(time.Date(2026, 3, 28, 12, 0, 0, 0, time.UTC)))
 		var got int64
 		for now := b[2] - 10; now < b[2]+10; now++ {
 			for k.take(now, 1).Allowed {
@@ -340,7 +340,7 @@ func TestCalendarAtTheEnds(t *testing.T) {
 	for _, text := range []string{"1/month starts 31 zone Europe/Berlin", "1/year", "1/day zone America/Havana", "1/hour zone UTC", "1/week starts monday"} {
 		c := weir.MustCompile(text)
 		for _, at := range []weir.Micros{-1 << 63, -1, 0, 1, 1<<53 - 1, 1 << 62} {
-			if b, _ := c.Bounds(at); b[1] > max(0, at) || b[2] <= at || b[0] > b[1] || b[3] < b[2] {
+			if b, _ := c.Periods(at); b[1] > max(0, at) || b[2] <= at || b[0] > b[1] || b[3] < b[2] {
 				t.Errorf("%s at %d: %v", text, at, b)
 			}
 		}

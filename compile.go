@@ -113,8 +113,8 @@ func (c *Compiled) FullReset() time.Duration {
 // Algorithm returns the algorithm of the limit.
 func (c *Compiled) Algorithm() Algorithm { return c.limit.Algorithm }
 
-// Releases reports whether the units of a hold come back when it expires; see Limit.Release.
-func (c *Compiled) Releases() bool { return c.limit.Release }
+// ReturnsExpired reports whether the units of a hold come back when it expires; see Limit.Release.
+func (c *Compiled) ReturnsExpired() bool { return c.limit.Release }
 
 // kindNumber is exact without a name: the bits of algorithm, sub-windows and period
 // do not overlap.

@@ -114,7 +114,7 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
 	for i := range results {
 		r, op := &results[i], &v.ops[i]
-		r.fillOp(op, r.Quota, &v.charging)
+		r.fillOp(op, r.Compiled, &v.charging)
 	}
 	return v.ops
 }

@@ -30,9 +30,9 @@ func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) er
 	return e.check(ctx, req, v, placed, e.charge)
 }
 
-// Judge decides a request as Check does and returns a new verdict. It costs one
+// CheckNew decides a request as Check does and returns a new verdict. It costs one
 // allocation if no more than four limits apply.
-func (e *Engine) Judge(ctx context.Context, req rule.Request) (*Verdict, error) {
+func (e *Engine) CheckNew(ctx context.Context, req rule.Request) (*Verdict, error) {
 	a := &answer{request: req}
 	v := &a.verdict
 	v.Results, v.hits, v.ends, v.keys = a.results[:0], a.hits[:0], a.ends[:0], a.keys[:0]
@@ -214,7 +214,7 @@ func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, i
 			continue
 		}
 		r := v.nextResult()
-		r.Rule, r.Quota, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
+		r.Rule, r.Compiled, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
 		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
 		r.Allowed = true // until somebody was asked
 		if limit.Algorithm() == weir.InFlight {
@@ -242,7 +242,7 @@ func (v *Verdict) prioritize(req *rule.Request) {
 	}
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.isPenalty {
-			if r.Leave = r.Rule.Leave(r.Quota, v.Priority); r.Leave > 0 {
+			if r.Leave = r.Rule.Leave(r.Compiled, v.Priority); r.Leave > 0 {
 				r.priority = v.Priority
 			}
 		}

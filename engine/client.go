@@ -53,7 +53,7 @@ func (v *Verdict) addClient(in *installed, c client, tier string) {
 	}
 	limits, override := in.limits(c.rule, c.key, tier)
 	for _, limit := range limits {
-		v.Results = append(v.Results, Result{Rule: c.rule, Quota: limit, Override: override, Key: c.key, Shadow: !c.rule.Mode.Denies(), Soft: c.rule.Mode == rule.Soft})
+		v.Results = append(v.Results, Result{Rule: c.rule, Compiled: limit, Override: override, Key: c.key, Shadow: !c.rule.Mode.Denies(), Soft: c.rule.Mode == rule.Soft})
 	}
 	if len(limits) > 0 {
 		v.addPenalty(c.rule, c.key)
@@ -165,7 +165,7 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 		v.ops = v.ops[:0]
 		for i := range v.Results {
 			if r := &v.Results[i]; r.Receipt != 0 && !r.held && r.Local == (n == 1) {
-				v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
+				v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Compiled, Cost: r.Cost, Receipt: r.Receipt})
 			}
 		}
 		if len(v.ops) > 0 {

@@ -105,7 +105,7 @@ func (v *Verdict) addDemands(demands []Demand, owed bool, g group) (more bool) {
 		}
 		for _, limit := range d.Limits {
 			r := v.nextResult()
-			r.Rule, r.Quota, r.Key, r.Cost, r.Demand = d.Rule, limit, d.Key, d.Cost, i
+			r.Rule, r.Compiled, r.Key, r.Cost, r.Demand = d.Rule, limit, d.Key, d.Cost, i
 			r.Look, r.Shadow, r.Soft, r.Allowed = d.Cost == 0, !d.Rule.Mode.Denies(), d.Rule.Mode == rule.Soft, true
 		}
 	}

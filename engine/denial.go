@@ -210,11 +210,11 @@ func (v *Verdict) Name(r *Result) string {
 func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 	dst = appendID(dst, r.Rule.ID)
 	for i := range v.Results {
-		if other := &v.Results[i]; other.Rule == r.Rule && other.Quota != r.Quota {
+		if other := &v.Results[i]; other.Rule == r.Rule && other.Compiled != r.Compiled {
 			if dst = append(dst, ':'); r.isPlace() {
 				return append(dst, "concurrency"...)
 			}
-			return notation.AppendDuration(dst, r.Quota.Limit().Period)
+			return notation.AppendDuration(dst, r.Compiled.Limit().Period)
 		}
 	}
 	return dst

@@ -111,7 +111,7 @@ type Engine struct {
 // quickStore is a store in this process: it never waits, is never unavailable, and lets the engine
 // read its clock, so that one reading tells both when a check began and by which time to decide it.
 type quickStore interface {
-	Read() time.Duration
+	Elapsed() time.Duration
 	TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
 	Unwrapped(weir.Store) bool // it is not embedded in a store that has a Take of its own
 }
@@ -158,7 +158,7 @@ func (e *Engine) prepareStore() {
 		e.holds, e.localHolds = holds, local
 	}
 	if quick, ok := e.store.(quickStore); ok && quick.Unwrapped(e.store) {
-		e.isQuick, e.elapsed, e.takeAt = true, quick.Read, quick.TakeAt
+		e.isQuick, e.elapsed, e.takeAt = true, quick.Elapsed, quick.TakeAt
 		return
 	}
 	born := time.Now()

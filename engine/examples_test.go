@@ -22,7 +22,7 @@ import (
 // headers are what a request of these tests carries.
 type headers map[string]string
 
-func (h headers) Header(name string, from int) (string, int) { return rule.Single(h[name], from) }
+func (h headers) Header(name string, from int) (string, int) { return rule.OneValue(h[name], from) }
 func (h headers) Cookie(string, int) (string, int)           { return "", 0 }
 func (h headers) Query(string, int) (string, int)            { return "", 0 }
 

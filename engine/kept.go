@@ -130,7 +130,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 		r := &v.Results[i]
 		if r.held = h.holds(v.Results[i : i+1]); r.held && !r.Asked && !r.isPlace() {
 			// The verdict's key does not outlive it.
-			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost}})
+			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: r.Cost}})
 		}
 	}
 	now := e.clock()
@@ -249,7 +249,7 @@ func (e *Engine) chargeLater(v *Verdict, cause error) {
 	s := &settlement{id: weir.NewHoldID(), kind: ChargedUnits}
 	for i := range v.inGroup(enforced) {
 		if r := &v.Results[i]; !r.Asked && !r.Local && !r.Look {
-			s.ops = append(s.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Always: true})
+			s.ops = append(s.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: r.Cost, Always: true})
 			s.parts = addPart(s.parts, r.tag(0), 0, r.Cost, 0)
 		}
 	}

@@ -112,18 +112,18 @@ func TestJudge(t *testing.T) {
 	}
 	req := rule.Request{User: "alice", IP: netip.MustParseAddr("192.0.2.1"), Path: "/"}
 	for i := range 3 {
-		v, err := e.Judge(t.Context(), req)
+		v, err := e.CheckNew(t.Context(), req)
 		if err != nil || v.Allowed != (i < 2) || len(v.Results) != 3 || v.Results[0].Key != "user:alice" {
 			t.Errorf("request %d: %+v, %v", i+1, v, err)
 		}
 	}
 	ctx := context.Background()
 	req.User = "bob"
-	if n := testing.AllocsPerRun(100, func() { _, _ = e.Judge(ctx, req) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = e.CheckNew(ctx, req) }); n > 1 {
 		t.Errorf("%v allocations", n)
 	}
 	req.Cost = -1
-	if _, err := e.Judge(t.Context(), req); err == nil {
+	if _, err := e.CheckNew(t.Context(), req); err == nil {
 		t.Error("a negative cost was accepted")
 	}
 }

@@ -96,7 +96,7 @@ func (e *Engine) giveBack(ctx context.Context, deadline time.Time, v *Verdict) {
 			continue
 		}
 		if !r.held {
-			ops = append(ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
+			ops = append(ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: r.Cost, Receipt: r.Receipt})
 		}
 		r.Receipt, r.held, r.Remaining = 0, false, min(r.Limit-r.Leave, r.Remaining+r.Cost)
 	}
@@ -135,8 +135,8 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 			continue
 		}
 		var op weir.Op
-		r.fillOp(&op, in.shares.of(r.Quota, instances), &v.charging)
-		if op.Leave > 0 && op.Limit != r.Quota {
+		r.fillOp(&op, in.shares.of(r.Compiled, instances), &v.charging)
+		if op.Leave > 0 && op.Limit != r.Compiled {
 			// An instance that had to leave all of its part would deny everybody.
 			op.Leave = min(r.Rule.Leave(op.Limit, v.Priority), max(0, op.Limit.Capacity()-op.Cost))
 		}
@@ -149,7 +149,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 	at := 0
 	for i := range results {
 		if r := &results[i]; r.Local {
-			r.Decision, r.Quota, r.Leave, r.Asked = v.decisions[at], v.ops[at].Limit, v.ops[at].Leave, true
+			r.Decision, r.Compiled, r.Leave, r.Asked = v.decisions[at], v.ops[at].Limit, v.ops[at].Leave, true
 			at++
 		}
 	}
@@ -186,7 +186,7 @@ func (e *Engine) rememberUsage(results []Result) {
 			continue
 		}
 		now := usage{r.Used(), weir.Micros(r.ResetAfter.Microseconds()), e.clock()}
-		e.seen.update(e.usageKey(r.Key, r.Quota), func(was usage, known bool) (usage, bool) {
+		e.seen.update(e.usageKey(r.Key, r.Compiled), func(was usage, known bool) (usage, bool) {
 			// Answers that come at once are not in the order in which they were made. The same usage
 			// again, as that of a client that is denied, is no news.
 			return now, !known || now.used > was.used || now.at-was.at > moment

@@ -33,7 +33,7 @@ func under(v *engine.Verdict) string {
 	var texts []string
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Rule.ID == "api" {
-			text := fmt.Sprintf("%d of %s", r.Remaining, r.Quota.Limit().Rate())
+			text := fmt.Sprintf("%d of %s", r.Remaining, r.Compiled.Limit().Rate())
 			if r.Override != nil {
 				text += " by " + r.Override.ID
 			}
@@ -205,7 +205,7 @@ func ExampleEngine_InstallOverrides() {
 		Ends:  time.Now().Add(2 * time.Hour),
 	}})
 	for _, user := range []string{"alice", "bob"} {
-		v, err := e.Judge(context.Background(), rule.Request{User: user})
+		v, err := e.CheckNew(context.Background(), rule.Request{User: user})
 		if err != nil {
 			panic(err)
 		}

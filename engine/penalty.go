@@ -16,7 +16,7 @@ import (
 func (v *Verdict) addPenalty(c *rule.Entry, identity string) {
 	if _, penalty := c.PenaltyLimits(); penalty != nil && c.Mode == rule.Enforce {
 		v.Results = append(v.Results, Result{
-			Rule: c, Quota: penalty, Key: identity, Look: true, isPenalty: true, Decision: weir.Decision{Allowed: true},
+			Rule: c, Compiled: penalty, Key: identity, Look: true, isPenalty: true, Decision: weir.Decision{Allowed: true},
 		})
 		v.penalties++
 	}
@@ -48,7 +48,7 @@ func (e *Engine) startPenalties(ctx context.Context, deadline time.Time, in *ins
 			}
 		}
 		// If another request has started it meanwhile, it does not start again.
-		if d, err := store.Take(within, v.decisions[:0], weir.Op{Key: r.Key, Limit: r.Quota, Cost: 1}); err == nil {
+		if d, err := store.Take(within, v.decisions[:0], weir.Op{Key: r.Key, Limit: r.Compiled, Cost: 1}); err == nil {
 			r.Decision = d[0]
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 // isPlace reports whether the limit is one of requests in flight.
-func (r *Result) isPlace() bool { return r.Quota.Algorithm() == weir.InFlight }
+func (r *Result) isPlace() bool { return r.Compiled.Algorithm() == weir.InFlight }
 
 // Places reports whether the request has taken a place of a rule that limits how many requests
 // are in flight. [Gate.Serve] and [Engine.Refund] give it back.
@@ -37,7 +37,7 @@ func (v *Verdict) takenPlaces() iter.Seq[*Result] {
 func (v *Verdict) lasts(ttl time.Duration) time.Duration {
 	for i := range v.Results {
 		if r := &v.Results[i]; v.places > 0 && r.isPlace() {
-			ttl = min(ttl, r.Quota.Limit().Period)
+			ttl = min(ttl, r.Compiled.Limit().Period)
 		}
 	}
 	return ttl
@@ -58,7 +58,7 @@ func (p *inFlight) adopt(v *Verdict) int {
 	for r := range v.takenPlaces() {
 		// The verdict's key does not outlive it.
 		ops := p.opsOf(r)
-		*ops = append(*ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: 1, Always: true, Receipt: r.Receipt})
+		*ops = append(*ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: 1, Always: true, Receipt: r.Receipt})
 	}
 	return p.count()
 }

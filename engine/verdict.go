@@ -86,16 +86,16 @@ func (r Reason) String() string {
 
 // Result is the result of one limit of a rule.
 type Result struct {
-	Rule    *rule.Entry
-	Quota   *weir.Compiled // the limit that was checked
-	Key     string         // identifies the client, as in "user:alice"; valid as long as the verdict
-	Cost    int64
-	Leave   int64 // units that it leaves for requests with a higher priority; Remaining does not include them
-	Look    bool  // it was only checked whether there is room for one unit
-	Shadow  bool  // reported, but does not count for the verdict
-	Soft    bool  // Shadow, but the client is told
-	Penalty bool  // it denies because a penalty of the rule runs, whatever the usage is
-	Demand  int   // the demand to which it belongs, if any
+	Rule     *rule.Entry
+	Compiled *weir.Compiled // the limit that was checked
+	Key      string         // identifies the client, as in "user:alice"; valid as long as the verdict
+	Cost     int64
+	Leave    int64 // units that it leaves for requests with a higher priority; Remaining does not include them
+	Look     bool  // it was only checked whether there is room for one unit
+	Shadow   bool  // reported, but does not count for the verdict
+	Soft     bool  // Shadow, but the client is told
+	Penalty  bool  // it denies because a penalty of the rule runs, whatever the usage is
+	Demand   int   // the demand to which it belongs, if any
 
 	// Override is where the limit comes from, if not from the rule. Do not change it.
 	Override *Override

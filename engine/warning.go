@@ -11,7 +11,7 @@ import (
 type Warning struct {
 	Rule      *rule.Entry
 	Key       string         // the client, as in Result.Key; valid during the call
-	Quota     *weir.Compiled // the limit
+	Compiled  *weir.Compiled // the limit
 	Threshold int            // in percent
 	Used      int64
 	Limit     int64
@@ -63,7 +63,7 @@ func (e *Engine) warn(ctx context.Context, v *Verdict) {
 		if n == 0 || r.Penalty || r.Look {
 			continue
 		}
-		now, key := e.clock(), e.usageKey(r.Key, r.Quota)
+		now, key := e.clock(), e.usageKey(r.Key, r.Compiled)
 		if last, known := e.told.get(key); (!known || !last.isMarked(r, n, now)) && e.takeMarkers(ctx, v, r, n) {
 			e.told.put(key, told{n, now, r.window()})
 		}
@@ -75,7 +75,7 @@ func (e *Engine) warn(ctx context.Context, v *Verdict) {
 func (e *Engine) takeMarkers(ctx context.Context, v *Verdict, r *Result, n int) bool {
 	v.ops = v.ops[:0]
 	for _, percent := range r.Rule.Warn[:n] {
-		marker, err := r.Rule.Marker(r.Quota, percent)
+		marker, err := r.Rule.Marker(r.Compiled, percent)
 		if err != nil {
 			return true // the limit itself has no room for one
 		}
@@ -91,7 +91,7 @@ func (e *Engine) takeMarkers(ctx context.Context, v *Verdict, r *Result, n int) 
 		}
 		for _, o := range e.warnObservers {
 			o.ObserveWarning(Warning{
-				Rule: r.Rule, Key: r.Key, Quota: r.Quota, Threshold: r.Rule.Warn[i],
+				Rule: r.Rule, Key: r.Key, Compiled: r.Compiled, Threshold: r.Rule.Warn[i],
 				Used: r.Used(), Limit: r.Limit, ResetAt: r.ResetAt,
 			})
 		}
@@ -109,12 +109,12 @@ type told struct {
 
 // isMarked reports whether the first n thresholds need not be marked now.
 func (t told) isMarked(r *Result, n int, now weir.Micros) bool {
-	return n <= t.thresholds && t.window == r.window() && now >= t.at && now.Sub(t.at) < rule.MarkerSlack(r.Quota)
+	return n <= t.thresholds && t.window == r.window() && now >= t.at && now.Sub(t.at) < rule.MarkerSlack(r.Compiled)
 }
 
 // window is the end of a fixed window.
 func (r *Result) window() weir.Micros {
-	if r.Quota.Algorithm() == weir.FixedWindow {
+	if r.Compiled.Algorithm() == weir.FixedWindow {
 		return r.ResetAt
 	}
 	return 0

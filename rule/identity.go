@@ -214,10 +214,10 @@ func (p *part) value(req *Request, from int) (string, int) {
 	case APIKey:
 		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:
-		return Single(req.Attributes[p.source.Name], from)
+		return OneValue(req.Attributes[p.source.Name], from)
 	}
 	if p.host && req.Host != "" {
-		return Single(match.CanonicalHost(req.Host), from)
+		return OneValue(match.CanonicalHost(req.Host), from)
 	}
 	if req.Values == nil {
 		return "", 0
@@ -252,7 +252,7 @@ func several(first string, others []string, from int) (string, int) {
 		}
 		return first, 1
 	}
-	value, next := Listed(others, max(from, 1)-1)
+	value, next := NextValue(others, max(from, 1)-1)
 	if next > 0 {
 		next++
 	}

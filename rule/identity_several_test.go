@@ -13,9 +13,9 @@ import (
 // lists finds several values of a name, in headers, cookies and the query alike.
 type lists map[string][]string
 
-func (v lists) Header(name string, from int) (string, int) { return rule.Listed(v[name], from) }
-func (v lists) Cookie(name string, from int) (string, int) { return rule.Listed(v[name], from) }
-func (v lists) Query(name string, from int) (string, int)  { return rule.Listed(v[name], from) }
+func (v lists) Header(name string, from int) (string, int) { return rule.NextValue(v[name], from) }
+func (v lists) Cookie(name string, from int) (string, int) { return rule.NextValue(v[name], from) }
+func (v lists) Query(name string, from int) (string, int)  { return rule.NextValue(v[name], from) }
 
 // identitiesOf are all of them, behind something else in the same room.
 func identitiesOf(c *rule.Entry, req *rule.Request) ([]string, error) {

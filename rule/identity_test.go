@@ -16,15 +16,15 @@ import (
 type values map[string]string
 
 func (v values) Header(name string, from int) (string, int) {
-	return rule.Single(v["header:"+name], from)
+	return rule.OneValue(v["header:"+name], from)
 }
 
 func (v values) Cookie(name string, from int) (string, int) {
-	return rule.Single(v["cookie:"+name], from)
+	return rule.OneValue(v["cookie:"+name], from)
 }
 
 func (v values) Query(name string, from int) (string, int) {
-	return rule.Single(v["query:"+name], from)
+	return rule.OneValue(v["query:"+name], from)
 }
 
 func keyed(t testing.TB, o rule.Options, key ...rule.Source) *rule.Entry {

@@ -54,9 +54,9 @@ var (
 	)
 )
 
-// Fields returns the names of all fields, in the order of the reference: of a
+// FieldNames returns the names of all fields, in the order of the reference: of a
 // "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
-func Fields(of string) []string {
+func FieldNames(of string) []string {
 	return slices.Clone(map[string][]string{
 		"document": documentFields, "rule": ruleFields.names, "match": matchFields.names, "shares": shareFields.names, "cost": costFields, "count": countFields,
 		"tokens": tokenFields.names, "penalty": penaltyFields.names, "wait": waitFields.names, "weights": weightFields.names, "deny": denyFields.names, "quota": quotaFields.names, "list": listFields,

@@ -89,16 +89,16 @@ type Values interface {
 	Query(name string, from int) (value string, next int)
 }
 
-// Single implements a method of [Values] for at most one value; "" means none.
-func Single(value string, from int) (string, int) {
+// OneValue implements a method of [Values] for at most one value; "" means none.
+func OneValue(value string, from int) (string, int) {
 	if from > 0 || value == "" {
 		return "", 0
 	}
 	return value, 1
 }
 
-// Listed implements a method of [Values] for a list of values.
-func Listed(values []string, from int) (string, int) {
+// NextValue implements a method of [Values] for a list of values.
+func NextValue(values []string, from int) (string, int) {
 	for i := from; i < len(values); i++ {
 		if values[i] != "" {
 			return values[i], i + 1

@@ -31,7 +31,7 @@ func verdictOf(tb testing.TB, rules int) (*Recorder, *engine.Verdict) {
 	for _, c := range table.Rules()[:rules] {
 		l := c.Limits("", "pro")[0]
 		v.Results = append(v.Results, engine.Result{
-			Rule: c, Quota: l, Asked: true, Key: "user:somebody@example.com",
+			Rule: c, Compiled: l, Asked: true, Key: "user:somebody@example.com",
 			Decision: weir.Decision{Allowed: true, Limit: l.Capacity(), Remaining: 17},
 		})
 	}

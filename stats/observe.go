@@ -140,7 +140,7 @@ func (r *Recorder) ObserveWarning(w engine.Warning) {
 		}
 		f.Warned.List = append(f.Warned.List, archive.Warning{
 			At: r.options.Clock().UnixMicro(), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
-			Policy: w.Quota.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
+			Policy: w.Compiled.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
 			ResetAt: int64(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
 		})
 	})

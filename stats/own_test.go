@@ -32,7 +32,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	}
 	mine, other := instance(), instance()
 	v := &engine.Verdict{Allowed: true, Results: []engine.Result{
-		{Rule: table.Rules()[0], Quota: table.Rules()[0].Limits("", "")[0], Asked: true, Key: "user:alice", Decision: weir.Decision{Allowed: true}},
+		{Rule: table.Rules()[0], Compiled: table.Rules()[0].Limits("", "")[0], Asked: true, Key: "user:alice", Decision: weir.Decision{Allowed: true}},
 	}}
 	blocked := &engine.Verdict{Reason: engine.Blocked}
 	pass := func() {

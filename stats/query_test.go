@@ -338,7 +338,7 @@ func TestSize(t *testing.T) {
 	table, _ := d.engine.Rules()
 	v := &engine.Verdict{Allowed: true}
 	for _, c := range table.Rules() {
-		v.Results = append(v.Results, engine.Result{Rule: c, Quota: c.Limits("", "")[0], Asked: true, Decision: weir.Decision{Allowed: true, Limit: 1000}})
+		v.Results = append(v.Results, engine.Result{Rule: c, Compiled: c.Limits("", "")[0], Asked: true, Decision: weir.Decision{Allowed: true, Limit: 1000}})
 	}
 	const seconds = 60
 	for i := range seconds {

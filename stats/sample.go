@@ -201,7 +201,7 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 // denied says nothing: it used nothing, and might not have come to that.
 func (l *limit) usage(res *engine.Result, allowed bool) int {
 	switch {
-	case l.Compiled != res.Quota || !res.Asked: // of an override, or an instance's share of it
+	case l.Compiled != res.Compiled || !res.Asked: // of an override, or an instance's share of it
 		return limitOther
 	case l.Algorithm() == weir.InFlight: // see flights; its period may be that of a rate
 		return limitOther

@@ -33,7 +33,7 @@ func TestSamplesAreFair(t *testing.T) {
 				table, _ := d.engine.Rules()
 				limit := table.Rules()[0].Limits("", "")[0]
 				chance := rand.New(rand.NewPCG(1, 2))
-				v := &engine.Verdict{Allowed: true, Results: []engine.Result{{Rule: table.Rules()[0], Quota: limit, Asked: true}}}
+				v := &engine.Verdict{Allowed: true, Results: []engine.Result{{Rule: table.Rules()[0], Compiled: limit, Asked: true}}}
 				r := &v.Results[0]
 				keys := make([]string, clients)
 				for i := range keys {
@@ -104,7 +104,7 @@ func TestRareSamplesAreFair(t *testing.T) {
 			table, _ := d.engine.Rules()
 			v := &engine.Verdict{Results: make([]engine.Result, 1)}
 			r := &v.Results[0]
-			*r = engine.Result{Rule: table.Rules()[0], Quota: table.Rules()[0].Limits("", "")[0], Asked: true}
+			*r = engine.Result{Rule: table.Rules()[0], Compiled: table.Rules()[0].Limits("", "")[0], Asked: true}
 			chance := rand.New(rand.NewPCG(5, 6))
 			denied, sampling := int64(0), int64(0)
 			for i := range seconds * perSecond {
@@ -169,7 +169,7 @@ func TestLooksAsOftenAsThereAreSamples(t *testing.T) {
 		}
 
 		v := &engine.Verdict{Allowed: true, Results: []engine.Result{{
-			Rule: table.Rules()[0], Key: "user:a-name-of-some-length", Asked: true, Quota: table.Rules()[0].Limits("", "")[0],
+			Rule: table.Rules()[0], Key: "user:a-name-of-some-length", Asked: true, Compiled: table.Rules()[0].Limits("", "")[0],
 			Decision: weir.Decision{Allowed: true, Limit: 100, Remaining: 50},
 		}}}
 		sampling := int64(0)

@@ -75,7 +75,7 @@ func TestManyWarnings(t *testing.T) {
 	c := table.Find("plan")
 	const clients = 100_000
 	for i := range clients {
-		d.ObserveWarning(engine.Warning{Rule: c, Key: fmt.Sprint("user:", i), Quota: c.Limits("", "")[0], Threshold: 50})
+		d.ObserveWarning(engine.Warning{Rule: c, Key: fmt.Sprint("user:", i), Compiled: c.Limits("", "")[0], Threshold: 50})
 	}
 	if n := len(d.Recorder.events.frame.Warned.List); n != archive.MaxWarnings {
 		t.Errorf("%d are kept", n)
@@ -107,7 +107,7 @@ func TestWarningsOfAll(t *testing.T) {
 		}
 		r := newRecorder(t, Options{Archive: a, Clock: clock.now, Instance: fmt.Sprint("i", i)})
 		r.Install(table, 1)
-		r.ObserveWarning(engine.Warning{Rule: c, Key: fmt.Sprint("user:", i), Quota: c.Limits("", "")[0], Threshold: 50})
+		r.ObserveWarning(engine.Warning{Rule: c, Key: fmt.Sprint("user:", i), Compiled: c.Limits("", "")[0], Threshold: 50})
 		flush(t, r)
 		all = append(all, r)
 	}

@@ -70,18 +70,18 @@ type flagValues struct{ f *requestFlags }
 func (v flagValues) Header(name string, from int) (string, int) {
 	for k, value := range v.f.Headers {
 		if strings.EqualFold(k, name) {
-			return rule.Single(value, from)
+			return rule.OneValue(value, from)
 		}
 	}
 	return "", 0
 }
 
 func (v flagValues) Cookie(name string, from int) (string, int) {
-	return rule.Single(v.f.Cookies[name], from)
+	return rule.OneValue(v.f.Cookies[name], from)
 }
 
 func (v flagValues) Query(name string, from int) (string, int) {
-	return rule.Single(v.f.Query[name], from)
+	return rule.OneValue(v.f.Query[name], from)
 }
 
 func newRulesExplain() *cobra.Command {

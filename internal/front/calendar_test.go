@@ -28,7 +28,7 @@ func TestWindowOfCalendars(t *testing.T) {
 		op := weir.Op{Key: "k", Limit: month, Cost: 1}
 		_, d := op.Decide(weir.State{}, nil, weir.MicrosOf(c.at))
 		for _, d := range []weir.Decision{d, op.Peek(weir.State{}, nil, weir.MicrosOf(c.at))} {
-			if got := window(&engine.Result{Quota: month, Decision: d}); got != c.want {
+			if got := window(&engine.Result{Compiled: month, Decision: d}); got != c.want {
 				t.Errorf("at %v: %v, want %v", c.at, got, c.want)
 			}
 		}

@@ -174,8 +174,8 @@ func AppendWarnings(dst []byte, v *engine.Verdict, age time.Duration) []byte {
 // the rate also of a bucket with a burst. Requests in flight have a unit instead.
 func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	dst = AppendName(dst, v, r)
-	dst = AppendParameter(dst, 'q', r.Quota.Capacity())
-	if r.Quota.Algorithm() == weir.InFlight {
+	dst = AppendParameter(dst, 'q', r.Compiled.Capacity())
+	if r.Compiled.Algorithm() == weir.InFlight {
 		return append(dst, `;qu="concurrent-requests"`...)
 	}
 	if w := window(r); w >= time.Second {
@@ -187,7 +187,7 @@ func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 // window is how long a client who has used everything needs to be fully reset: a period, or
 // the present one of the calendar.
 func window(r *engine.Result) time.Duration {
-	c := r.Quota
+	c := r.Compiled
 	l := c.Limit()
 	if l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket || l.Burst == 0 || l.Burst == l.N {
 		return c.Length(r.ResetAt.Add(-r.ResetAfter))
@@ -204,7 +204,7 @@ func AppendName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 
 // same reports whether two results are about one limit, maybe of two clients.
 func same(a, b *engine.Result) bool {
-	return a != nil && b != nil && a.Rule == b.Rule && a.Quota == b.Quota
+	return a != nil && b != nil && a.Rule == b.Rule && a.Compiled == b.Compiled
 }
 
 // repeats reports whether the limit of a result is that of an earlier one that counts, of

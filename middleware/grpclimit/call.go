@@ -83,7 +83,7 @@ func (*values) Query(string, int) (string, int)  { return "", 0 }
 func (v *values) Header(name string, from int) (string, int) {
 	var room [64]byte
 	if len(name) > len(room) {
-		return rule.Listed(v.md[strings.ToLower(name)], from)
+		return rule.NextValue(v.md[strings.ToLower(name)], from)
 	}
 	key := room[:len(name)]
 	for i := range key {
@@ -93,5 +93,5 @@ func (v *values) Header(name string, from int) (string, int) {
 		}
 		key[i] = b
 	}
-	return rule.Listed(v.md[string(key)], from)
+	return rule.NextValue(v.md[string(key)], from)
 }

@@ -54,7 +54,7 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !front.Warns(v) && !v.Results[0].Quota.FollowsCalendar() {
+	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !front.Warns(v) && !v.Results[0].Compiled.FollowsCalendar() {
 		writeFew(h, v, age, wait, families)
 		return
 	}
@@ -118,7 +118,7 @@ var sayings said
 
 // of returns what is said of the only limit of a verdict.
 func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
-	if s, found := all.byLimit.Load(r.Quota); found {
+	if s, found := all.byLimit.Load(r.Compiled); found {
 		return s.(*saying)
 	}
 	s := &saying{
@@ -130,6 +130,6 @@ func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
 		all.byLimit.Clear()
 		all.n.Store(1)
 	}
-	all.byLimit.Store(r.Quota, s)
+	all.byLimit.Store(r.Compiled, s)
 	return s
 }

@@ -57,8 +57,8 @@ func TestSayingsAreBounded(t *testing.T) {
 	}
 	for range 2*maxSaid + 5 {
 		r := v.Results[0]
-		limit := *r.Quota
-		r.Quota = &limit
+		limit := *r.Compiled
+		r.Compiled = &limit
 		all.of(&v, &r)
 	}
 	n := 0

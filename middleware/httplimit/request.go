@@ -135,7 +135,7 @@ func pathOf(r *http.Request) string {
 type values struct{ r *http.Request }
 
 func (v *values) Header(name string, from int) (string, int) {
-	return rule.Listed(v.r.Header[name], from)
+	return rule.NextValue(v.r.Header[name], from)
 }
 
 // Cookie counts places in all lines, one behind the other.

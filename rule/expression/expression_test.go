@@ -17,11 +17,11 @@ import (
 type values map[string][]string
 
 func (v values) Header(name string, from int) (string, int) {
-	return rule.Listed(v["header:"+name], from)
+	return rule.NextValue(v["header:"+name], from)
 }
 func (v values) Cookie(string, int) (string, int) { return "", 0 }
 func (v values) Query(name string, from int) (string, int) {
-	return rule.Listed(v["query:"+name], from)
+	return rule.NextValue(v["query:"+name], from)
 }
 
 const body = `{"model": "large", "max_tokens": 200, "n": 2.0, "big": 1e3, "temperature": 0.5, "stream": true, "user": null,

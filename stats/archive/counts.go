@@ -38,7 +38,6 @@ func (c *Counts) Add(other Counts) {
 // DeniedShare returns the share that limits denied, 0 to 1.
 func (c Counts) DeniedShare() float64 { return float64(c.Denied) / float64(max(c.Total(), 1)) }
 
-
 // Priorities holds the requests whose priority is not normal. All others are normal, so that
 // programs without priorities count and store nothing.
 type Priorities struct{ Critical, High, Low Counts }

@@ -29,7 +29,7 @@ type heldPart struct {
 }
 
 // releases reports whether the units come back if the hold expires.
-func (p *heldPart) releases() bool { return p.limit.Releases() }
+func (p *heldPart) releases() bool { return p.limit.ReturnsExpired() }
 
 // heldLocked returns the newest open hold of a key, and so the list of all of them; nil if
 // there is none.

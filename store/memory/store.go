@@ -114,8 +114,8 @@ func newCore(seed [seedLen]byte, maxKeys int) *core {
 	return c
 }
 
-// Read reads the store's clock: the time since an instant of the store's choice.
-func (s *Store) Read() time.Duration {
+// Elapsed returns the time by the store's clock since an instant of the store's choice.
+func (s *Store) Elapsed() time.Duration {
 	if s.own != nil {
 		return time.Duration(s.own()) * time.Microsecond
 	}
@@ -156,10 +156,10 @@ func (c *core) shardOf(k id) *shard { return &c.shards[k.lo>>c.shift] }
 
 // Take implements weir.Store.
 func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	return s.TakeAt(ctx, s.Read(), dst, ops...)
+	return s.TakeAt(ctx, s.Elapsed(), dst, ops...)
 }
 
-// TakeAt does what Take does, for a caller who has just called Read, and knows what it
+// TakeAt does what Take does, for a caller who has just called Elapsed, and knows what it
 // returned.
 func (s *Store) TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if err := ctx.Err(); err != nil {

@@ -40,7 +40,7 @@ func (r *request) follow(guess func() weir.Micros) {
 		if r.until == 0 {
 			r.at, r.from, r.until = guess(), 0, math.MaxInt64
 		}
-		b, _ := c.Bounds(r.at)
+		b, _ := c.Periods(r.at)
 		r.from, r.until = max(r.from, b[0]), min(r.until, b[3])
 	}
 	for _, c := range r.limits {

@@ -38,13 +38,13 @@ func TestClockOfAnotherPeriod(t *testing.T) {
 			}
 			for j, op := range ops {
 				// A period may end while this runs.
-				first, ok := op.Limit.Bounds(before)
-				last, _ := op.Limit.Bounds(weir.MicrosOf(time.Now()))
+				first, ok := op.Limit.Periods(before)
+				last, _ := op.Limit.Periods(weir.MicrosOf(time.Now()))
 				if ok && got[j].ResetAt != first[2] && got[j].ResetAt != last[2] {
 					t.Errorf("%s: %v ends %v, want %v", key, op.Limit.Limit(), got[j].ResetAt.Time(), first[2].Time())
 				}
 			}
-			if want := int64(2 - i); got[0].Remaining != want && got[0].ResetAt == func() weir.Micros { b, _ := month.Bounds(before); return b[2] }() {
+			if want := int64(2 - i); got[0].Remaining != want && got[0].ResetAt == func() weir.Micros { b, _ := month.Periods(before); return b[2] }() {
 				t.Errorf("%s: %d remain of a quota of 3, want %d", key, got[0].Remaining, want)
 			}
 		}
@@ -69,7 +69,7 @@ func TestHoldsOfAnotherPeriod(t *testing.T) {
 			t.Fatalf("%+v, %v", got, err)
 		}
 		got, err := s.Peek(context.Background(), nil, ops[0])
-		if b, _ := month.Bounds(weir.MicrosOf(time.Now())); err != nil || got[0].Remaining != 4 && got[0].ResetAt == b[2] {
+		if b, _ := month.Periods(weir.MicrosOf(time.Now())); err != nil || got[0].Remaining != 4 && got[0].ResetAt == b[2] {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}

@@ -130,7 +130,7 @@ func arithmeticOf(c *weir.Compiled) weir.Algorithm {
 // one at a time and its neighbors.
 func (p *packer) limit(c *weir.Compiled, at weir.Micros) {
 	l, n := c.Limit(), c.Numbers()
-	if b, ok := c.Bounds(at); ok {
+	if b, ok := c.Periods(at); ok {
 		n.Period, n.Unit, n.Full, n.Width = 0, int64(b[1]), int64(b[2]), int64(b[3])
 	}
 	for _, x := range [...]int64{

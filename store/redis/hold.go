@@ -115,7 +115,7 @@ func verbFor(verb verb, ops []weir.Op) verb {
 		verb = peek
 	}
 	for i := range ops {
-		if ops[i].Limit.Releases() {
+		if ops[i].Limit.ReturnsExpired() {
 			switch verb {
 			case peek:
 				return holdPeek
@@ -146,7 +146,7 @@ func (c *check) listKey(i int) string {
 // listAt is where in a request the key of the i-th op's open holds is: below 0 if holds that
 // expire give back their units, and 0 if no holds are looked for.
 func (c *check) listAt(i int, known map[string]int, list *[]string) int {
-	releases := c.ops[i].Limit.Releases()
+	releases := c.ops[i].Limit.ReturnsExpired()
 	if !releases && (c.verb == holdTake || c.verb == holdPeek || c.verb == reserve && !c.ops[i].IsHeld()) {
 		return 0
 	}

@@ -34,7 +34,7 @@ func (r *request) sortSingles() bool {
 		case c.verb == take:
 		case c.verb == refund:
 			r.needs |= needBack
-		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.Releases():
+		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
 			r.needs |= needHolds
 		default:
 			return false

@@ -30,11 +30,11 @@ func TestPolicies(t *testing.T) {
 		limit := table.Rules()[0].Every()[0]
 		want := set.Rules[0].Quota.Rates[0].String()
 		for range 2 {
-			if got := p.Of(&engine.Result{Quota: limit}, e); got != want {
+			if got := p.Of(&engine.Result{Compiled: limit}, e); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
-		if got := p.Of(&engine.Result{Quota: otherLimit(t), Override: &engine.Override{}}, e); got != "9/1s" {
+		if got := p.Of(&engine.Result{Compiled: otherLimit(t), Override: &engine.Override{}}, e); got != "9/1s" {
 			t.Errorf("the text of an override is %s", got)
 		}
 		kept := 0

@@ -147,17 +147,17 @@ func (q *Question) canonicalHeaders() *FieldError {
 
 // Header implements rule.Values.
 func (q *Question) Header(name string, from int) (string, int) {
-	return rule.Single(q.Headers[name], from)
+	return rule.OneValue(q.Headers[name], from)
 }
 
 // Cookie implements rule.Values.
 func (q *Question) Cookie(name string, from int) (string, int) {
-	return rule.Single(q.Cookies[name], from)
+	return rule.OneValue(q.Cookies[name], from)
 }
 
 // Query implements rule.Values.
 func (q *Question) Query(name string, from int) (string, int) {
-	return rule.Single(q.Parameters[name], from)
+	return rule.OneValue(q.Parameters[name], from)
 }
 
 // Details of errors of counters.

@@ -85,7 +85,7 @@ type policyTexts struct {
 // Of returns the text of the limit of a result. It does not cache the text for an override,
 // because overrides change without new rules.
 func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
-	limit := r.Quota
+	limit := r.Compiled
 	if r.Override != nil {
 		return limit.Limit().Policy()
 	}

@@ -10,13 +10,13 @@ import (
 // documentOrder is the order of fields in a document. At the top they stay as they are,
 // with the comments between them.
 var documentOrder = func() *fieldOrder {
-	quotas := &fieldOrder{each: &fieldOrder{fields: rule.Fields("quota")}}
-	weights := &fieldOrder{fields: rule.Fields("weights")}
-	tokens := &fieldOrder{fields: rule.Fields("tokens"), in: map[string]*fieldOrder{"weights": weights, "models": {each: weights}}}
-	one := &fieldOrder{fields: rule.Fields("rule"), in: map[string]*fieldOrder{
-		"match": {fields: rule.Fields("match")}, "shares": {fields: rule.Fields("shares")}, "cost": {fields: rule.Fields("cost")}, "count": {fields: rule.Fields("count")}, "tokens": tokens, "penalty": {fields: rule.Fields("penalty")}, "wait": {fields: rule.Fields("wait")}, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
+	quotas := &fieldOrder{each: &fieldOrder{fields: rule.FieldNames("quota")}}
+	weights := &fieldOrder{fields: rule.FieldNames("weights")}
+	tokens := &fieldOrder{fields: rule.FieldNames("tokens"), in: map[string]*fieldOrder{"weights": weights, "models": {each: weights}}}
+	one := &fieldOrder{fields: rule.FieldNames("rule"), in: map[string]*fieldOrder{
+		"match": {fields: rule.FieldNames("match")}, "shares": {fields: rule.FieldNames("shares")}, "cost": {fields: rule.FieldNames("cost")}, "count": {fields: rule.FieldNames("count")}, "tokens": tokens, "penalty": {fields: rule.FieldNames("penalty")}, "wait": {fields: rule.FieldNames("wait")}, "deny": {fields: rule.FieldNames("deny")}, "tiers": quotas, "overrides": quotas,
 	}}
-	list := &fieldOrder{fields: rule.Fields("list")}
+	list := &fieldOrder{fields: rule.FieldNames("list")}
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}
 }()
 

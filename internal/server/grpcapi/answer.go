@@ -100,7 +100,7 @@ func (s *Server) results(v *engine.Verdict, room []result, pointers []*pb.LimitR
 
 func (s *Server) describe(from *engine.Result, to *result) {
 	r := &to.LimitResult
-	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Quota.Algorithm().String()
+	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Compiled.Algorithm().String()
 	r.Policy = s.policies.Of(from, s.options.Engine)
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())

@@ -89,7 +89,7 @@ var listRoutes = []route{
 // says what is wanted, not what the document is to be, so that it is made on top of
 // whatever is there.
 func list(name string, off bool) handler {
-	kinds := rule.Fields("list")
+	kinds := rule.FieldNames("list")
 	return func(h *Handler, c *call) (any, error) {
 		q := c.queryOfTexts("", slices.Concat(kinds, []string{"summary"})...)
 		l := ruleedit.Listing{List: name, Off: off}

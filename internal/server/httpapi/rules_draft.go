@@ -90,6 +90,6 @@ func (h *Handler) peek(c *call, asked CheckRequest, ask func(context.Context, *r
 	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
 		return CheckAnswer{}, err
 	}
-	policy := func(r *engine.Result) string { return r.Quota.Limit().Policy() }
+	policy := func(r *engine.Result) string { return r.Compiled.Limit().Policy() }
 	return readBack[CheckAnswer](func(f manage.Fields) { manage.TellVerdict(f, &q.verdict, true, policy) }), nil
 }

@@ -151,7 +151,7 @@ func TestWarnings(t *testing.T) {
 	login := table.Find("login")
 	quota := login.Limits("", "")[0]
 	for i, percent := range []int{80, 95} {
-		s.recorder.ObserveWarning(engine.Warning{Rule: login, Key: "ip:192.0.2.9", Quota: quota, Threshold: percent, Used: int64(8 + i), Limit: 10, ResetAt: weir.Micros(begin.UnixMicro())})
+		s.recorder.ObserveWarning(engine.Warning{Rule: login, Key: "ip:192.0.2.9", Compiled: quota, Threshold: percent, Used: int64(8 + i), Limit: 10, ResetAt: weir.Micros(begin.UnixMicro())})
 	}
 	s.traffic()
 	var a WarningsAnswer

@@ -102,7 +102,7 @@ func (t *tally) addRules(now int64, results []engine.Result) {
 		n, denied := 0, false
 		for n < len(results) && results[n].Rule == r.Rule {
 			denied = denied || !results[n].Allowed
-			if d := t.demand[results[n].Quota]; d != nil {
+			if d := t.demand[results[n].Compiled]; d != nil {
 				d.add(results[n].Key, now)
 			}
 			n++
@@ -126,11 +126,11 @@ type values struct {
 }
 
 func (v *values) Header(name string, from int) (string, int) {
-	return rule.Single(v.find(Header, name), from)
+	return rule.OneValue(v.find(Header, name), from)
 }
 
 func (v *values) Cookie(name string, from int) (string, int) {
-	return rule.Single(v.find(Cookie, name), from)
+	return rule.OneValue(v.find(Cookie, name), from)
 }
 
 func (v *values) find(kind ExtraKind, name string) string {

@@ -328,7 +328,7 @@ func (m *Model) expire() {
 	})
 	for _, h := range due {
 		for i := range h.parts {
-			if p := &h.parts[i]; p.op.Limit.Releases() {
+			if p := &h.parts[i]; p.op.Limit.ReturnsExpired() {
 				m.release(h, p, p.Cost)
 			}
 		}

@@ -184,7 +184,7 @@ func (p periods) around(at weir.Micros) (begin, end weir.Micros) {
 		begin = at - at%p.length
 		return begin, begin + p.length
 	}
-	b, _ := p.calendar.Bounds(at)
+	b, _ := p.calendar.Periods(at)
 	return b[1], b[2]
 }
 
@@ -195,7 +195,7 @@ func (p periods) before(at weir.Micros) weir.Micros {
 	if p.calendar == nil {
 		return at - p.length
 	}
-	b, _ := p.calendar.Bounds(at)
+	b, _ := p.calendar.Periods(at)
 	return max(b[0], at-(b[2]-b[1]))
 }
 
