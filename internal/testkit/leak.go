@@ -16,7 +16,7 @@ const patience = time.Minute
 // Run runs the tests of a package and returns its exit code, which is not 0 either if they leave
 // goroutines behind:
 //
-//	func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
+//	func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }
 func Run(m *testing.M, options ...goleak.Option) int {
 	if code := m.Run(); code != 0 {
 		return code

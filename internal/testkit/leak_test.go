@@ -16,7 +16,7 @@ func wait(until chan struct{}) { <-until }
 func TestFind(t *testing.T) {
 	until := make(chan struct{})
 	go wait(until)
-	if err := find(0); err == nil || !strings.Contains(err.Error(), "testleak.wait") {
+	if err := find(0); err == nil || !strings.Contains(err.Error(), "testkit.wait") {
 		t.Errorf("of one that stays: %v", err)
 	}
 	time.AfterFunc(time.Second, func() { close(until) }) // longer than goleak waits by itself

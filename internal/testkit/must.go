@@ -6,7 +6,7 @@ import "testing"
 
 // Must takes what a call returns, and ends the test if that is an error:
 //
-//	version := testcall.Must(repository.Current(t.Context()))(t)
+//	version := testkit.Must(repository.Current(t.Context()))(t)
 func Must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
