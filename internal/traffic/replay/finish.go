@@ -11,7 +11,7 @@ var errNoTime = errors.New("no time; set --time-field or --format")
 
 // finish makes an entry of what was found.
 func (p *Parser) finish(e *Entry) error {
-	extra := make([]string, 0, len(p.extra))
+	extra := e.Extra[:0]
 	*e = Entry{
 		User: value(p.found[slotUser]), APIKey: value(p.found[slotAPIKey]), Tier: value(p.found[slotTier]),
 		Method: value(p.found[slotMethod]), Host: value(p.found[slotHost]),

@@ -121,7 +121,7 @@ func TestOrder(t *testing.T) {
 			want[i] = &entries[i]
 		}
 		slices.SortStableFunc(want, func(a, b *Entry) int { return int(a.At - b.At) })
-		if !slices.Equal(out, want) || len(o.waiting) != 0 {
+		if !slices.Equal(out, want) || o.len() != 0 {
 			t.Fatalf("%d of %d came out, or out of order", len(out), len(want))
 		}
 	})

@@ -44,21 +44,20 @@ type feed struct {
 	log    *Log
 	parser *Parser
 	full   chan *batch // to be checked
+	free   chan *batch // to be filled again
 
 	rest     []byte // the beginning of a line whose end was not read yet
 	skipping bool   // the line is too long: wait for its end
 	line     int64
 	shown    int
-	usual    int // entries of a batch
 }
 
 // run reads until the end, or until the context ends.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.full)
 	for {
-		b := &batch{data: make([]byte, chunk), entries: make([]Entry, 0, f.usual)}
+		b := f.empty()
 		b.err = f.fill(b)
-		f.usual = len(b.entries)
 		select {
 		case f.full <- b:
 		case <-ctx.Done():
@@ -67,6 +66,26 @@ func (f *feed) run(ctx context.Context) {
 		if b.err != nil {
 			return
 		}
+	}
+}
+
+// empty returns a batch to fill: one that was in use before, if one has come back.
+func (f *feed) empty() *batch {
+	select {
+	case b := <-f.free:
+		b.entries, b.bad = b.entries[:0], b.bad[:0]
+		b.live, b.lines, b.badLines, b.err = 0, 0, 0, nil
+		return b
+	default:
+		return &batch{data: make([]byte, chunk)}
+	}
+}
+
+// giveBack returns a batch of which nothing is in use any more.
+func (f *feed) giveBack(b *batch) {
+	select {
+	case f.free <- b:
+	default: // there are enough of them
 	}
 }
 
@@ -129,7 +148,11 @@ func (f *feed) one(b *batch, line []byte) {
 	if len(line) == 0 {
 		return
 	}
-	b.entries = append(b.entries, Entry{})
+	if len(b.entries) == cap(b.entries) {
+		b.entries = append(b.entries, Entry{})
+	} else {
+		b.entries = b.entries[:len(b.entries)+1] // with the room for extras that it had
+	}
 	last := len(b.entries) - 1
 	if err := f.parser.Parse(line, &b.entries[last]); err != nil {
 		b.entries = b.entries[:last]
@@ -167,6 +190,7 @@ type head struct {
 type held struct {
 	entry *Entry
 	batch *batch
+	feed  *feed
 }
 
 // start waits for the beginning of every feed.
@@ -191,12 +215,14 @@ func (m *merger) advance(h *head) bool {
 			return false
 		}
 		m.begun(h.feed, b)
-		if len(b.entries) > 0 {
-			b.live = len(b.entries)
-			m.live++
-			h.batch, h.next = b, 0
-			return true
+		if len(b.entries) == 0 {
+			h.feed.giveBack(b)
+			continue
 		}
+		b.live = len(b.entries)
+		m.live++
+		h.batch, h.next = b, 0
+		return true
 	}
 }
 
@@ -212,7 +238,7 @@ func (m *merger) next() (held, bool) {
 		}
 	}
 	h := &m.heads[first]
-	got := held{earliest, h.batch}
+	got := held{earliest, h.batch, h.feed}
 	h.next++
 	if h.next == len(h.batch.entries) && !m.advance(h) {
 		m.heads = slices.Delete(m.heads, first, first+1)
@@ -227,6 +253,7 @@ func (m *merger) done(h held) {
 	h.batch.live--
 	if h.batch.live == 0 {
 		m.live--
+		h.feed.giveBack(h.batch)
 	}
 }
 
@@ -240,29 +267,33 @@ const (
 // bound. Servers write a line when a request ends, and many of them the time at
 // which it began; so some disorder is usual.
 type order struct {
-	bound     int64
-	newest    int64
-	waiting   waitingHeap
-	came      uint64
+	bound  int64
+	newest int64
+
+	// Most entries come in order. They are a queue; the others a heap.
+	queue      []held
+	first      int
+	stragglers stragglerHeap
+	came       uint64
+
 	reordered int64 // how many were put back into order
 }
 
-// waiting is an entry before which another may still come.
-type waiting struct {
+type straggler struct {
 	held
 	came uint64 // of two at the same time, the first comes first
 }
 
-// waitingHeap has the earliest on top.
-type waitingHeap []waiting
+// stragglerHeap has the earliest on top.
+type stragglerHeap []straggler
 
-func (w waitingHeap) Len() int      { return len(w) }
-func (w waitingHeap) Swap(i, j int) { w[i], w[j] = w[j], w[i] }
-func (w *waitingHeap) Push(x any)   { *w = append(*w, x.(waiting)) }
-func (w *waitingHeap) Pop() any     { return cutLast((*[]waiting)(w)) }
+func (s stragglerHeap) Len() int      { return len(s) }
+func (s stragglerHeap) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *stragglerHeap) Push(x any)   { *s = append(*s, x.(straggler)) }
+func (s *stragglerHeap) Pop() any     { return cutLast((*[]straggler)(s)) }
 
-func (w waitingHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(w[i].entry.At, w[j].entry.At), cmp.Compare(w[i].came, w[j].came)) < 0
+func (s stragglerHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(s[i].entry.At, s[j].entry.At), cmp.Compare(s[i].came, s[j].came)) < 0
 }
 
 // cutLast takes the last item off a list, and keeps nothing of it in its place.
@@ -274,20 +305,54 @@ func cutLast[T any](list *[]T) T {
 	return item
 }
 
+func (o *order) len() int { return len(o.queue) - o.first + len(o.stragglers) }
+
 func (o *order) push(h held) {
-	if len(o.waiting) > 0 && h.entry.At < o.newest {
-		o.reordered++
+	at := h.entry.At
+	o.newest = max(o.newest, at)
+	if o.first == len(o.queue) || at >= o.queue[len(o.queue)-1].entry.At {
+		o.shift()
+		o.queue = append(o.queue, h)
+		return
 	}
-	o.newest = max(o.newest, h.entry.At)
+	o.reordered++
 	o.came++
-	heap.Push(&o.waiting, waiting{h, o.came})
+	heap.Push(&o.stragglers, straggler{h, o.came})
+}
+
+// shift makes room at the end of the queue when half of it has gone.
+func (o *order) shift() {
+	if o.first > 0 && 2*o.first >= len(o.queue) && len(o.queue) == cap(o.queue) {
+		n := copy(o.queue, o.queue[o.first:])
+		clear(o.queue[n:])
+		o.queue, o.first = o.queue[:n], 0
+	}
 }
 
 // pop returns the earliest entry if nothing earlier is to be expected, or at once
 // if that is forced.
 func (o *order) pop(forced bool) (held, bool) {
-	if len(o.waiting) == 0 || !forced && o.waiting[0].entry.At > o.newest-o.bound {
+	var h held
+	late := len(o.stragglers) > 0 && (o.first == len(o.queue) || o.stragglers[0].entry.At < o.queue[o.first].entry.At)
+	switch {
+	case late:
+		h = o.stragglers[0].held
+	case o.first < len(o.queue):
+		h = o.queue[o.first]
+	default:
 		return held{}, false
 	}
-	return heap.Pop(&o.waiting).(waiting).held, true
+	if !forced && h.entry.At > o.newest-o.bound {
+		return held{}, false
+	}
+	if late {
+		heap.Pop(&o.stragglers)
+		return h, true
+	}
+	o.queue[o.first] = held{}
+	o.first++
+	if o.first == len(o.queue) {
+		o.queue, o.first = o.queue[:0], 0
+	}
+	return h, true
 }

@@ -74,7 +74,7 @@ func (r *replay) play(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		feeds = append(feeds, &feed{log: l, parser: p, full: make(chan *batch, 2)})
+		feeds = append(feeds, &feed{log: l, parser: p, full: make(chan *batch, 2), free: make(chan *batch, 4)})
 		r.values.extra = p.Extra()
 	}
 	for _, f := range feeds {
@@ -102,7 +102,7 @@ func (r *replay) play(ctx context.Context) error {
 // judgeAll checks the requests before which no other is expected, or at the end all.
 func (r *replay) judgeAll(ctx context.Context, end bool) error {
 	for {
-		crowded := len(r.order.waiting) > maxDelayed || r.merger.live > maxBatches
+		crowded := r.order.len() > maxDelayed || r.merger.live > maxBatches
 		h, ok := r.order.pop(end || crowded)
 		if !ok {
 			return nil
