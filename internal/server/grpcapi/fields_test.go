@@ -121,7 +121,7 @@ func (f *filler) fill(path string, s reflect.Value, n int64) {
 // in lower case with underscores. The numbers of a verdict are those of a result.
 var told = map[string]string{
 	"Verdict.HoldExpires": "hold_expires_at",
-	"Result.Quota":        "policy", "Result.ResetAfter": "reset_after_ms", "Result.RetryAfter": "retry_after_ms", "Result.Delay": "delay_ms",
+	"Result.Compiled":     "policy", "Result.ResetAfter": "reset_after_ms", "Result.RetryAfter": "retry_after_ms", "Result.Delay": "delay_ms",
 	"Verdict.Delay": "delay_ms", "Verdict.RetryAfter": "retry_after_ms",
 }
 
@@ -137,7 +137,7 @@ var leftOut = map[string]map[string]string{
 		"Verdict.Reason": "Envoy knows OK and OVER_LIMIT", "Verdict.Delay": "Envoy cannot delay", "Verdict.Hold": "Envoy settles nothing",
 		"Verdict.HoldExpires": "likewise", "Verdict.Unheld": "likewise", "Verdict.RetryAfter": "each status has its own", "Verdict.Priority": "descriptors have none",
 		"Verdict.Version": "the limits are of Envoy's configuration", "Result.Rule": "it is the descriptor, which Envoy has sent",
-		"Result.Quota": "current_limit is as the configuration has it", "Result.Key": "it is made of the descriptor", "Result.Cost": "Envoy has sent it",
+		"Result.Compiled": "current_limit is as the configuration has it", "Result.Key": "it is made of the descriptor", "Result.Cost": "Envoy has sent it",
 		"Result.Leave": "descriptors have no priority", "Result.Shadow": "the configuration says so", "Result.Soft": "there is none",
 		"Result.Penalty": "there is none", "Result.Override": "there is none", "Result.Asked": "what is unknown is absent",
 		"Result.Local": "the metadata say that it is degraded", "Result.Limit": "current_limit is as the configuration has it",
