@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -177,34 +175,6 @@ func TestPageParts(t *testing.T) {
 		rules, clients := strings.Count(page, "rule-")-3, strings.Count(page, "ip:10")
 		if c.rows > 0 && strings.Count(page, "\n") > c.rows || c.rules > 0 && rules != c.rules || clients != c.clients {
 			t.Errorf("%d rows: %d rules and %d clients\n%s", c.rows, rules, clients, page)
-		}
-	}
-}
-
-func TestTerminal(t *testing.T) {
-	tty, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Skip("there are no terminals here: ", err)
-	}
-	defer tty.Close()
-	plain, err := os.Create(filepath.Join(t.TempDir(), "out"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
-	for _, c := range []struct {
-		term     string
-		file     *os.File
-		terminal bool
-	}{{"xterm", tty, true}, {"dumb", tty, false}, {"xterm", plain, false}} {
-		t.Setenv("TERM", c.term)
-		t.Setenv("NO_COLOR", "")
-		if _, ok := terminal(c.file); ok != c.terminal || isTerminal(c.file) != c.terminal {
-			t.Errorf("%s on %s: %v", c.file.Name(), c.term, ok)
-		}
-		t.Setenv("NO_COLOR", "1")
-		if isTerminal(c.file) {
-			t.Error("there are colours, but NO_COLOR is set")
 		}
 	}
 }

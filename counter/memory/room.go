@@ -40,7 +40,7 @@ type entry struct {
 	body    body
 	weight  int
 	expires weir.Micros
-	place   int    // in byExpiry
+	index   int    // in byExpiry
 	older   *entry // changed before it
 	newer   *entry // changed after it
 	order   uint64 // of its last change
@@ -193,4 +193,4 @@ func (r *room) unlink(e *entry) {
 func (e *entry) Before(other *entry) bool { return e.expires < other.expires }
 
 // Place is for the heap.
-func (e *entry) Index() *int { return &e.place }
+func (e *entry) Index() *int { return &e.index }

@@ -36,7 +36,7 @@ func checkRoom(t testing.TB, s *Store) {
 	weight, linked := 0, 0
 	for id, e := range r.entries {
 		weight += e.body.weight()
-		if e.id != id || r.byExpiry[e.place] != e {
+		if e.id != id || r.byExpiry[e.index] != e {
 			t.Errorf("%+v is out of place", id)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +13,11 @@ import (
 	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
+const chatPath = "/v1/chat/completions"
+
 // The limiter learns how each request ended. A client that leaves, or whose body is broken, says
-// nothing about the upstream; an upstream that does not answer does.
+// nothing about the upstream; an upstream that does not answer does. That a rule cuts a response is no
+// failure of the upstream.
 func TestAdaptiveOutcome(t *testing.T) {
 	for path, want := range map[string]string{
 		"/ok":     "success",
@@ -27,8 +31,9 @@ func TestAdaptiveOutcome(t *testing.T) {
 		"/leave":  "ignored",
 		"/broken": "ignored",
 		"/denied": "ignored",
+		chatPath:  "success", // a rule cuts the response
 	} {
-		t.Run(path[1:], func(t *testing.T) {
+		t.Run(strings.ReplaceAll(path[1:], "/", "-"), func(t *testing.T) {
 			t.Parallel()
 			testOutcome(t, path, want)
 		})
@@ -63,6 +68,12 @@ func testOutcome(t *testing.T, path, want string) {
 		case "/broken":
 			io.Copy(io.Discard, r.Body)
 			w.WriteHeader(503)
+		case chatPath:
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 10 {
+				io.WriteString(w, `data: {"object":"chat.completion.chunk","choices":[{"delta":{"content":"`+strings.Repeat("word ", 100)+`"}}]}`+"\n\n")
+				w.(http.Flusher).Flush()
+			}
 		}
 	}))
 	if err != nil {
@@ -73,7 +84,9 @@ func testOutcome(t *testing.T, path, want string) {
 	if path == "/silent" {
 		o.HeaderTimeout = time.Millisecond // a late 503 is a failure, too
 	}
-	b := newStand(t, setup{options: o, rules: "rules: [{id: few, match: {path: /denied}, key: ip, limit: 1/1h}]"})
+	b := newStand(t, setup{options: o, rules: `rules:
+- {id: few, match: {path: /denied}, key: ip, limit: 1/1h}
+- {id: tokens, match: {path: /v1/**}, key: ip, algorithm: fixed_window, limit: 1000000000/1d, tokens: {on_overrun: cut}}`})
 	once := func(path string) {
 		if path == "/broken" {
 			c := b.dial()
@@ -86,7 +99,11 @@ func testOutcome(t *testing.T, path, want string) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, "GET", b.server.URL+path, nil)
+		method, body := "GET", ""
+		if path == chatPath {
+			method, body = "POST", `{"messages":[],"stream":true,"max_tokens":25}`
+		}
+		req, err := http.NewRequestWithContext(ctx, method, b.server.URL+path, strings.NewReader(body))
 		if err != nil {
 			t.Error(err)
 		}
@@ -94,8 +111,11 @@ func testOutcome(t *testing.T, path, want string) {
 			go func() { <-arrived; cancel() }()
 		}
 		if res, err := b.client.Do(req); err == nil {
-			io.Copy(io.Discard, res.Body)
+			answer, _ := io.ReadAll(res.Body)
 			res.Body.Close()
+			if path == chatPath && !strings.Contains(string(answer), `"finish_reason":"length"`) {
+				t.Errorf("the response was not cut: %s", answer)
+			}
 		}
 	}
 	send := func(path string) func() {

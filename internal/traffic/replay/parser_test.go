@@ -58,6 +58,8 @@ func TestParse(t *testing.T) {
 			"2026-11-15T10:30:13Z ip=203.0.113.7 method=GET path=/", Fields{Duration: "10"}},
 		{"escapes", `203.0.113.7 - - [15/Nov/2026:10:30:15 +0000] "GET /\x22a\"\\ HTTP/1.1" 200 5 "-" "\xe4\n\q\x"`,
 			"2026-11-15T10:30:15Z ip=203.0.113.7 method=GET path=/\"a\"\\ User-Agent=\xe4\nqx", Fields{}},
+		{"escapes of JSON", `203.0.113.7 - - [15/Nov/2026:10:30:15 +0000] "GET /\u0041\u00e4 HTTP/1.1" 200 5 "-" "a\b\f"`,
+			"2026-11-15T10:30:15Z ip=203.0.113.7 method=GET path=/Aä User-Agent=a\b\f", Fields{}},
 		{"no request", `203.0.113.7 - - [15/Nov/2026:10:30:15 +0000] "-" 408 0 "-" "-"`, "2026-11-15T10:30:15Z ip=203.0.113.7", Fields{}},
 		{"nonsense for a request", `203.0.113.7 - - [15/Nov/2026:10:30:15 +0000] "\x16\x03\x01" 400 0 "-" "-"`, "2026-11-15T10:30:15Z ip=203.0.113.7", Fields{}},
 		{"a path with spaces", `203.0.113.7 - - [15/Nov/2026:10:30:15 +0000] "GET /a b HTTP/1.1" 400 0`, "2026-11-15T10:30:15Z ip=203.0.113.7 method=GET path=/a b", Fields{}},
