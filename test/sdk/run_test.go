@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -134,12 +135,19 @@ func install(t *testing.T) {
 	}
 }
 
-// TestPython runs the tests of the client, and installs the package elsewhere, without an index.
+// debianPython is the Python for which Debian has packages. Another one may come before it.
+const debianPython = "/usr/bin/python3"
+
+// TestPython runs the tests of the client, checks its types, and installs the package elsewhere, without an index.
 func TestPython(t *testing.T) {
 	depend(t, pythonDir)
 	t.Run("tests", func(t *testing.T) {
 		t.Parallel()
-		run(t, pythonDir, "python3", "-W", "error", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+		run(t, pythonDir, debianPython, "-W", "error", "-m", "unittest", "discover", "-s", "tests", "-t", ".")
+	})
+	t.Run("types", func(t *testing.T) {
+		t.Parallel()
+		run(t, pythonDir, debianPython, "-m", "mypy", "--strict", "--cache-dir", t.TempDir(), "weir")
 	})
 	t.Run("package", func(t *testing.T) {
 		t.Parallel()
@@ -158,6 +166,19 @@ func TestPython(t *testing.T) {
 			t.Errorf("the example of counters says %q", got)
 		}
 		run(t, to, "python3", "-c", example(t, pythonDir, "python"))
+		about := run(t, to, "python3", "-c", "from importlib.metadata import metadata\nfor name, value in metadata('weir-client').items(): print(name, value)")
+		for _, line := range []string{
+			"Project-URL Source, https://github.com/weirhq/weir\n", "Classifier Typing :: Typed\n", "Classifier Framework :: AsyncIO\n", "Requires-Python >=3.9\n",
+		} {
+			if !strings.Contains(about, line) {
+				t.Errorf("the metadata have no %q:\n%s", line, about)
+			}
+		}
+		for _, m := range regexp.MustCompile(`Project-URL .*/blob/main/(\S+)`).FindAllStringSubmatch(about, -1) {
+			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
+				t.Error(err)
+			}
+		}
 		for _, name := range []string{"weir/py.typed", "weir_client-0.1.0.dist-info/licenses/LICENSE"} {
 			if _, err := os.Stat(filepath.Join(to, name)); err != nil {
 				t.Error(err)

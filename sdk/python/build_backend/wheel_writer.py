@@ -5,6 +5,7 @@ So pip can install this folder without an index. pyproject.toml has the name and
 
 import base64
 import hashlib
+import io
 import os
 import re
 import tarfile
@@ -34,14 +35,25 @@ def build_sdist(sdist_directory, config_settings=None):
     with tarfile.open(os.path.join(sdist_directory, f"{stem}.tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as archive:
         for path in ("pyproject.toml", "README.md", "LICENSE", "build_backend/wheel_writer.py"):
             archive.add(os.path.join(HERE, path), f"{stem}/{path}")
+        about = tarfile.TarInfo(f"{stem}/PKG-INFO")
+        about.size = len(_metadata())
+        archive.addfile(about, io.BytesIO(_metadata()))
         for f in sorted(os.listdir(os.path.join(HERE, "weir"))):
             if f.endswith((".py", ".typed")):
                 archive.add(os.path.join(HERE, "weir", f), f"{stem}/weir/{f}")
     return f"{stem}.tar.gz"
 
 
+def _text():
+    return _read("pyproject.toml").decode()  # Python 3.9 has no tomllib
+
+
 def _project(key):
-    return re.search(rf'^{key} = "(.*)"$', _read("pyproject.toml").decode(), re.MULTILINE)[1]
+    return re.search(rf'^{key} = "(.*)"$', _text(), re.MULTILINE)[1]
+
+
+def _list(key):
+    return re.findall(r'"(.*?)"', re.search(rf"^{key} = \[(.*?)\]$", _text(), re.MULTILINE | re.DOTALL)[1])
 
 
 def _stem():
@@ -50,8 +62,11 @@ def _stem():
 
 def _metadata():
     head = f"Metadata-Version: 2.1\nName: {_project('name')}\nVersion: {_project('version')}\nSummary: {_project('description')}\n"
-    head += f"License: MIT\nRequires-Python: {_project('requires-python')}\nDescription-Content-Type: text/markdown\n\n"
-    return head.encode() + _read("README.md")
+    head += f"License: MIT\nKeywords: {','.join(_list('keywords'))}\nRequires-Python: {_project('requires-python')}\n"
+    head += "".join(f"Classifier: {each}\n" for each in _list("classifiers"))
+    urls = re.search(r"^\[project\.urls\]\n((?:\w+ = .*\n)+)", _text(), re.MULTILINE)[1]
+    head += "".join(f"Project-URL: {name}, {url}\n" for name, url in re.findall(r'^(\w+) = "(.*)"$', urls, re.MULTILINE))
+    return f"{head}Description-Content-Type: text/markdown\n\n".encode() + _read("README.md")
 
 
 def _read(path):

@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 URL = os.environ["WEIR_URL"]
 RULES = os.path.join(os.path.dirname(os.path.abspath(os.environ["WEIR_CASES"])), "rules.yaml")
@@ -24,13 +25,16 @@ def cases(name):
         return json.loads(file.read().replace("$", name + "-"))
 
 
-def start_weir(test, at="127.0.0.1:0"):
-    """Starts a weir, and waits until it listens. at is where, to start it again."""
+def start_weir(test, at="127.0.0.1:0", rules=None, more=()):
+    """Starts a weir, and waits until it listens. at is where, to start it again; more are further flags."""
     folder = tempfile.TemporaryDirectory()
     test.addCleanup(folder.cleanup)
-    shutil.copy(RULES, folder.name)  # beside which weir keeps their history
+    if rules is None:
+        shutil.copy(RULES, folder.name)  # beside which weir keeps their history
+    else:
+        Path(folder.name, "rules.yaml").write_text(rules, encoding="utf-8")
     process = subprocess.Popen(
-        [os.environ["WEIR_BINARY"], "serve", "--http", at, "--grpc", "off"],
+        [os.environ["WEIR_BINARY"], "serve", "--http", at, "--grpc", "off", *more],
         cwd=folder.name, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
 

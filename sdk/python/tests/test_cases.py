@@ -1,4 +1,4 @@
-"""The client answers as the table that all clients share says."""
+"""The clients answer as the table that all clients share says."""
 
 import math
 import unittest
@@ -6,6 +6,7 @@ import unittest
 import weir
 
 from . import support
+from .blocking import Blocking
 
 ERRORS = {
     "invalid": weir.Invalid,
@@ -16,24 +17,26 @@ ERRORS = {
 
 
 class Cases(unittest.TestCase):
+    Client, name = weir.Client, "python"
+
     def test_cases(self):
-        with weir.Client(support.URL, timeout=30) as client:
-            for case in support.cases("python")["checks"]:
+        with self.Client(support.URL, timeout=30) as client:
+            for case in support.cases(self.name)["checks"]:
                 with self.subTest(case["name"]):
                     self.run_case(client, case["steps"])
 
     def test_counters(self):
-        with weir.Client(support.URL, timeout=30) as client:
-            for i, step in enumerate(support.cases("python")["counters"], 1):
+        with self.Client(support.URL, timeout=30) as client:
+            for i, step in enumerate(support.cases(self.name)["counters"], 1):
                 if "error" in step:
                     with self.assertRaises(ERRORS[step["error"]], msg=f"step {i}"):
                         self.count(client.counters, step)
                 else:
                     self.assertEqual(step["want"], self.count(client.counters, step), f"step {i}")
-            self.assertEqual(client.counters.add(weir.CounterDelta("python-tenth", by=0.1 + 0.2)), [0.3])  # which is 0.30000000000000004
+            self.assertEqual(client.counters.add(weir.CounterDelta(f"{self.name}-tenth", by=0.1 + 0.2)), [0.3])  # which is 0.30000000000000004
             for by in (math.nan, math.inf):
                 with self.assertRaises(weir.Invalid):
-                    client.counters.add(weir.CounterDelta("python-tenth", by=by))
+                    client.counters.add(weir.CounterDelta(f"{self.name}-tenth", by=by))
 
     def count(self, counters, step):
         """What comes of a call about counters, as a list of numbers."""
@@ -91,6 +94,10 @@ class Cases(unittest.TestCase):
                 self.assert_within(value, _field(got, name), f"{where}.{name}")
         else:
             self.assertEqual(got, want, where)
+
+
+class AsyncCases(Cases):
+    Client, name = Blocking, "asyncio"
 
 
 def _field(got, name):

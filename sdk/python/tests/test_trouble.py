@@ -1,4 +1,4 @@
-"""What the client does while weir is unavailable, slow, or somebody else."""
+"""What the clients do while weir is unavailable, slow, or somebody else."""
 
 import json
 import logging
@@ -11,6 +11,7 @@ import unittest
 import weir
 
 from . import support
+from .blocking import Blocking
 from .support import QUIET, reply, serve, start_weir, until
 
 ALICE = weir.Request(user="alice", path="/")
@@ -28,8 +29,10 @@ def gone():
 
 
 class Outage(unittest.TestCase):
+    Client = weir.Client
+
     def client(self, url, **options):
-        client = weir.Client(url, **{"timeout": 30, "logger": QUIET, **options})
+        client = self.Client(url, **{"timeout": 30, "logger": QUIET, **options})
         self.addCleanup(client.close)
         return client
 
@@ -162,6 +165,8 @@ class Outage(unittest.TestCase):
 
 
 class Hostile(unittest.TestCase):
+    Client = weir.Client
+
     def test_hostile_answers(self):
         stolen = []
 
@@ -199,12 +204,12 @@ class Hostile(unittest.TestCase):
             "it hangs up": hang_up,
             "many headers": lambda h: reply(h, GOOD, **{f"X-{i}": "x" for i in range(200)}),
         }.items():
-            with self.subTest(name), weir.Client(serve(self, answer), timeout=30, on_failure="closed", token="secret", logger=QUIET) as client:
+            with self.subTest(name), self.Client(serve(self, answer), timeout=30, on_failure="closed", token="secret", logger=QUIET) as client:
                 v = client.check(ALICE)
                 self.assertEqual((v.allowed, v.degraded, v.status), (False, True, 503))
                 self.assertNotIn("secret", str(v.error))
         self.assertEqual(stolen, [])
-        with weir.Client(thief, timeout=30) as client:
+        with self.Client(thief, timeout=30) as client:
             self.assertFalse(client.check(ALICE).degraded)
 
     def test_timeouts(self):
@@ -225,13 +230,15 @@ class Hostile(unittest.TestCase):
 
         for answer in (lambda handler: released.wait(), dribble, dribble_body):
             url = serve(self, answer)
-            with weir.Client(url, logger=QUIET) as client:
+            with self.Client(url, logger=QUIET) as client:
                 self.assertRegex(str(client.check(ALICE).error), "timed out")
-            with weir.Client(url, timeout=600, logger=QUIET) as client:
+            with self.Client(url, timeout=600, logger=QUIET) as client:
                 self.assertRegex(str(client.check(ALICE, timeout=0.02).error), "timed out")
 
 
 class Connections(unittest.TestCase):
+    Client = weir.Client
+
     def test_calls_in_flight_are_bounded(self):
         came, release = threading.Semaphore(0), threading.Event()
 
@@ -240,7 +247,7 @@ class Connections(unittest.TestCase):
             release.wait()
             reply(handler, GOOD)
 
-        with weir.Client(serve(self, answer), timeout=600, max_in_flight=2) as client:
+        with self.Client(serve(self, answer), timeout=600, max_in_flight=2) as client:
             threads = [threading.Thread(target=client.check, args=(ALICE,)) for _ in range(2)]
             for thread in threads:
                 thread.start()
@@ -259,7 +266,7 @@ class Connections(unittest.TestCase):
             tokens.add(handler.headers["Authorization"])
             reply(handler, {"type": "urn:weir:problem:hold-expired", "title": "x", "status": 409, "detail": "The hold has expired."}, 409)
 
-        with weir.Client(serve(self, answer) + "/", timeout=30, token="secret") as client:
+        with self.Client(serve(self, answer) + "/", timeout=30, token="secret") as client:
             for _ in range(3):
                 with self.assertRaisesRegex(weir.HoldExpired, "^weir: The hold has expired.$"):
                     client.hold("00").settle(1)
@@ -276,7 +283,7 @@ class Connections(unittest.TestCase):
             handler.connection.shutdown(socket.SHUT_RDWR)
             closed.release()
 
-        with weir.Client(serve(self, answer), timeout=30) as client:
+        with self.Client(serve(self, answer), timeout=30) as client:
             for _ in range(3):
                 self.assertFalse(client.check(ALICE).degraded)
                 closed.acquire()
@@ -284,10 +291,10 @@ class Connections(unittest.TestCase):
 
     def test_many_threads(self):
         results = []
-        with weir.Client(support.URL, timeout=30) as client:
+        with self.Client(support.URL, timeout=30) as client:
             def ask():
                 for _ in range(20):
-                    results.append(client.check(weir.Request(user="python-threads", tier="pro", path="/api/x")).allowed)
+                    results.append(client.check(weir.Request(user=f"{self.Client.__name__}-threads", tier="pro", path="/api/x")).allowed)
 
             threads = [threading.Thread(target=ask) for _ in range(8)]
             for thread in threads:
@@ -304,7 +311,7 @@ class Connections(unittest.TestCase):
             ports.append(handler.client_address[1])
             reply(handler, GOOD)
 
-        with weir.Client(serve(self, answer), timeout=30) as client:
+        with self.Client(serve(self, answer), timeout=30) as client:
             client.check(ALICE)
             child = os.fork()
             if child == 0:
@@ -315,7 +322,7 @@ class Connections(unittest.TestCase):
         self.assertEqual(ports[0], ports[2])
 
     def test_closed(self):
-        client = weir.Client(support.URL)
+        client = self.Client(support.URL)
         client.close()
         with self.assertRaises(weir.Closed):
             client.check(ALICE)
@@ -333,10 +340,23 @@ class Connections(unittest.TestCase):
             (("http://weir.example.com",), {"token": "secret"}, "clear text"),
         ):
             with self.assertRaisesRegex(ValueError, message) as caught:
-                weir.Client(*args, **options)
+                self.Client(*args, **options)
             self.assertNotIn("secret@", str(caught.exception))
         with self.assertRaises(ValueError):
             weir.LocalLimit(limit=0, period=1)
-        weir.Client("https://weir.example.com/prefix", token="secret")
-        weir.Client("http://[::1]:8080", token="secret")
-        weir.Client("http://weir.example.com", token="secret", plain_token=True)
+        self.Client("https://weir.example.com/prefix", token="secret")
+        self.Client("http://[::1]:8080", token="secret")
+        self.Client("http://weir.example.com", token="secret", plain_token=True)
+
+
+class AsyncOutage(Outage):
+    Client = Blocking
+
+
+class AsyncHostile(Hostile):
+    Client = Blocking
+
+
+class AsyncConnections(Connections):
+    Client = Blocking
+    test_a_child_process_has_its_own_connections = None  # a loop does not outlive a fork

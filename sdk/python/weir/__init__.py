@@ -5,6 +5,7 @@
     if not verdict.allowed:
         ...  # 429, and verdict.retry_after
 
+AsyncClient has the same methods for coroutines. WSGILimit and ASGILimit are middleware.
 All durations are in seconds.
 """
 
@@ -22,14 +23,20 @@ from ._api import (
     Sample,
     Settled,
 )
+from ._asgi import ASGILimit
+from ._async_client import AsyncClient, AsyncHold
 from ._client import Client, Hold
-from ._counters import Counters
+from ._counters import AsyncCounters, Counters
 from ._errors import Closed, CountersFull, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError
 from ._fallback import LocalLimit, Verdict
 from ._headers import Denial, denial_of, headers_of
 from ._wsgi import WSGILimit
 
 __all__ = [
+    "ASGILimit",
+    "AsyncClient",
+    "AsyncCounters",
+    "AsyncHold",
     "Client",
     "Closed",
     "CounterDelta",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Awaitable, Callable, Dict, List, Optional, Sequence, Type, TypeVar
 from urllib.parse import urlencode
 
 from ._api import (
@@ -19,6 +19,11 @@ from ._api import (
     Sample,
     SetAnswer,
 )
+from ._calls import Call
+from ._decode import decode
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 
 class Counters:
@@ -36,28 +41,24 @@ class Counters:
 
         Returns the new values.
         """
-        answer = self._call("/v1/counters/add", {"add": [_message(d) for d in deltas]}, CountersAnswer, timeout)
-        return [c.value for c in answer.counters]
+        return _run(self._call, _adding(deltas), timeout)
 
     def set(self, *settings: CounterSetting, timeout: Optional[float] = None) -> List[float]:
         """Gives counters new values, all or none. Returns the previous values.
 
         A repeated call changes nothing more.
         """
-        answer = self._call("/v1/counters/set", {"set": [_message(s) for s in settings]}, SetAnswer, timeout)
-        return [c.previous for c in answer.counters]
+        return _run(self._call, _setting(settings), timeout)
 
     def reset(self, *keys: CounterKey, timeout: Optional[float] = None) -> List[float]:
         """Sets counters to 0, and returns the previous values."""
-        answer = self._call("/v1/counters/reset", {"reset": [_message(k) for k in keys]}, CountersAnswer, timeout)
-        return [c.value for c in answer.counters]
+        return _run(self._call, _resetting(keys), timeout)
 
     def get(
         self, *names: str, group: str = "", window: str = "", zone: str = "", distinct: bool = False, timeout: Optional[float] = None
     ) -> List[float]:
         """Returns the values of counters. A new counter has 0."""
-        query = _query(names, group=group, window=window, zone=zone, distinct=distinct)
-        return [c.value for c in self._call("/v1/counters" + query, None, CountersAnswer, timeout).counters]
+        return _run(self._call, _getting(names, group=group, window=window, zone=zone, distinct=distinct), timeout)
 
     def history(
         self,
@@ -70,20 +71,117 @@ class Counters:
         timeout: Optional[float] = None,
     ) -> List[List[CounterPoint]]:
         """Returns the last n windows of counters, earliest first; 10 by default."""
-        query = _query(names, group=group, window=window, zone=zone, distinct=distinct, n=n)
-        return [c.points for c in self._call("/v1/counters/history" + query, None, CounterHistoryAnswer, timeout).counters]
+        return _run(self._call, _looking_back(names, group=group, window=window, zone=zone, distinct=distinct, n=n), timeout)
 
     def observe(self, *samples: Sample, timeout: Optional[float] = None) -> None:
         """Adds values to distributions, such as response times."""
-        self._call("/v1/distributions/observe", {"observe": [_message(s) for s in samples]}, ObserveAnswer, timeout)
+        _run(self._call, _observing(samples), timeout)
 
     def distributions(
         self, *names: str, n: int = 0, group: str = "", window: str = "", zone: str = "", timeout: Optional[float] = None
     ) -> List[Distribution]:
         """Returns the percentiles of the last n windows of distributions, and of these windows together."""
-        query = _query(names, group=group, window=window, zone=zone, n=n)
-        distributions: List[Distribution] = self._call("/v1/distributions" + query, None, DistributionsAnswer, timeout).distributions
-        return distributions
+        return _run(self._call, _distributing(names, group=group, window=window, zone=zone, n=n), timeout)
+
+
+class AsyncCounters:
+    """Counts in weir, as Counters does."""
+
+    def __init__(self, call: Callable[..., Awaitable[Any]]) -> None:
+        self._call = call
+
+    async def add(self, *deltas: CounterDelta, timeout: Optional[float] = None) -> List[float]:
+        """Adds to counters; see Counters.add."""
+        return await _wait(self._call, _adding(deltas), timeout)
+
+    async def set(self, *settings: CounterSetting, timeout: Optional[float] = None) -> List[float]:
+        """Gives counters new values; see Counters.set."""
+        return await _wait(self._call, _setting(settings), timeout)
+
+    async def reset(self, *keys: CounterKey, timeout: Optional[float] = None) -> List[float]:
+        """Sets counters to 0, and returns the previous values."""
+        return await _wait(self._call, _resetting(keys), timeout)
+
+    async def get(
+        self, *names: str, group: str = "", window: str = "", zone: str = "", distinct: bool = False, timeout: Optional[float] = None
+    ) -> List[float]:
+        """Returns the values of counters. A new counter has 0."""
+        return await _wait(self._call, _getting(names, group=group, window=window, zone=zone, distinct=distinct), timeout)
+
+    async def history(
+        self,
+        *names: str,
+        n: int = 0,
+        group: str = "",
+        window: str = "",
+        zone: str = "",
+        distinct: bool = False,
+        timeout: Optional[float] = None,
+    ) -> List[List[CounterPoint]]:
+        """Returns the last n windows of counters, earliest first; 10 by default."""
+        return await _wait(self._call, _looking_back(names, group=group, window=window, zone=zone, distinct=distinct, n=n), timeout)
+
+    async def observe(self, *samples: Sample, timeout: Optional[float] = None) -> None:
+        """Adds values to distributions, such as response times."""
+        await _wait(self._call, _observing(samples), timeout)
+
+    async def distributions(
+        self, *names: str, n: int = 0, group: str = "", window: str = "", zone: str = "", timeout: Optional[float] = None
+    ) -> List[Distribution]:
+        """Returns percentiles; see Counters.distributions."""
+        return await _wait(self._call, _distributing(names, group=group, window=window, zone=zone, n=n), timeout)
+
+
+def _run(call: Callable[..., Any], what: Call[R], timeout: Optional[float]) -> R:
+    result: R = call(what, timeout)
+    return result
+
+
+async def _wait(call: Callable[..., Awaitable[Any]], what: Call[R], timeout: Optional[float]) -> R:
+    result: R = await call(what, timeout)
+    return result
+
+
+def _adding(deltas: Sequence[CounterDelta]) -> Call[List[float]]:
+    return _sending("/v1/counters/add", "add", deltas, CountersAnswer, _values)
+
+
+def _setting(settings: Sequence[CounterSetting]) -> Call[List[float]]:
+    return _sending("/v1/counters/set", "set", settings, SetAnswer, lambda answer: [c.previous for c in answer.counters])
+
+
+def _resetting(keys: Sequence[CounterKey]) -> Call[List[float]]:
+    return _sending("/v1/counters/reset", "reset", keys, CountersAnswer, _values)
+
+
+def _getting(names: Sequence[str], **options: Any) -> Call[List[float]]:
+    return _asking("/v1/counters", names, options, CountersAnswer, _values)
+
+
+def _looking_back(names: Sequence[str], **options: Any) -> Call[List[List[CounterPoint]]]:
+    return _asking("/v1/counters/history", names, options, CounterHistoryAnswer, lambda answer: [c.points for c in answer.counters])
+
+
+def _observing(samples: Sequence[Sample]) -> Call[ObserveAnswer]:
+    return _sending("/v1/distributions/observe", "observe", samples, ObserveAnswer, lambda answer: answer)
+
+
+def _distributing(names: Sequence[str], **options: Any) -> Call[List[Distribution]]:
+    return _asking("/v1/distributions", names, options, DistributionsAnswer, lambda answer: answer.distributions)
+
+
+def _values(answer: CountersAnswer) -> List[float]:
+    return [c.value for c in answer.counters]
+
+
+def _sending(path: str, name: str, what: Sequence[Any], kind: Type[A], pick: Callable[[A], R]) -> Call[R]:
+    return Call(path, {name: [_message(each) for each in what]}, lambda answer: pick(decode(kind, answer)))
+
+
+def _asking(path: str, names: Sequence[str], options: Dict[str, Any], kind: Type[A], pick: Callable[[A], R]) -> Call[R]:
+    given = [(name, "true" if value is True else value) for name, value in options.items() if value]
+    query = urlencode([("name", name) for name in names] + given)
+    return Call(f"{path}?{query}", None, lambda answer: pick(decode(kind, answer)))
 
 
 def _message(of: Any) -> Dict[str, Any]:
@@ -96,8 +194,3 @@ def _message(of: Any) -> Dict[str, Any]:
         if value is not None and value != "" and value is not False and value != []:
             message[f.name] = value
     return message
-
-
-def _query(names: Sequence[str], **options: Any) -> str:
-    given = [(name, "true" if value is True else value) for name, value in options.items() if value]
-    return "?" + urlencode([("name", name) for name in names] + given)

@@ -10,10 +10,10 @@ import socket
 import ssl
 import threading
 import time
-from typing import Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 # How many bytes of an answer are read.
-_MAX_ANSWER = 1 << 20
+MAX_ANSWER = 1 << 20
 
 
 class _Socket:
@@ -42,13 +42,22 @@ class _Reader(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> Optional[int]:  # type: ignore[no-untyped-def,override]
+    def readinto(self, buffer: Any) -> Optional[int]:
         self._raw.settimeout(self._connection.remaining())
         return self._file.readinto(buffer)
 
     def close(self) -> None:
         self._file.close()
         super().close()
+
+
+def is_readable(raw: Any) -> bool:
+    """Whether a socket has received something, or was closed."""
+    poll = select.poll() if hasattr(select, "poll") else None
+    if poll is None:  # Windows
+        return bool(select.select([raw], [], [], 0)[0])
+    poll.register(raw, select.POLLIN)
+    return bool(poll.poll(0))
 
 
 class Connection(http.client.HTTPConnection):
@@ -77,7 +86,8 @@ class Connection(http.client.HTTPConnection):
                 if self._tls:
                     raw.settimeout(self.remaining())
                     raw = self._tls.wrap_socket(raw, server_hostname=self.host)
-                self.sock = _Socket(raw, self)  # type: ignore[assignment]
+                wrapped: Any = _Socket(raw, self)
+                self.sock = wrapped
                 return
             except OSError as e:
                 raw.close()
@@ -86,20 +96,15 @@ class Connection(http.client.HTTPConnection):
 
     def is_stale(self) -> bool:
         """Whether the server has closed the connection, or sent what nobody asked for."""
-        if self.sock is None:
-            return True
-        poll = select.poll() if hasattr(select, "poll") else None
-        if poll is None:  # Windows
-            return bool(select.select([self.sock.raw], [], [], 0)[0])  # type: ignore[attr-defined]
-        poll.register(self.sock.raw, select.POLLIN)  # type: ignore[attr-defined]
-        return bool(poll.poll(0))
+        held: Any = self.sock
+        return held is None or is_readable(held.raw)
 
 
 class Pool:
     """Connections to one server. There are never more than calls in flight."""
 
     def __init__(self, host: str, port: int, tls: Optional[ssl.SSLContext]) -> None:
-        self._make = lambda: Connection(host, port, tls)
+        self._host, self._port, self._tls = host, port, tls
         self._lock = threading.Lock()
         self._idle: List[Connection] = []
         self._process = os.getpid()
@@ -112,13 +117,13 @@ class Pool:
         whole = False
         try:
             connection.request("GET" if body is None else "POST", path, body, headers)
-            response = connection.getresponse()
-            length = _MAX_ANSWER + 1 if response.length is None else response.length
-            answer = b"" if length > _MAX_ANSWER + 1 else response.read(length)
-            if length > _MAX_ANSWER + 1 or len(answer) > _MAX_ANSWER:
-                raise ValueError(f"the answer has more than {_MAX_ANSWER} bytes")
-            whole = response.isclosed() and not response.will_close
-            return response.status, answer
+            with connection.getresponse() as response:
+                length = MAX_ANSWER + 1 if response.length is None else response.length
+                answer = b"" if length > MAX_ANSWER + 1 else response.read(length)
+                if length > MAX_ANSWER + 1 or len(answer) > MAX_ANSWER:
+                    raise ValueError(f"the answer has more than {MAX_ANSWER} bytes")
+                whole = response.isclosed() and not response.will_close
+                return response.status, answer
         finally:
             if whole:
                 self._put(connection)
@@ -132,7 +137,7 @@ class Pool:
                     self._idle, self._process = [], os.getpid()
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                return self._make()
+                return Connection(self._host, self._port, self._tls)
             if not connection.is_stale():
                 return connection
             connection.close()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import fields
 from http import HTTPStatus
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 from urllib.parse import quote
@@ -13,7 +12,8 @@ from ._api import Request
 from ._client import Client
 from ._errors import Invalid
 from ._fallback import Verdict
-from ._headers import Denial, denial_of, headers_of, invalid
+from ._headers import Denial, headers_of, invalid
+from ._middleware import PATH_CHARACTERS, denied, merge, too_many_delayed
 
 Environ = Dict[str, Any]
 
@@ -58,9 +58,7 @@ class WSGILimit:
         if verdict.allowed and verdict.delay > 0:
             self._delay(verdict)
         if not verdict.allowed:
-            denial = denial_of(verdict)
-            if not self._headers:
-                denial.headers = {"Cache-Control": "no-store", "Content-Type": "application/problem+json"}
+            denial = denied(verdict, self._headers)
             return _answer(self._deny(denial, verdict, environ) if self._deny else denial, environ, start_response)
         if not self._headers:
             return self._app(environ, start_response)
@@ -79,21 +77,16 @@ class WSGILimit:
             ip=(environ.get("REMOTE_ADDR") or "127.0.0.1").partition("%")[0],  # a Unix socket has no address
             method=environ.get("REQUEST_METHOD", ""),
             host=environ.get("HTTP_HOST", ""),
-            path=quote(path.encode("latin-1"), safe="/:@!$&'()*+,;=~") if path[0] == "/" else "",  # the server has unescaped it
+            path=quote(path.encode("latin-1"), safe=PATH_CHARACTERS) if path[0] == "/" else "",  # the server has unescaped it
         )
         if self._request:
-            known = self._request(environ)
-            for f in fields(known):
-                if getattr(known, f.name):
-                    setattr(request, f.name, getattr(known, f.name))
+            merge(request, self._request(environ))
         return request
 
     def _delay(self, verdict: Verdict) -> None:
         """Lets a request wait for its turn."""
         if not self._room.acquire(blocking=False):
-            verdict.allowed, verdict.reason, verdict.status = False, "unavailable", 503
-            verdict.retry_after, verdict.message = verdict.delay, "Too many requests are delayed; try again soon."
-            return
+            return too_many_delayed(verdict)
         try:
             time.sleep(verdict.delay)
         finally:
