@@ -51,6 +51,23 @@ func login(ip, account string) rule.Request {
 	})
 }
 
+// from gives a request the address of its client.
+func from(ip string) func(*rule.Request) {
+	return func(r *rule.Request) { r.IP = netip.MustParseAddr(ip) }
+}
+
+// phone gives a request the number that its code goes to.
+func phone(number string) func(*rule.Request) {
+	return func(r *rule.Request) { r.Attributes = map[string]string{"phone": number} }
+}
+
+func code(ip, number string) rule.Request {
+	return on("POST", "/api/sms-code", func(r *rule.Request) {
+		from(ip)(r)
+		phone(number)(r)
+	})
+}
+
 func attributes(pairs ...string) rule.Request {
 	r := rule.Request{User: "bob", Attributes: map[string]string{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -143,6 +160,25 @@ var examples = map[string][]ask{
 		{0, 5, login("198.51.100.7", "bob"), 2, "login-address"}, // what was denied counts, too
 		{0, 1, login("198.51.100.8", "alice"), 0, "login-account"},
 		{time.Minute, 1, login("198.51.100.7", "bob"), 1, ""},
+	},
+	"sms-codes.yaml": {
+		{0, 3, code("198.51.100.7", "+861380000001"), 1, "sms-phone"},
+		{time.Minute, 2, code("198.51.100.8", "+861380000001"), 1, "sms-phone"}, // from all addresses together
+		{0, 1, code("198.51.100.9", "+861380000002"), 1, ""},
+		{0, 1, code("198.51.100.9", "+861380000003"), 1, ""},
+		{0, 3, code("198.51.100.9", "+861380000004"), 1, "sms-phone"},
+		{0, 1, code("198.51.100.9", "+861380000005"), 0, "sms-address"}, // what was denied counts, too
+		{0, 8, on("POST", "/api/sms-code/verify", phone("+861380000001")), 5, "sms-guesses"},
+	},
+	"crawlers.yaml": {
+		{0, 70, on("GET", "/items/1", nil), 60, "pages"},
+		{30 * time.Second, 1, on("GET", "/items/2", nil), 0, "pages"},
+		{2 * time.Minute, 1, on("GET", "/items/3", nil), 1, ""},
+		{0, 60, on("GET", "/items/1", from("198.51.101.1")), 60, ""},
+		{0, 60, on("GET", "/items/1", from("198.51.101.2")), 60, ""},
+		{0, 60, on("GET", "/items/1", from("198.51.101.3")), 30, "network"},
+		{0, 900, on("GET", "/items/1", from("192.0.2.1")), 900, ""},
+		{0, 1, on("GET", "/", from("203.0.113.9")), 0, ""},
 	},
 	"public-api.yaml": {
 		{0, 70, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.Tier = "key-1", "free" }), 60, "plan"},
