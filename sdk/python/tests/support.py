@@ -51,7 +51,20 @@ def start_weir(test, at="127.0.0.1:0", rules=None, more=()):
     raise AssertionError("weir ended before it listened")
 
 
-def serve(test, answer):
+def certificate(test):
+    """Makes a key and a certificate of 127.0.0.1, and returns their files."""
+    folder = tempfile.TemporaryDirectory()
+    test.addCleanup(folder.cleanup)
+    key, cert = os.path.join(folder.name, "key.pem"), os.path.join(folder.name, "cert.pem")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-keyout", key, "-out", cert,
+         "-days", "2", "-subj", "/CN=weir", "-addext", "subjectAltName=IP:127.0.0.1"],
+        check=True, capture_output=True,
+    )
+    return key, cert
+
+
+def serve(test, answer, tls=None):
     """Starts a server whose answer is a function of the handler, until the test ends."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -77,6 +90,8 @@ def serve(test, answer):
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    if tls:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
     server.daemon_threads = True
     server.block_on_close = False
     thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -88,7 +103,7 @@ def serve(test, answer):
         server.server_close()
 
     test.addCleanup(stop)
-    return f"http://127.0.0.1:{server.server_port}"
+    return f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
 
 
 def reply(handler, body, status=200, **headers):

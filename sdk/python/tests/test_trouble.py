@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import socket
+import ssl
 import threading
 import time
 import unittest
@@ -271,6 +272,27 @@ class Connections(unittest.TestCase):
                 with self.assertRaisesRegex(weir.HoldExpired, "^weir: The hold has expired.$"):
                     client.hold("00").settle(1)
         self.assertEqual((len(ports), tokens), (1, {"Bearer secret"}))
+
+    def test_tls(self):
+        key, cert = support.certificate(self)
+        url, _ = start_weir(self, more=["--tls-cert", cert, "--tls-key", key])
+        trusted = ssl.create_default_context(cafile=cert)
+        with self.Client(url, timeout=30, tls=trusted) as client:
+            self.assertFalse(client.check(ALICE).degraded)
+        with self.Client(url, timeout=30, logger=QUIET) as client:
+            self.assertRegex(str(client.check(ALICE).error), "(?i)certificate verify failed")
+        ports = set()
+
+        def answer(handler):
+            ports.add(handler.client_address[1])
+            reply(handler, GOOD)
+
+        server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        server.load_cert_chain(cert, key)
+        with self.Client(serve(self, answer, server), timeout=30, tls=trusted) as client:
+            for _ in range(3):
+                self.assertFalse(client.check(ALICE).degraded)
+        self.assertEqual(len(ports), 1)
 
     def test_a_connection_that_was_closed_meanwhile(self):
         ports = set()
