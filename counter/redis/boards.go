@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/redislink"
 )
 
 // slidingKept is for how long a sliding board is of interest.
@@ -12,18 +13,18 @@ func slidingKept(window time.Duration) time.Duration { return window + window/co
 
 // askBoard runs the script of a board, of either kind, unless what was asked is invalid. The
 // answer begins with the number of its window.
-func (s *Store) askBoard(ctx context.Context, b *counter.Board, invalid error, verb string, args ...string) *reader {
+func (s *Store) askBoard(ctx context.Context, b *counter.Board, invalid error, verb string, args ...string) *redislink.Answer {
 	if invalid != nil {
-		return &reader{err: invalid}
+		return s.conn.Failed(invalid)
 	}
 	most, left := itoa(int64(s.maxMembers)), itoa(int64(s.roomFor()))
 	if b.Sliding != 0 {
 		head := []string{s.now(), verb, itoa(int64(counter.StepWidth(b.Sliding))), millis(slidingKept(b.Sliding)), most, left}
-		return s.ask(ctx, slidingScript, s.slidingKeys("s", b.Name, b.Sliding), append(head, args...))
+		return s.call(ctx, slidingScript, s.slidingKeys("s", b.Name, b.Sliding), append(head, args...))
 	}
 	head := []string{s.now(), verb, windowOf(b.Window), zoneAt(s.around(), b.Zone), itoa(int64(b.Ago)),
 		millis(s.kept.BoardAfter(b.Window)), most, left}
-	return s.ask(ctx, boardScript, s.boardKeys(b), append(head, args...))
+	return s.call(ctx, boardScript, s.boardKeys(b), append(head, args...))
 }
 
 // Score implements counter.Store.
@@ -32,41 +33,41 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 	for _, m := range marks {
 		args = append(args, m.Member, itoa(int64(m.By)))
 	}
-	r := s.askBoard(ctx, &b, b.ValidateScore(marks), "score", args...)
-	scores := r.list(r.answer, 1)
+	a := s.askBoard(ctx, &b, b.ValidateScore(marks), "score", args...)
+	a.Int()
+	scores := a.List()
 	after := make([]counter.Amount, len(marks))
 	for i := range after {
-		after[i] = counter.Amount(r.number(scores, i))
+		after[i] = amount(scores)
 	}
-	return result(after, r)
+	return redislink.Result(after, a)
 }
 
 // Top implements counter.Store.
 func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
-	r := s.askBoard(ctx, &b, b.ValidateTop(n), "top", itoa(int64(n)))
-	index, lines := r.number(r.answer, 0), r.list(r.answer, 1)
-	if r.err != nil {
-		return counter.Ranking{}, r.err
+	a := s.askBoard(ctx, &b, b.ValidateTop(n), "top", itoa(int64(n)))
+	index, lines := a.Int(), a.List()
+	places := make([]counter.Place, lines.Len()/2)
+	for i := range places {
+		places[i] = counter.Place{Member: lines.Text(), Rank: i + 1, Score: amount(lines)}
 	}
-	ranking := counter.Ranking{
-		Places: make([]counter.Place, len(lines)/2), Members: int(r.number(r.answer, 2)), Dropped: r.number(r.answer, 3), Start: b.Window.Start(index, b.Zone),
-	}
-	for i := range ranking.Places {
-		ranking.Places[i] = counter.Place{Member: r.text(lines, 2*i), Rank: i + 1, Score: counter.Amount(r.number(lines, 2*i+1))}
-	}
-	return ranking, r.err
+	return redislink.Result(counter.Ranking{
+		Places: places, Members: int(a.Int()), Dropped: a.Int(), Start: b.Window.Start(index, b.Zone),
+	}, a)
 }
 
 // Standing implements counter.Store.
 func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
-	r := s.askBoard(ctx, &b, b.ValidateStanding(members), "standing", members...)
-	lines := r.list(r.answer, 1)
+	a := s.askBoard(ctx, &b, b.ValidateStanding(members), "standing", members...)
+	a.Int()
+	lines := a.List()
 	places := make([]counter.Place, len(members))
+	known := lines.Len() > 0 // else there is no such board
 	for i, member := range members {
 		places[i].Member = member
-		if len(lines) > 0 { // else there is no such board
-			places[i].Score, places[i].Rank = counter.Amount(r.number(lines, 2*i)), int(r.number(lines, 2*i+1))
+		if known {
+			places[i].Score, places[i].Rank = amount(lines), int(lines.Int())
 		}
 	}
-	return result(places, r)
+	return redislink.Result(places, a)
 }

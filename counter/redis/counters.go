@@ -10,9 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/redislink"
 )
 
 // sequenceKept is how long a sequence is kept after the time has passed it.
@@ -59,32 +58,27 @@ func (s *Store) each(ctx context.Context, invalid error, verb string, n int, del
 		return invalid
 	}
 	keyOf := func(i int) *counter.Key { return &deltas[i].Key }
-	var r reader
-	err := s.byGroup(len(deltas), keyOf, func(places []int) ([]rueidis.RedisMessage, error) {
+	return s.byGroup(len(deltas), keyOf, func(places []int) *redislink.Answer {
 		request, around := &request{args: []string{s.now(), verb, itoa(int64(n))}}, s.around()
 		for _, i := range places {
 			s.put(request, &deltas[i], around)
 		}
 		return s.call(ctx, counterScript, request.keys, request.args)
-	}, func(i int, answer rueidis.RedisMessage) {
-		line := r.list([]rueidis.RedisMessage{answer}, 0)
-		if len(line) != n+1 {
-			r.fail(errAnswer)
-			return
-		}
-		index := r.number(line, 0)
+	}, func(i int, answer *redislink.Answer) {
+		line := answer.List()
+		line.Must(line.Len() == n+1)
+		index := line.Int()
 		amounts := make([]counter.Amount, n)
 		for x := range amounts {
-			amounts[x] = counter.Amount(r.number(line, x+1))
+			amounts[x] = amount(line)
 		}
 		tell(i, index, amounts)
 	})
-	return cmp.Or(err, r.err)
 }
 
 // byGroup asks about n things with one script, or with one for each group of keys if they
-// may be on several nodes. It tells the answer for each.
-func (s *Store) byGroup(n int, key func(int) *counter.Key, ask func(places []int) ([]rueidis.RedisMessage, error), tell func(int, rueidis.RedisMessage)) error {
+// may be on several nodes. For each, tell reads a part of the answer.
+func (s *Store) byGroup(n int, key func(int) *counter.Key, ask func(places []int) *redislink.Answer, tell func(int, *redislink.Answer)) error {
 	var groups [][]int
 	found, split := map[string]int{}, s.split()
 	for i := range n {
@@ -99,13 +93,12 @@ func (s *Store) byGroup(n int, key func(int) *counter.Key, ask func(places []int
 		}
 		groups[group] = append(groups[group], i)
 	}
-	answers := make([][]rueidis.RedisMessage, len(groups))
+	answers := make([]*redislink.Answer, len(groups))
 	failed := make([]error, len(groups))
 	together(len(groups), func(i int) {
-		answers[i], failed[i] = ask(groups[i])
-		if failed[i] == nil && len(answers[i]) != len(groups[i]) {
-			failed[i] = errAnswer
-		}
+		answers[i] = ask(groups[i])
+		answers[i].Must(answers[i].Len() == len(groups[i]))
+		failed[i] = answers[i].Err()
 	})
 	if err := cmp.Or(failed...); err != nil {
 		if slices.Contains(failed, nil) {
@@ -114,11 +107,12 @@ func (s *Store) byGroup(n int, key func(int) *counter.Key, ask func(places []int
 		return err
 	}
 	for i, places := range groups {
-		for j, place := range places {
-			tell(place, answers[i][j])
+		for _, place := range places {
+			tell(place, answers[i])
 		}
+		failed[i] = answers[i].Err()
 	}
-	return nil
+	return cmp.Or(failed...)
 }
 
 // together does n things, a few at a time.
@@ -202,6 +196,6 @@ func (s *Store) NextID(ctx context.Context, sequence string) (int64, error) {
 	if err := counter.ValidateSequence(sequence); err != nil {
 		return 0, err
 	}
-	r := s.ask(ctx, sequenceScript, []string{s.sequenceKey(sequence)}, []string{s.now(), millis(sequenceKept)})
-	return r.number(r.answer, 0), r.err
+	a := s.call(ctx, sequenceScript, []string{s.sequenceKey(sequence)}, []string{s.now(), millis(sequenceKept)})
+	return redislink.Result(a.Int(), a)
 }

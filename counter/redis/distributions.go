@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/redislink"
 )
 
 // A distribution has a key for each window. Scripts decide by the clock of Redis which one
@@ -23,17 +22,15 @@ func (s *Store) distributionKey(k *counter.Key, index int64) string {
 }
 
 // timely asks until the keys fit the clock of Redis.
-func (s *Store) timely(ask func(now weir.Micros) ([]rueidis.RedisMessage, error)) ([]rueidis.RedisMessage, error) {
-	var answer []rueidis.RedisMessage
-	err := errWhen
-	for tries := 0; tries < 3 && errors.Is(err, errWhen); tries++ {
+func (s *Store) timely(ask func(now weir.Micros) *redislink.Answer) (answer *redislink.Answer) {
+	for range 3 {
 		here := weir.MicrosOf(s.around())
-		if answer, err = ask(here + weir.Micros(s.ahead.Load())); errors.Is(err, errWhen) {
-			var r reader
-			s.ahead.Store(r.number(answer, 0) - int64(here))
+		if answer = ask(here + weir.Micros(s.ahead.Load())); !errors.Is(answer.Err(), errWhen) {
+			break
 		}
+		s.ahead.Store(answer.Int() - int64(here))
 	}
-	return answer, err
+	return answer
 }
 
 // Observe implements counter.Store.
@@ -49,15 +46,15 @@ func (s *Store) Observe(ctx context.Context, samples ...counter.Sample) error {
 		}
 	}
 	keyOf := func(i int) *counter.Key { return &samples[i].Key }
-	return s.byGroup(len(samples), keyOf, func(places []int) ([]rueidis.RedisMessage, error) {
-		return s.timely(func(now weir.Micros) ([]rueidis.RedisMessage, error) {
+	return s.byGroup(len(samples), keyOf, func(places []int) *redislink.Answer {
+		return s.timely(func(now weir.Micros) *redislink.Answer {
 			r := &request{args: []string{s.now()}}
 			for _, i := range places {
 				s.observe(r, &samples[i].Key, &added[i], now)
 			}
 			return s.call(ctx, observeScript, r.keys, r.args)
 		})
-	}, func(int, rueidis.RedisMessage) {})
+	}, func(int, *redislink.Answer) {})
 }
 
 // observe puts a sample into a request: the keys of three windows, and what to add.
@@ -79,9 +76,8 @@ func (s *Store) Distributions(ctx context.Context, n int, keys ...counter.Key) (
 		return nil, err
 	}
 	all := make([][]counter.DistributionPoint, len(keys))
-	var r reader
-	err := s.byGroup(len(keys), func(i int) *counter.Key { return &keys[i] }, func(places []int) ([]rueidis.RedisMessage, error) {
-		return s.timely(func(now weir.Micros) ([]rueidis.RedisMessage, error) {
+	err := s.byGroup(len(keys), func(i int) *counter.Key { return &keys[i] }, func(places []int) *redislink.Answer {
+		return s.timely(func(now weir.Micros) *redislink.Answer {
 			ask := &request{args: []string{s.now(), strconv.Itoa(n)}}
 			for _, i := range places {
 				k := &keys[i]
@@ -93,19 +89,16 @@ func (s *Store) Distributions(ctx context.Context, n int, keys ...counter.Key) (
 			}
 			return s.call(ctx, distributionScript, ask.keys, ask.args)
 		})
-	}, func(i int, answer rueidis.RedisMessage) {
-		line := r.list([]rueidis.RedisMessage{answer}, 0)
-		index := r.number(line, 0)
+	}, func(i int, answer *redislink.Answer) {
+		line := answer.List()
+		index := line.Int()
 		all[i] = make([]counter.DistributionPoint, n)
 		for j := range all[i] {
 			all[i][j] = counter.DistributionPoint{
-				Start: keys[i].Window.Start(index-int64(n-1-j), keys[i].Zone), Distribution: r.distribution(r.list(line, j+1)),
+				Start: keys[i].Window.Start(index-int64(n-1-j), keys[i].Zone), Distribution: distribution(line.List()),
 			}
 		}
 	})
-	if err == nil {
-		err = r.err
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,10 +106,9 @@ func (s *Store) Distributions(ctx context.Context, n int, keys ...counter.Key) (
 }
 
 // distribution reads the fields of a hash, and what they have, by turns.
-func (r *reader) distribution(fields []rueidis.RedisMessage) (d counter.Distribution) {
-	for i := 0; i+1 < len(fields); i += 2 {
-		value := r.number(fields, i+1)
-		switch name := r.text(fields, i); name {
+func distribution(fields *redislink.Answer) (d counter.Distribution) {
+	for fields.Len() > 0 {
+		switch name, value := fields.Text(), fields.Int(); name {
 		case "sum":
 			d.Sum = counter.Amount(value)
 		case "min":
@@ -125,7 +117,7 @@ func (r *reader) distribution(fields []rueidis.RedisMessage) (d counter.Distribu
 			d.Max = counter.Amount(value)
 		default:
 			d.Count += value
-			d.Buckets = append(d.Buckets, counter.Bucket{Number: int(r.parse(name)), Count: value})
+			d.Buckets = append(d.Buckets, counter.Bucket{Number: int(parse(name, fields)), Count: value})
 		}
 	}
 	slices.SortFunc(d.Buckets, func(a, b counter.Bucket) int { return a.Number - b.Number })

@@ -77,10 +77,9 @@ type Options struct {
 
 // Store keeps counts in Redis. It is safe for concurrent use.
 type Store struct {
-	client     func() (rueidis.Client, error)
+	conn       redislink.Conn
 	tagged     bool // the prefix puts everything on one node
 	prefix     string
-	timeout    time.Duration
 	maxMembers int
 	kept       counter.Retention
 	clock      func() weir.Micros
@@ -92,19 +91,17 @@ var _ counter.Store = (*Store)(nil)
 // New returns a store that uses the client, for a single server, Sentinel or a cluster.
 // The caller closes the client. New sends nothing to Redis.
 func New(client rueidis.Client, o Options) (*Store, error) {
-	if client == nil {
-		return nil, errors.New("counter: New requires a client; create one with rueidis.NewClient")
-	}
-	return Open(redislink.Of(client).Client, o)
+	return Open(redislink.Given(client), o)
 }
 
 // Open returns a store for a Redis that may not be available yet. The function client
 // returns a client, or an error while there is none.
 func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
-	if o.Timeout < 0 {
-		return nil, errors.New("counter: Timeout is negative; leave it 0 for the default")
+	conn := redislink.Conn{Name: "counter", Client: client, Timeout: o.Timeout, Unavailable: counter.ErrUnavailable}
+	if err := conn.Check(DefaultTimeout); err != nil {
+		return nil, err
 	}
-	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
 	tagged := strings.Contains(o.Prefix, "{")
 	if _, rest, _ := strings.Cut(o.Prefix, "{"); tagged && strings.Index(rest, "}") < 1 {
 		return nil, errors.New("counter: Prefix has a brace that does not begin a hash tag; write it as in \"{app}:\", or without")
@@ -113,8 +110,8 @@ func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 		o.MaxMembers = counter.DefaultMaxMembers
 	}
 	return &Store{
-		client: client, tagged: tagged,
-		prefix: o.Prefix, timeout: o.Timeout, maxMembers: o.MaxMembers, kept: o.Retention.WithDefaults(), clock: o.Clock,
+		conn: conn, tagged: tagged,
+		prefix: o.Prefix, maxMembers: o.MaxMembers, kept: o.Retention.WithDefaults(), clock: o.Clock,
 	}, nil
 }
 
@@ -123,7 +120,7 @@ func (s *Store) split() bool {
 	if s.tagged {
 		return false
 	}
-	client, err := s.client() // without one, the call fails as it is
+	client, err := s.conn.Client() // without one, the call fails as it is
 	return err == nil && client.Mode() == rueidis.ClientModeCluster
 }
 

@@ -1,13 +1,12 @@
 // Package redislink connects to a Redis that may be unavailable, so that a program can
-// start without it and use it when it is available.
+// start without it and use it when it is available. Its [Conn] is how the stores beside that
+// of limits call Redis: within a timeout, and with errors that have a remedy.
 package redislink
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,37 +126,4 @@ func Listen(ctx context.Context, client func() (rueidis.Client, error), channel 
 		}
 		_ = clock.Sleep(ctx, clock.Jitter(pause))
 	}
-}
-
-// unavailable are the codes of the replies with which Redis tells that it cannot execute
-// a command now: it starts, a failover is in progress, the cluster moves a slot, its
-// memory or its disk is full, or a script blocks it.
-var unavailable = []string{
-	"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY",
-}
-
-// Unavailable reports whether err is a reply of a Redis that is unavailable. Redis has
-// not executed the command.
-func Unavailable(err error) bool {
-	reply, ok := errors.AsType[*rueidis.RedisError](err)
-	if !ok {
-		return false
-	}
-	code, _, _ := strings.Cut(reply.Error(), " ")
-	return slices.Contains(unavailable, code)
-}
-
-// Explain adds a remedy to errors of Redis that do not explain themselves. The error
-// begins with the name of the caller. keys names the keys that another program may use;
-// "" if that would be another error.
-func Explain(who, keys string, err error) error {
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		if _, moved := reply.IsMoved(); moved {
-			return fmt.Errorf("%s: this is one node of a cluster; use a cluster's client: %w", who, err)
-		}
-		if keys != "" && strings.Contains(reply.Error(), "WRONGTYPE") {
-			return fmt.Errorf("%s: something else uses %s; choose another prefix, or remove it: %w", who, keys, err)
-		}
-	}
-	return fmt.Errorf("%s: %w", who, err)
 }

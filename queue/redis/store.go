@@ -50,7 +50,6 @@ import (
 	"context"
 	"embed"
 	"errors"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -83,11 +82,10 @@ type Options struct {
 
 // Store keeps queues in Redis. It is safe for concurrent use.
 type Store struct {
-	client  func() (rueidis.Client, error)
-	timeout time.Duration
-	clock   func() weir.Micros
-	poll    time.Duration // between two attempts to listen
-	queues  map[string]*keys
+	conn   redislink.Conn
+	clock  func() weir.Micros
+	poll   time.Duration // between two attempts to listen
+	queues map[string]*keys
 }
 
 var _ queue.Store = (*Store)(nil)
@@ -105,27 +103,25 @@ type keys struct {
 // the store of limits, because checks would wait behind payloads. New sends nothing to
 // Redis.
 func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*Store, error) {
-	if client == nil {
-		return nil, errors.New("redis: New requires a client; create one with rueidis.NewClient")
-	}
-	return Open(redislink.Of(client).Client, queues, o)
+	return Open(redislink.Given(client), queues, o)
 }
 
 // Open returns a store for a Redis that may not be available yet. The function client
 // returns a client, or an error while there is none.
 func Open(client func() (rueidis.Client, error), queues map[string]queue.Settings, o Options) (*Store, error) {
-	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
+	conn := redislink.Conn{Name: "redis", Client: client, Timeout: o.Timeout, Unavailable: queue.ErrUnavailable}
+	if err := conn.Check(DefaultTimeout); err != nil {
+		return nil, err
+	}
+	o.Prefix = cmp.Or(o.Prefix, DefaultPrefix)
 	if strings.ContainsAny(o.Prefix, "{}") {
 		return nil, errors.New("redis: Prefix contains a brace, which would put the keys of a queue on different slots of a cluster; remove it")
-	}
-	if o.Timeout < 0 {
-		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
 	}
 	declared, err := queue.Declare(queues)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{client: client, timeout: o.Timeout, clock: o.Clock, poll: time.Second, queues: map[string]*keys{}}
+	s := &Store{conn: conn, clock: o.Clock, poll: time.Second, queues: map[string]*keys{}}
 	for name, terms := range declared {
 		s.queues[name] = keysOf(o.Prefix+"queue{"+name+"}:", terms)
 	}
@@ -163,17 +159,7 @@ func (s *Store) Terms(name string) (*queue.Terms, error) {
 var scriptFiles embed.FS
 
 // script returns what a verb says in Lua.
-func script(verb string) *rueidis.Lua {
-	var text strings.Builder
-	for _, file := range []string{"common", verb} {
-		part, err := scriptFiles.ReadFile("script/" + file + ".lua")
-		if err != nil {
-			panic(fmt.Sprintf("redis: there is no script %s", file)) // which a test would have found
-		}
-		text.Write(part)
-	}
-	return rueidis.NewLuaScript(text.String())
-}
+func script(verb string) *rueidis.Lua { return redislink.Script(scriptFiles, "common", verb) }
 
 var (
 	pushScript    = script("push")
@@ -189,53 +175,26 @@ var (
 )
 
 // call runs a script on a queue and returns its answer.
-func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args ...string) *answer {
+func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args ...string) *redislink.Answer {
 	k := s.queues[name]
 	if k == nil {
-		return &answer{failed: queue.ErrNoQueue}
+		return s.conn.Failed(queue.ErrNoQueue)
 	}
-	if err := ctx.Err(); err != nil {
-		return &answer{failed: err}
-	}
-	client, err := s.client()
-	if err != nil {
-		return &answer{failed: explain(err)}
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
 	now := int64(0)
 	if s.clock != nil {
 		now = int64(s.clock()) + 1
 	}
 	all := append(append([]string{strconv.FormatInt(now, 10)}, k.args...), args...)
-	parts, err := script.Exec(ctx, client, k.names, all).ToArray()
-	if err != nil {
-		return &answer{failed: explain(err)}
-	}
-	return &answer{parts: parts}
-}
-
-// explain returns an error of package queue for an error of the client.
-func explain(err error) error {
-	if redislink.Unavailable(err) {
-		return fmt.Errorf("%w; nothing was changed: redis: %w", queue.ErrUnavailable, err)
-	}
-	if _, replied := errors.AsType[*rueidis.RedisError](err); !replied {
-		return fmt.Errorf("%w: redis: %w", queue.ErrUnavailable, err)
-	}
-	return redislink.Explain("redis", "a key of the queue", err)
+	return s.conn.Run(ctx, script, k.names, all)
 }
 
 // Ping sends a request to Redis and returns an error if Redis is unavailable.
 func (s *Store) Ping(ctx context.Context) error {
-	client, err := s.client()
+	err := s.conn.Do(ctx, func(ctx context.Context, c rueidis.Client) error {
+		return c.Do(ctx, c.B().Ping().Build()).Error()
+	})
 	if err != nil {
-		return explain(err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
-		return explain(err)
+		return s.conn.Explain("", err)
 	}
 	return nil
 }

@@ -22,17 +22,17 @@ func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Plac
 		return queue.Place{}, err
 	}
 	a := s.call(ctx, name, pushScript, w.ID, rueidis.BinaryString(w.Payload))
-	word := a.word()
+	word := a.Text()
 	if word == "full" {
 		return queue.Place{}, queue.ErrFull
 	}
-	p := queue.Place{Number: a.number(), Position: a.number(), State: queue.State(word), Duplicate: word != "new"}
+	p := queue.Place{Number: a.Int(), Position: a.Int(), State: queue.State(word), Duplicate: word != "new"}
 	if !p.Duplicate {
 		p.State = queue.Ready
 	}
-	slot := a.slot(terms)
-	p.Wait = terms.Wait(slot, a.micros(), p.Position)
-	return result(p, a)
+	slot := slot(a, terms)
+	p.Wait = terms.Wait(slot, micros(a), p.Position)
+	return redislink.Result(p, a)
 }
 
 // Lease implements queue.Store.
@@ -44,21 +44,20 @@ func (s *Store) Lease(ctx context.Context, name string, ask queue.Ask) (queue.Ba
 	secret := queue.NewSecret()
 	a := s.call(ctx, name, leaseScript, strconv.Itoa(ask.Max), strconv.FormatInt(ask.Ahead.Microseconds(), 10), secret)
 	b := queue.Batch{Wait: weir.Never}
-	if wait := a.number(); wait >= 0 {
+	if wait := a.Int(); wait >= 0 {
 		b.Wait = time.Duration(wait) * time.Microsecond
 	}
-	now := a.micros()
-	for _, part := range a.list() {
-		b.Leases = append(b.Leases, part.lease(secret, now))
-		a.bad = a.bad || part.bad
+	now := micros(a)
+	for _, part := range a.List().Lists() {
+		b.Leases = append(b.Leases, lease(part, secret, now))
 	}
-	return result(b, a)
+	return redislink.Result(b, a)
 }
 
 // Ack implements queue.Store.
 func (s *Store) Ack(ctx context.Context, name, token string) error {
 	a, _ := s.end(ctx, name, token, ackScript)
-	return a.err()
+	return a.Err()
 }
 
 // Nack implements queue.Store.
@@ -71,33 +70,33 @@ func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (
 	if said == "dead" {
 		return queue.Outcome{Dead: true}, nil
 	}
-	return result(queue.Outcome{RetryAfter: micros(a.micros())}, a)
+	return redislink.Result(queue.Outcome{RetryAfter: length(micros(a))}, a)
 }
 
 // Extend implements queue.Store.
 func (s *Store) Extend(ctx context.Context, name, token string) (time.Duration, error) {
 	a, _ := s.end(ctx, name, token, extendScript)
-	return result(micros(a.micros()), a)
+	return redislink.Result(length(micros(a)), a)
 }
 
 // Return implements queue.Store.
 func (s *Store) Return(ctx context.Context, name, token string) error {
 	a, _ := s.end(ctx, name, token, returnScript)
-	return a.err()
+	return a.Err()
 }
 
 // end runs a script on the item of a lease, and returns the word with which it answers.
-func (s *Store) end(ctx context.Context, name, token string, script *rueidis.Lua, args ...string) (a *answer, said string) {
+func (s *Store) end(ctx context.Context, name, token string, script *rueidis.Lua, args ...string) (a *redislink.Answer, said string) {
 	if _, err := s.Terms(name); err != nil {
-		return &answer{failed: err}, ""
+		return s.conn.Failed(err), ""
 	}
 	number, secret, err := queue.ParseToken(token)
 	if err != nil {
-		return &answer{failed: err}, ""
+		return s.conn.Failed(err), ""
 	}
 	a = s.call(ctx, name, script, append([]string{strconv.FormatInt(number, 10), secret}, args...)...)
-	if said = a.word(); said == "lost" {
-		a.failed = queue.ErrLost
+	if said = a.Text(); said == "lost" {
+		a.Fail(queue.ErrLost)
 	}
 	return a, said
 }
@@ -110,14 +109,14 @@ func (s *Store) Stats(ctx context.Context, name string) (queue.Stats, error) {
 	}
 	a := s.call(ctx, name, statsScript)
 	st := queue.Stats{
-		Ready: a.number(), Delayed: a.number(), Leased: a.number(), Capacity: int64(terms.Capacity),
-		Dead: a.number(), Dropped: a.number(),
+		Ready: a.Int(), Delayed: a.Int(), Leased: a.Int(), Capacity: int64(terms.Capacity),
+		Dead: a.Int(), Dropped: a.Int(),
 	}
-	oldest, slot, now := a.micros(), a.slot(terms), a.micros()
+	oldest, slot, now := micros(a), slot(a, terms), micros(a)
 	if st.Ready > 0 {
-		st.Age, st.Wait = micros(now-oldest), terms.Wait(slot, now, 1)
+		st.Age, st.Wait = length(now-oldest), terms.Wait(slot, now, 1)
 	}
-	return result(st, a)
+	return redislink.Result(st, a)
 }
 
 // DeadLetters implements queue.Store.
@@ -127,32 +126,31 @@ func (s *Store) DeadLetters(ctx context.Context, name string, after int64, limit
 	}
 	a := s.call(ctx, name, deadScript, strconv.FormatInt(after, 10), strconv.Itoa(limit))
 	var letters []queue.DeadLetter
-	for _, part := range listOf(a.parts, &a.bad) {
-		letters = append(letters, part.letter())
-		a.bad = a.bad || part.bad
+	for _, part := range a.Lists() {
+		letters = append(letters, letter(part))
 	}
-	return result(letters, a)
+	return redislink.Result(letters, a)
 }
 
 // Requeue implements queue.Store.
 func (s *Store) Requeue(ctx context.Context, name string, numbers ...int64) (int, error) {
 	a := s.letters(ctx, name, requeueScript, numbers)
-	moved, full := int(a.number()), a.number()
+	moved, full := int(a.Int()), a.Int()
 	if full == 1 {
 		return moved, queue.ErrFull
 	}
-	return result(moved, a)
+	return redislink.Result(moved, a)
 }
 
 // Delete implements queue.Store.
 func (s *Store) Delete(ctx context.Context, name string, numbers ...int64) (int, error) {
 	a := s.letters(ctx, name, deleteScript, numbers)
-	return result(int(a.number()), a)
+	return redislink.Result(int(a.Int()), a)
 }
 
-func (s *Store) letters(ctx context.Context, name string, script *rueidis.Lua, numbers []int64) *answer {
+func (s *Store) letters(ctx context.Context, name string, script *rueidis.Lua, numbers []int64) *redislink.Answer {
 	if err := queue.CheckNumbers(numbers); err != nil {
-		return &answer{failed: err}
+		return s.conn.Failed(err)
 	}
 	args := make([]string, len(numbers))
 	for i, n := range numbers {
@@ -168,6 +166,6 @@ func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
 	if k == nil {
 		return queue.ErrNoQueue
 	}
-	redislink.Listen(ctx, s.client, k.channel, s.poll, wake)
+	redislink.Listen(ctx, s.conn.Client, k.channel, s.poll, wake)
 	return ctx.Err()
 }

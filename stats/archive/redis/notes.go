@@ -33,28 +33,16 @@ func (a *Store) setNote(ctx context.Context, kind string, n archive.Note, now ti
 		return err
 	}
 	args := append([]string{n.ID, micros(n.Until), string(n.Text)}, was...)
-	answer, err := a.askNotes(ctx, kind, now, args...)
-	if err != nil {
-		return err
-	}
-	if done, err := answer.AsInt64(); err != nil {
-		return explain(err)
-	} else if done < 0 {
+	done, err := askNotes(ctx, a, rueidis.RedisResult.AsInt64, kind, now, args...)
+	if err == nil && done < 0 {
 		return archive.ErrNoRoom
 	}
-	return nil
+	return err
 }
 
 // Notes implements archive.Store. It omits and removes notes that cannot be read.
 func (a *Store) Notes(ctx context.Context, kind string, now time.Time) ([]archive.Note, error) {
-	answer, err := a.askNotes(ctx, kind, now)
-	if err != nil {
-		return nil, err
-	}
-	pairs, err := answer.AsStrSlice()
-	if err != nil {
-		return nil, explain(err)
-	}
+	pairs, err := askNotes(ctx, a, rueidis.RedisResult.AsStrSlice, kind, now)
 	var all []archive.Note
 	for ; len(pairs) >= 2; pairs = pairs[2:] {
 		if n, ok := noteOf(pairs[0], pairs[1]); ok && n.Alive(now) {
@@ -62,19 +50,20 @@ func (a *Store) Notes(ctx context.Context, kind string, now time.Time) ([]archiv
 		}
 	}
 	archive.SortNotes(all)
-	return all, nil
+	return all, err
 }
 
 // askNotes runs the script, which bounds what Redis sends, too.
-func (a *Store) askNotes(ctx context.Context, kind string, now time.Time, args ...string) (rueidis.RedisResult, error) {
-	client, err := a.client()
-	if err != nil {
-		return rueidis.RedisResult{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
+func askNotes[T any](ctx context.Context, a *Store, as func(rueidis.RedisResult) (T, error), kind string, now time.Time, args ...string) (answer T, err error) {
 	bounds := []string{micros(now), micros(now.Add(2 * archive.MaxNoteTime)), strconv.Itoa(archive.MaxNotes), strconv.Itoa(archive.MaxNoteID), strconv.Itoa(archive.MaxNoteText)}
-	return notesScript.Exec(ctx, client, []string{a.prefix + "notes:" + kind}, append(bounds, args...)), nil
+	err = a.conn.Do(ctx, func(ctx context.Context, client rueidis.Client) error {
+		answer, err = as(notesScript.Exec(ctx, client, []string{a.prefix + "notes:" + kind}, append(bounds, args...)))
+		if err != nil {
+			return a.explain(err)
+		}
+		return nil
+	})
+	return answer, err
 }
 
 func micros(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/rand"
 	_ "embed"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,12 +48,11 @@ type Options struct {
 // Store keeps frames in Redis, where all instances share them. The instances merge
 // frames; Redis only stores bytes. It is safe for concurrent use.
 type Store struct {
-	client  func() (rueidis.Client, error)
-	kept    [archive.Kinds][]archive.Level
-	timeout time.Duration
-	prefix  string
-	self    string // tells this instance from others
-	rolled  rolled
+	conn   redislink.Conn
+	kept   [archive.Kinds][]archive.Level
+	prefix string
+	self   string // tells this instance from others
+	rolled rolled
 }
 
 //go:embed add.lua
@@ -73,10 +71,7 @@ var (
 // it with a store of limits, because checks would wait behind long answers. New sends
 // nothing to Redis.
 func New(client rueidis.Client, o Options) (*Store, error) {
-	if client == nil {
-		return nil, errors.New("archive: New requires a client; create one with rueidis.NewClient")
-	}
-	return Open(redislink.Of(client).Client, o)
+	return Open(redislink.Given(client), o)
 }
 
 // Open returns an archive for a Redis that may not be available yet. The function
@@ -86,11 +81,12 @@ func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Timeout < 0 {
-		return nil, errors.New("archive: Timeout is negative; leave it 0 for the default")
+	conn := redislink.Conn{Name: "archive", Client: client, Timeout: o.Timeout}
+	if err := conn.Check(DefaultTimeout); err != nil {
+		return nil, err
 	}
 	return &Store{
-		client: client, kept: kept, timeout: cmp.Or(o.Timeout, DefaultTimeout),
+		conn: conn, kept: kept,
 		prefix: cmp.Or(o.Prefix, DefaultPrefix) + "{stats}:", self: rand.Text(), rolled: rolled{at: map[string]int64{}},
 	}, nil
 }
@@ -113,28 +109,24 @@ func seconds(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Add adds parts, each once; after an error, all can be sent again.
 func (a *Store) Add(ctx context.Context, parts []archive.Part) error {
-	client, err := a.client()
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	for i := range parts {
-		p := &parts[i]
-		levels := a.kept[p.Kind]
-		start := levels[0].Start(p.Start)
-		slot := a.slotKey(p.Kind, levels[0].Step, start)
-		keys := []string{slot, a.prefix + "counter", slot + ":revisions"}
-		args := []string{p.ID, rueidis.BinaryString(p.Frame), seconds(levels[0].Keep + slack), seconds(levels[len(levels)-1].Keep + slack), seconds(p.Revision)}
-		for _, coarser := range levels[1:] {
-			keys = append(keys, a.marksKey(p.Kind, coarser.Step))
-			args = append(args, seconds(coarser.Start(start)))
+	return a.conn.Do(ctx, func(ctx context.Context, client rueidis.Client) error {
+		for i := range parts {
+			p := &parts[i]
+			levels := a.kept[p.Kind]
+			start := levels[0].Start(p.Start)
+			slot := a.slotKey(p.Kind, levels[0].Step, start)
+			keys := []string{slot, a.prefix + "counter", slot + ":revisions"}
+			args := []string{p.ID, rueidis.BinaryString(p.Frame), seconds(levels[0].Keep + slack), seconds(levels[len(levels)-1].Keep + slack), seconds(p.Revision)}
+			for _, coarser := range levels[1:] {
+				keys = append(keys, a.marksKey(p.Kind, coarser.Step))
+				args = append(args, seconds(coarser.Start(start)))
+			}
+			if err := addScript.Exec(ctx, client, keys, args).Error(); err != nil {
+				return a.explain(err)
+			}
 		}
-		if err := addScript.Exec(ctx, client, keys, args).Error(); err != nil {
-			return explain(err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Read implements archive.Store. It computes slots that are not rolled up yet.
@@ -143,19 +135,19 @@ func (a *Store) Read(ctx context.Context, kind archive.Kind, level int, from, to
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	return a.read(ctx, kind, level, from, to)
+	var slots []archive.Slot
+	err = a.conn.Do(ctx, func(ctx context.Context, client rueidis.Client) error {
+		slots, err = a.read(ctx, client, kind, level, from, to)
+		return err
+	})
+	return slots, err
 }
 
-func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
-	client, err := a.client()
-	if err != nil {
-		return nil, err
-	}
+func (a *Store) read(ctx context.Context, client rueidis.Client, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
 	var marks map[int64]string
 	decode := decodeParts
 	if level > 0 {
+		var err error
 		decode = decodeSum
 		if marks, err = a.marks(ctx, client, kind, level); err != nil {
 			return nil, err
@@ -176,10 +168,10 @@ func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to
 		start := from + int64(i)*step
 		f, err := decode(answer)
 		if err == nil && marks[start] != "" {
-			f, err = a.sum(ctx, kind, level, start, f)
+			f, err = a.sum(ctx, client, kind, level, start, f)
 		}
 		if err != nil {
-			return nil, explain(err)
+			return nil, a.explain(err)
 		}
 		if f != nil {
 			slots = append(slots, archive.Slot{Start: start, Frame: f})
@@ -221,8 +213,8 @@ func decodeParts(answer rueidis.RedisResult) (*archive.Frame, error) {
 // sum adds up what is below a slot. It is nil if that is nothing. What was written for
 // the slot before is returned instead if it is more: slots only grow, so something below
 // must be gone, because it was kept no longer or Redis had to make room.
-func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int64, before *archive.Frame) (*archive.Frame, error) {
-	below, err := a.read(ctx, kind, level-1, start, start+a.kept[kind][level].Step)
+func (a *Store) sum(ctx context.Context, client rueidis.Client, kind archive.Kind, level int, start int64, before *archive.Frame) (*archive.Frame, error) {
+	below, err := a.read(ctx, client, kind, level-1, start, start+a.kept[kind][level].Step)
 	if err != nil || len(below) == 0 {
 		return before, err
 	}
@@ -241,7 +233,7 @@ func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int
 func (a *Store) marks(ctx context.Context, client rueidis.Client, kind archive.Kind, level int) (map[int64]string, error) {
 	all, err := client.Do(ctx, client.B().Hgetall().Key(a.marksKey(kind, a.kept[kind][level].Step)).Build()).AsStrMap()
 	if err != nil {
-		return nil, explain(err)
+		return nil, a.explain(err)
 	}
 	marks := make(map[int64]string, len(all))
 	for text, mark := range all {
@@ -258,34 +250,30 @@ func (a *Store) marks(ctx context.Context, client rueidis.Client, kind archive.K
 // only one instance should do. The leader stays the leader as long as it calls Lead in
 // time.
 func (a *Store) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
-	client, err := a.client()
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
-	key := a.prefix + "lead:" + what
-	err = client.Do(ctx, client.B().Set().Key(key).Value(a.self).Nx().Px(d).Build()).Error()
-	if err == nil {
-		return true, nil
-	}
-	if !rueidis.IsRedisNil(err) {
-		return false, explain(err)
-	}
-	who, err := client.Do(ctx, client.B().Get().Key(key).Build()).ToString()
-	if err != nil && !rueidis.IsRedisNil(err) {
-		return false, explain(err)
-	}
-	if who != a.self {
-		return false, nil
-	}
-	// Between the two it may have passed to another, if this one asks at the last
-	// moment; then two do for a moment what one should, which is no harm.
-	return true, client.Do(ctx, client.B().Pexpire().Key(key).Milliseconds(d.Milliseconds()).Build()).Error()
+	key, leads := a.prefix+"lead:"+what, false
+	err := a.conn.Do(ctx, func(ctx context.Context, client rueidis.Client) error {
+		err := client.Do(ctx, client.B().Set().Key(key).Value(a.self).Nx().Px(d).Build()).Error()
+		if leads = err == nil; leads {
+			return nil
+		}
+		if !rueidis.IsRedisNil(err) {
+			return a.explain(err)
+		}
+		who, err := client.Do(ctx, client.B().Get().Key(key).Build()).ToString()
+		if err != nil && !rueidis.IsRedisNil(err) {
+			return a.explain(err)
+		}
+		if leads = who == a.self; !leads {
+			return nil
+		}
+		// Between the two it may have passed to another, if this one asks at the last
+		// moment; then two do for a moment what one should, which is no harm.
+		return client.Do(ctx, client.B().Pexpire().Key(key).Milliseconds(d.Milliseconds()).Build()).Error()
+	})
+	return leads, err
 }
 
-// explain adds a remedy to errors of Redis that do not explain themselves.
-func explain(err error) error { return redislink.Explain("archive", "", err) }
+func (a *Store) explain(err error) error { return a.conn.Explain("", err) }
 
 // rollEvery is how often a slot that still changes is rolled up, in steps of the level
 // below. If every instance dies and none starts before the finer slots expire, little is
@@ -328,9 +316,9 @@ func (a *Store) RollUp(ctx context.Context, now time.Time) error {
 }
 
 func (a *Store) rollLevel(ctx context.Context, kind archive.Kind, level int, now int64) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*a.timeout) // many answers, each in time
+	ctx, cancel := context.WithTimeout(ctx, 10*a.conn.Timeout) // many answers, each in time
 	defer cancel()
-	client, err := a.client()
+	client, err := a.conn.Client()
 	if err != nil {
 		return err
 	}
@@ -348,9 +336,9 @@ func (a *Store) rollLevel(ctx context.Context, kind archive.Kind, level int, now
 		slot := a.slotKey(kind, l.Step, start)
 		before, err := decodeSum(client.Do(ctx, client.B().Get().Key(slot).Build()))
 		if err != nil {
-			return explain(err)
+			return a.explain(err)
 		}
-		f, err := a.sum(ctx, kind, level, start, before)
+		f, err := a.sum(ctx, client, kind, level, start, before)
 		if err != nil {
 			return err
 		}
@@ -365,7 +353,7 @@ func (a *Store) rollLevel(ctx context.Context, kind archive.Kind, level int, now
 		keys := []string{slot, a.marksKey(kind, l.Step)}
 		args := []string{mark, seconds(start), sum, seconds(l.Keep + slack)}
 		if err := rollScript.Exec(ctx, client, keys, args).Error(); err != nil {
-			return explain(err)
+			return a.explain(err)
 		}
 	}
 	return nil

@@ -112,7 +112,7 @@ func TestSecondsExpire(t *testing.T) {
 func TestStaleSums(t *testing.T) {
 	server := testredis.Start(t)
 	a := openRedis(t, clientOf(t, server), Options{})
-	client, err := a.client()
+	client, err := a.conn.Client()
 	if err != nil {
 		t.Fatal(err)
 	}

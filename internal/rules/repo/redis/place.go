@@ -3,7 +3,6 @@ package redis
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -40,42 +39,23 @@ const pollEvery = 500 * time.Millisecond
 
 // place is the keys of a document, and the channel that tells of its changes.
 type place struct {
-	who     string // begins messages
-	client  func() (rueidis.Client, error)
-	timeout time.Duration
+	redislink.Conn
 	poll    time.Duration
 	keys    []string // as the scripts know them
 	channel string
 }
 
 func (o Options) place(client func() (rueidis.Client, error), who string, keys ...string) (place, error) {
-	if client == nil {
-		return place{}, fmt.Errorf("%s: Open requires a client; create one with rueidis.NewClient", who)
-	}
-	if o.Timeout < 0 {
-		return place{}, fmt.Errorf("%s: Timeout is negative; leave it 0 for the default", who)
-	}
-	p := place{who: who, client: client, timeout: cmp.Or(o.Timeout, DefaultTimeout), poll: pollEvery}
+	p := place{Conn: redislink.Conn{Name: who, Client: client, Timeout: o.Timeout}, poll: pollEvery}
 	for _, key := range keys {
 		p.keys = append(p.keys, cmp.Or(o.Prefix, DefaultPrefix)+key)
 	}
-	return p, nil
-}
-
-// ask makes calls within the timeout.
-func (p *place) ask(ctx context.Context, calls func(context.Context, rueidis.Client) error) error {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
-	defer cancel()
-	client, err := p.client()
-	if err != nil {
-		return err
-	}
-	return calls(ctx, client)
+	return p, p.Check(DefaultTimeout)
 }
 
 // exec runs a script that returns texts. The error is that of Redis.
 func (p *place) exec(ctx context.Context, script *rueidis.Lua, args ...string) (answer []string, err error) {
-	err = p.ask(ctx, func(ctx context.Context, c rueidis.Client) error {
+	err = p.Do(ctx, func(ctx context.Context, c rueidis.Client) error {
 		answer, err = script.Exec(ctx, c, p.keys, args).AsStrSlice()
 		return err
 	})
@@ -88,7 +68,7 @@ func (p *place) explain(err error) error {
 	if len(p.keys) > 1 {
 		keys = "one of the keys " + strings.Join(p.keys, ", ")
 	}
-	return redislink.Explain(p.who, keys, err)
+	return p.Explain(keys, err)
 }
 
 // watch calls look at once, when a message tells of a change, and from time to time, until the
@@ -97,7 +77,7 @@ func (p *place) watch(ctx context.Context, look func()) error {
 	wake := make(chan struct{}, 1)
 	var listener sync.WaitGroup
 	listener.Go(func() {
-		redislink.Listen(ctx, p.client, p.channel, p.poll, func() {
+		redislink.Listen(ctx, p.Client, p.channel, p.poll, func() {
 			select {
 			case wake <- struct{}{}:
 			default: // once is enough

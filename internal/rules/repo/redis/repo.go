@@ -26,7 +26,6 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -124,10 +123,4 @@ func (r *Repository) Find(ctx context.Context, number int64) (repo.Version, erro
 		return current, nil
 	}
 	return r.load(ctx, number)
-}
-
-// replyOf is what Redis said, or nil if an error does not come from there.
-func replyOf(err error) *rueidis.RedisError {
-	reply, _ := errors.AsType[*rueidis.RedisError](err)
-	return reply
 }

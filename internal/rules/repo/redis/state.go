@@ -150,7 +150,7 @@ func decodeHead(number string, text []byte) (repo.Version, error) {
 // are omitted, because they cannot be restored.
 func (r *Repository) heads(ctx context.Context) ([]repo.Version, error) {
 	var fields map[string]string
-	err := r.ask(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
+	err := r.Do(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
 		fields, err = c.Do(ctx, c.B().Hgetall().Key(r.keys[1]).Build()).AsStrMap()
 		return err
 	})
@@ -171,7 +171,7 @@ func (r *Repository) heads(ctx context.Context) ([]repo.Version, error) {
 func (r *Repository) load(ctx context.Context, number int64) (repo.Version, error) {
 	field := strconv.FormatInt(number, 10)
 	var head, source []byte
-	err := r.ask(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
+	err := r.Do(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
 		answers := c.DoMulti(ctx, c.B().Hget().Key(r.keys[1]).Field(field).Build(), c.B().Hget().Key(r.keys[2]).Field(field).Build())
 		if head, err = answers[0].AsBytes(); err == nil {
 			source, err = answers[1].AsBytes()

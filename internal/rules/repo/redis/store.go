@@ -51,7 +51,7 @@ func (s *Store) Read(ctx context.Context, known repo.Revision) ([]byte, bool, er
 	case len(answer) == 0:
 		return nil, false, nil
 	case len(answer) == 1:
-		return nil, false, fmt.Errorf("%s: the document in %s has %s bytes; the maximum is %d; remove it", s.who, s.keys[0], answer[0], s.most)
+		return nil, false, fmt.Errorf("%s: the document in %s has %s bytes; the maximum is %d; remove it", s.Name, s.keys[0], answer[0], s.most)
 	}
 	return []byte(answer[1]), true, nil
 }
@@ -60,7 +60,7 @@ func (s *Store) Read(ctx context.Context, known repo.Revision) ([]byte, bool, er
 // would conflict with the first.
 func (s *Store) Write(ctx context.Context, base repo.Revision, source []byte) error {
 	var done int64
-	err := s.ask(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
+	err := s.Do(ctx, func(ctx context.Context, c rueidis.Client) (err error) {
 		done, err = storeWriteScript.Exec(ctx, c, s.keys, []string{
 			string(base), string(repo.RevisionOf(source)), rueidis.BinaryString(source), s.channel,
 		}).AsInt64()

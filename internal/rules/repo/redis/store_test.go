@@ -56,7 +56,7 @@ func TestStoreTrouble(t *testing.T) {
 	if _, _, err := p.Read(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "something else uses the key weir:{overrides}") {
 		t.Error(err)
 	}
-	p.timeout = 100 * time.Millisecond
+	p.Timeout = 100 * time.Millisecond
 	server.Kill()
 	if _, _, err := p.Read(t.Context(), ""); err == nil {
 		t.Error("it was read")

@@ -12,7 +12,7 @@ import (
 // the version that this repository has read or written last stays in force.
 func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error)) error {
 	for { // what was never there has not changed
-		if _, err := r.client(); err == nil {
+		if _, err := r.Client(); err == nil {
 			break
 		}
 		if err := clock.Sleep(ctx, clock.Jitter(r.poll)); err != nil {
@@ -78,9 +78,9 @@ func (f *follower) next(ctx context.Context) (*state, error) {
 // kindOf returns the kind of an error, so that each kind is reported once. All errors of
 // an unavailable Redis are one kind; other replies differ by their text.
 func kindOf(err error) string {
-	reply := replyOf(err)
-	if reply == nil || redislink.Unavailable(err) {
+	reply := redislink.Reply(err)
+	if reply == "" || redislink.Unavailable(err) {
 		return "away"
 	}
-	return reply.Error()
+	return reply
 }

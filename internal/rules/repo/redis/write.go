@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 )
@@ -54,14 +55,14 @@ var errLost = errors.New("rules: other processes keep changing the keys; try aga
 
 // swap writes what is ready if the state is still as it was.
 func (r *Repository) swap(ctx context.Context, s *state, next repo.Version) (repo.Version, error) {
-	if _, err := r.client(); err != nil {
+	if _, err := r.Client(); err != nil {
 		return repo.Version{}, err // nothing is sent
 	}
 	answer, err := r.exec(ctx, writeScript,
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
 		repo.DigestOf(next.Source).String(), next.Author, next.Summary, rueidis.BinaryString(next.Source), r.channel)
 	switch {
-	case replyOf(err) != nil:
+	case redislink.Reply(err) != "":
 		return repo.Version{}, r.explain(err)
 	case err != nil:
 		return repo.Version{}, fmt.Errorf("rules: the version may or may not have been written; read the current version: %w", err)
