@@ -31,7 +31,8 @@ type ident struct {
 
 // body is what an entry holds.
 type body interface {
-	weight() int // in entries
+	weight() int         // in entries
+	walk(*codec, *ident) // writes it to a snapshot, or reads it
 }
 
 // entry is something with a name.

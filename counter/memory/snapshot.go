@@ -47,7 +47,7 @@ type saving struct {
 	next    *entry // where to go on
 	last    uint64 // the order of the newest entry when it began
 	records []record
-	chunk   []byte // what the latest records are in
+	chunk   codec // what the latest records are in
 }
 
 // record is an entry as it was.
@@ -109,10 +109,10 @@ func (r *room) save(e *entry) {
 		return
 	}
 	e.saved = s.number
-	if len(s.chunk) >= chunkSize || s.chunk == nil {
-		s.chunk = make([]byte, 0, chunkSize+chunkSize/4)
+	if len(s.chunk.out) >= chunkSize || s.chunk.out == nil {
+		s.chunk.out = make([]byte, 0, chunkSize+chunkSize/4)
 	}
-	start := len(s.chunk)
-	s.chunk = appendEntry(s.chunk, e)
-	s.records = append(s.records, record{e.order, s.chunk[start:]})
+	start := len(s.chunk.out)
+	s.chunk.entry(e)
+	s.records = append(s.records, record{e.order, s.chunk.out[start:]})
 }

@@ -20,7 +20,11 @@ func TestNonsenseIsRejected(t *testing.T) {
 	named := ident{kind: kindCounter, zone: "UTC", name: "n"}
 	ring := ident{kind: kindBoard, zone: "UTC", name: "n"}
 	list := ident{kind: kindHot, span: time.Minute, name: "n"}
-	one := func(id ident, b body) []byte { return appendEntry(nil, &entry{id: id, body: b, expires: far}) }
+	one := func(id ident, b body) []byte {
+		var c codec
+		c.entry(&entry{id: id, body: b, expires: far})
+		return c.out
+	}
 	steps := func(parts ...table) *sliding {
 		s := &sliding{latest: 100}
 		for i, p := range parts {

@@ -35,10 +35,11 @@ func (s *Store) readRoom(r io.Reader) (*room, error) {
 	now := s.clock()
 	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
 	err := format.Read(r, func(r *disk.Reader) {
-		for in := (&decoder{r}); in.More(); {
-			e := in.entry()
-			in.Must(restored.entries[e.id] == nil)
-			if in.Err != nil {
+		for in := (&codec{in: r}); r.More(); {
+			e := &entry{}
+			in.entry(e)
+			r.Must(restored.entries[e.id] == nil)
+			if r.Err != nil {
 				continue
 			}
 			if e.expires = min(e.expires, now+s.longest(e.id)+grace); now < e.expires {
@@ -90,15 +91,3 @@ func (r *room) put(e *entry) {
 	r.link(e)
 	r.weigh(e)
 }
-
-// decoder reads what counters are made of.
-type decoder struct{ *disk.Reader }
-
-// exact is the largest number that is exact in a script.
-const exact = 1<<53 - 1
-
-// count reads a number that is not negative.
-func (d *decoder) count() int64 { return d.Between(0, exact) }
-
-// time reads an instant. When something expires may be far in the future.
-func (d *decoder) time() weir.Micros { return weir.Micros(d.Between(0, 1<<62)) }
