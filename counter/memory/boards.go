@@ -41,12 +41,7 @@ func (b *board) window(index int64) boardWindow {
 
 func (s *Store) findBoard(b *counter.Board, now weir.Micros) (*entry, *board) {
 	id := ident{kind: kindBoard, window: b.Window, zone: counter.ZoneName(b.Zone), name: b.Name}
-	e, found := find[*board](&s.room, id, now)
-	if e == nil {
-		found = &board{}
-		e = &entry{id: id, body: found}
-	}
-	return e, found
+	return findOr(&s.room, id, now, func() *board { return &board{} })
 }
 
 // Score implements counter.Store.

@@ -131,14 +131,12 @@ func (s *Store) add(d *counter.Delta, now weir.Micros) counter.Amount {
 // has.
 func (s *Store) change(k *counter.Key, now weir.Micros, do func(*cells, *cell)) counter.Amount {
 	index := k.Window.Index(now, k.Zone)
-	e, c := s.counter(k, now)
-	if e == nil {
-		c = &cells{}
+	e, c := findOr(&s.room, identOf(k), now, func() *cells {
 		if k.Distinct {
-			c.members = newDistinct()
+			return &cells{members: newDistinct()}
 		}
-		e = &entry{id: identOf(k), body: c}
-	}
+		return &cells{}
+	})
 	i, found := c.search(index)
 	if !found {
 		c.cells = slices.Insert(c.cells, i, cell{index: index})

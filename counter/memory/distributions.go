@@ -64,11 +64,7 @@ func (s *Store) Observe(ctx context.Context, samples ...counter.Sample) error {
 	}
 	for i := range samples {
 		k := &samples[i].Key
-		e, d := s.distributions(k, now)
-		if e == nil {
-			d = &distributions{}
-			e = &entry{id: distributionIdent(k), body: d}
-		}
+		e, d := findOr(&s.room, distributionIdent(k), now, func() *distributions { return &distributions{} })
 		d.at(k.Window.Index(now, k.Zone), s.kept.Distributions(k.Window)).Merge(&added[i])
 		s.room.keep(e, now, now+micros(s.kept.DistributionAfter(k.Window)))
 	}

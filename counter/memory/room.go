@@ -85,6 +85,15 @@ func find[B body](r *room, id ident, now weir.Micros) (e *entry, b B) {
 	return e, b
 }
 
+// findOr is find, and makes what is not there. Only keep adds it to the room.
+func findOr[B body](r *room, id ident, now weir.Micros, create func() B) (e *entry, b B) {
+	if e, b = find[B](r, id, now); e == nil {
+		b = create()
+		e = &entry{id: id, body: b}
+	}
+	return e, b
+}
+
 // grace is how long an entry is kept after nothing of it can be read any more: a clock
 // that goes back by less finds everything as it was.
 const grace = weir.Micros(10_000_000)

@@ -105,11 +105,7 @@ func slidingIdent(b *counter.Board) ident {
 }
 
 func (s *Store) scoreSliding(b *counter.Board, marks []counter.Mark, now weir.Micros) ([]counter.Amount, error) {
-	e, found := find[*sliding](&s.room, slidingIdent(b), now)
-	if e == nil {
-		found = newSliding(b.Sliding, now)
-		e = &entry{id: slidingIdent(b), body: found}
-	}
+	e, found := findOr(&s.room, slidingIdent(b), now, func() *sliding { return newSliding(b.Sliding, now) })
 	found.advance(now)
 	if !found.sum.fits(marks) {
 		return nil, counter.ErrRange
