@@ -37,7 +37,7 @@ func everything(t *testing.T) exposed {
 		Counters:   func() metrics.Counters { return metrics.Counters{} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
 		EnvoyXDS:   func() metrics.EnvoyXDS { return metrics.EnvoyXDS{Version: "1"} },
-		Adaptive:   func() []metrics.AdaptiveLimit { return []metrics.AdaptiveLimit{{Upstream: "http://a"}} },
+		Adaptive:   func() []engine.UpstreamLimit { return []engine.UpstreamLimit{{Upstream: "http://a"}} },
 		RESP: func() metrics.RESP {
 			return metrics.RESP{Commands: []metrics.Commands{{Command: "ping"}, {Command: "ping", Failed: true}}}
 		},

@@ -98,8 +98,15 @@ type PlaceCounter interface {
 
 // AdaptiveLimit is the state of an adaptive limit of requests in flight.
 type AdaptiveLimit struct {
-	Limit, InFlight int
-	Denied          uint64 // since the start
+	Limit    int    `json:"limit"`
+	InFlight int    `json:"in_flight"`
+	Denied   uint64 `json:"denied"` // since the start
+}
+
+// UpstreamLimit is the state of the adaptive limit of an upstream.
+type UpstreamLimit struct {
+	Upstream string `json:"upstream"`
+	AdaptiveLimit
 }
 
 // AdaptiveObserver is an [Observer] that also shows adaptive limits.

@@ -9,8 +9,8 @@ import (
 // The limits of the program and those that middleware tells are shown together, and those with
 // one name as one.
 func TestAdaptive(t *testing.T) {
-	b := newBench(t, several, Options{Adaptive: func() []AdaptiveLimit {
-		return []AdaptiveLimit{{"http://a", engine.AdaptiveLimit{Limit: 40, InFlight: 30, Denied: 2}}}
+	b := newBench(t, several, Options{Adaptive: func() []engine.UpstreamLimit {
+		return []engine.UpstreamLimit{{Upstream: "http://a", AdaptiveLimit: engine.AdaptiveLimit{Limit: 40, InFlight: 30, Denied: 2}}}
 	}})
 	want(t, b.Metrics, "weir_adaptive_limit", `{upstream="http://a"} 40`)
 	state := engine.AdaptiveLimit{Limit: 5}

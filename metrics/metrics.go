@@ -89,7 +89,7 @@ type Options struct {
 
 	// Adaptive returns the state of adaptive limits, besides those of middleware, which the
 	// engine tells. Default none.
-	Adaptive func() []AdaptiveLimit
+	Adaptive func() []engine.UpstreamLimit
 
 	// Statistics returns the state of the statistics. Default none.
 	Statistics func() Statistics
@@ -116,12 +116,6 @@ type Queue struct {
 type Counters struct {
 	Entries, Capacity int
 	Rejected          int64 // calls
-}
-
-// AdaptiveLimit is the state of the adaptive limit of an upstream.
-type AdaptiveLimit struct {
-	Upstream string
-	engine.AdaptiveLimit
 }
 
 // RESP is what Redis clients have done.

@@ -232,7 +232,7 @@ func TestRulesAddUp(t *testing.T) {
 					}
 					named := slices.IndexFunc(got.Rules, func(v RuleValues) bool { return v.Rule == id })
 					for i, p := range s.Points {
-						want := by.of(&p.Requests)
+						want := by.of(&p.Counts)
 						switch {
 						case named < 0:
 							rest[i] += want

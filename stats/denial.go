@@ -195,7 +195,7 @@ func (r *recent) oldest() *archive.Denial {
 func (d *denials) read(x *index, buf []byte) []byte {
 	number, flags := binary.LittleEndian.Uint16(buf[2:]), denialFlags(buf[5])
 	one := archive.Denial{
-		At: int64(binary.LittleEndian.Uint64(buf[7:])), Cost: int64(binary.LittleEndian.Uint64(buf[15:])), Method: methods[buf[6]],
+		At: archive.Instant(binary.LittleEndian.Uint64(buf[7:])), Cost: int64(binary.LittleEndian.Uint64(buf[15:])), Method: methods[buf[6]],
 		Shadow: flags&denialShadow != 0, Blocked: flags&denialBlocked != 0, Degraded: flags&denialDegraded != 0,
 	}
 	if number != denialMark {

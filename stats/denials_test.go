@@ -70,7 +70,7 @@ func TestDenials(t *testing.T) {
 		if err != nil || !strings.HasPrefix(told(got.Events), c.want) || strings.Contains(told(got.Events), "secret") {
 			t.Fatalf("%+v: %q, %v; want %q", c.req, told(got.Events), err, c.want)
 		}
-		if at := time.UnixMicro(got.Events[0].At); !at.Equal(before) || got.Events[0].Instance != "here" {
+		if at := got.Events[0].At.Time(); !at.Equal(before) || got.Events[0].Instance != "here" {
 			t.Errorf("it was at %v, on %q", at, got.Events[0].Instance)
 		}
 	}
@@ -134,7 +134,7 @@ func TestDenialsOfALoudClient(t *testing.T) {
 	if loud == 0 || loud > 7*4 || others < 45 { // some share a place with the loud one
 		t.Errorf("%d of the loud client, %d of 60 others", loud, others)
 	}
-	if got, err = d.Denials(t.Context(), LatestQuery{Key: "user:loud", N: 1}); err != nil || len(got.Events) != 1 || got.Events[0].At < d.clock.now().Add(-2*time.Second).UnixMicro() {
+	if got, err = d.Denials(t.Context(), LatestQuery{Key: "user:loud", N: 1}); err != nil || len(got.Events) != 1 || got.Events[0].At.Time().Before(d.clock.now().Add(-2*time.Second)) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }

@@ -99,7 +99,7 @@ func ExampleRecorder_Summary() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d requests, %.1f a second, %.0f %% denied\n", s.Requests.Total(), s.QPS, 100*s.Requests.DeniedShare())
+	fmt.Printf("%d requests, %.1f a second, %.0f %% denied\n", s.Requests, s.Rate, 100*s.DeniedShare())
 	for _, r := range s.Rules {
 		fmt.Println(r.Rule, r.Counts.Allowed, r.Counts.Denied)
 	}
@@ -115,7 +115,7 @@ func ExampleRecorder_Series() {
 		panic(err)
 	}
 	for _, p := range s.Points {
-		fmt.Println(p.Time.Format(time.TimeOnly), p.Requests.Allowed, p.Requests.Denied)
+		fmt.Println(p.Time.Format(time.TimeOnly), p.Allowed, p.Denied)
 	}
 	// Output:
 	// 12:00:00 7 3
@@ -158,7 +158,7 @@ func ExampleRecorder_Denials() {
 		panic(err)
 	}
 	for _, d := range latest.Events {
-		fmt.Println(time.UnixMicro(d.At).UTC().Format(time.TimeOnly), d.Rule, d.Key)
+		fmt.Println(d.At.Time().Format(time.TimeOnly), d.Rule, d.Key)
 	}
 	// Output:
 	// 12:00:00 api user:bob

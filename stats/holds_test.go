@@ -62,8 +62,8 @@ func TestHolds(t *testing.T) {
 	if s := testkit.Must(d.Holds(t.Context(), HoldsQuery{Rule: "gone", From: noon, To: noon.Add(time.Hour)}))(t); s.Total.Settled != 2 || s.Total.Charges != 0 {
 		t.Errorf("of a rule that is gone: %+v", s.Total)
 	}
-	if s := testkit.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Minute)))(t); s.Requests.Total() != 5 {
-		t.Errorf("%d requests, want 5", s.Requests.Total())
+	if s := testkit.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Minute)))(t); s.Counts.Total() != 5 {
+		t.Errorf("%d requests, want 5", s.Counts.Total())
 	}
 	if _, err := d.Holds(t.Context(), HoldsQuery{Rule: "a", From: noon, To: noon}); err == nil {
 		t.Error("no time was accepted")

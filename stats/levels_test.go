@@ -28,7 +28,7 @@ func TestErrorRateAndLatency(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	p := s.Points[0]
-	if p.QPS != 850 || p.Upstream.Errors != 5 || math.Abs(p.Upstream.ErrorRate()-5.0/850) > 1e-12 {
+	if p.Rate != 850 || p.Upstream.Errors != 5 || math.Abs(p.Upstream.ErrorShare-5.0/850) > 1e-12 {
 		t.Errorf("%+v", p)
 	}
 	if p99 := p.Upstream.Latency.P99; p99 < 842*time.Millisecond || p99 > 842*time.Millisecond*9/8 {

@@ -59,7 +59,7 @@ func TestSubscribe(t *testing.T) {
 				r.Observe(&alice, v, time.Millisecond)
 			}
 			l := <-quick.C
-			if p := l.Point(); p.Requests.Allowed != int64(i) || p.QPS != float64(i) || !p.Time.Equal(begin.Add(time.Duration(i)*time.Second)) || l.Local {
+			if p := l.Point(); p.Counts.Allowed != int64(i) || p.Rate != float64(i) || !p.Time.Equal(begin.Add(time.Duration(i)*time.Second)) || l.Local {
 				t.Errorf("second %d: %+v", i, p)
 			}
 		}

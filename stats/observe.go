@@ -139,9 +139,9 @@ func (r *Recorder) ObserveWarning(w engine.Warning) {
 			return
 		}
 		f.Warned.List = append(f.Warned.List, archive.Warning{
-			At: r.options.Clock().UnixMicro(), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
+			At: archive.Instant(r.options.Clock().UnixMicro()), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
 			Policy: w.Compiled.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
-			ResetAt: int64(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
+			ResetAt: archive.Instant(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
 		})
 	})
 }

@@ -48,7 +48,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	answers := func(requests int64, local bool) {
 		t.Helper()
 		s, err := mine.Summary(t.Context(), noon, clock.now())
-		if err != nil || s.Requests.Allowed != requests || s.Local != local || len(s.Rules) != 1 {
+		if err != nil || s.Counts.Allowed != requests || s.Local != local || len(s.Rules) != 1 {
 			t.Fatalf("the summary is %+v, %v; want %d, %v", s, err, requests, local)
 		}
 		series, err := mine.Series(t.Context(), Query{From: noon, To: clock.now(), Step: time.Second})
@@ -57,7 +57,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		}
 		sum := int64(0)
 		for _, p := range series.Points {
-			sum += p.Requests.Allowed
+			sum += p.Counts.Allowed
 		}
 		if sum != requests {
 			t.Errorf("the series has %d requests, want %d", sum, requests)

@@ -20,7 +20,7 @@ rules:
 	d.check(t, alice, 2) // before anything else has a priority
 	d.pass(1)
 	s := testkit.Must(d.Summary(t.Context(), noon, noon.Add(time.Second)))(t)
-	if s.Priorities != nil || s.Requests.Allowed != 2 {
+	if s.Priorities != nil || s.Counts.Allowed != 2 {
 		t.Fatalf("all requests are normal: %+v", s)
 	}
 	low, pay, blocked := alice, alice, alice
@@ -35,16 +35,16 @@ rules:
 	d.pass(1)
 
 	want := []PrioritySummary{
-		{rule.Critical, archive.Counts{Allowed: 2, Denied: 2}},
-		{rule.High, archive.Counts{Blocked: 1}},
-		{rule.Normal, archive.Counts{Allowed: 5, Denied: 1}},
-		{rule.Low, archive.Counts{Allowed: 3, Denied: 1}},
+		{"critical", 4, archive.Counts{Allowed: 2, Denied: 2}},
+		{"high", 1, archive.Counts{Blocked: 1}},
+		{"normal", 6, archive.Counts{Allowed: 5, Denied: 1}},
+		{"low", 4, archive.Counts{Allowed: 3, Denied: 1}},
 	}
 	s = testkit.Must(d.Summary(t.Context(), noon, noon.Add(3*time.Second)))(t)
 	if !reflect.DeepEqual(s.Priorities, want) {
 		t.Errorf("%+v, want %+v", s.Priorities, want)
 	}
-	if got := s.Requests; got != (archive.Counts{Allowed: 10, Denied: 4, Blocked: 1}) {
+	if got := s.Counts; got != (archive.Counts{Allowed: 10, Denied: 4, Blocked: 1}) {
 		t.Errorf("%+v", got)
 	}
 	var last []PrioritySummary

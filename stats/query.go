@@ -120,9 +120,8 @@ func each(ctx context.Context, a archive.Store, kind archive.Kind, level int, fr
 
 // Summary is the traffic of a time range.
 type Summary struct {
-	Range    // without steps
-	Requests archive.Counts
-	QPS      float64
+	Range // without steps
+	Traffic
 	Decision Percentiles
 	Upstream Upstream
 	Routes   []Upstream    // ordered by name
@@ -159,8 +158,7 @@ func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, e
 }
 
 func summaryOf(from time.Time, took time.Duration, f *archive.Frame) *Summary {
-	s := &Summary{Range: Range{From: from, To: from.Add(took)}, Requests: f.Requests, Decision: percentilesOf(&f.Decision)}
-	s.QPS = float64(f.Requests.Total()) / took.Seconds()
+	s := &Summary{Range: Range{From: from, To: from.Add(took)}, Traffic: trafficOf(f.Requests, took), Decision: percentilesOf(&f.Decision)}
 	s.Upstream, s.Routes = upstreams(f)
 	s.Rules = rulesOf(f, took)
 	s.Priorities = prioritiesOf(f)

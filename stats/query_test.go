@@ -60,12 +60,12 @@ func TestSeries(t *testing.T) {
 		}
 		total := int64(0)
 		for i, p := range s.Points {
-			total += p.Requests.Total()
-			if !p.Time.Equal(s.From.Add(time.Duration(i)*s.Step)) || p.QPS*s.Step.Seconds() != float64(p.Requests.Total()) {
+			total += p.Counts.Total()
+			if !p.Time.Equal(s.From.Add(time.Duration(i)*s.Step)) || p.Rate*s.Step.Seconds() != float64(p.Counts.Total()) {
 				t.Errorf("step %v, point %d: %+v", step, i, p)
 			}
 		}
-		if total != 900 || len(s.Points) != int((s.To.Sub(s.From))/s.Step) || s.Step == time.Second && s.Points[1].Requests.Total() != 2 {
+		if total != 900 || len(s.Points) != int((s.To.Sub(s.From))/s.Step) || s.Step == time.Second && s.Points[1].Counts.Total() != 2 {
 			t.Errorf("step %v: %d requests in %d points", s.Step, total, len(s.Points))
 		}
 	}
@@ -80,7 +80,7 @@ func TestSeries(t *testing.T) {
 		}
 		total := int64(0)
 		for _, p := range s.Points {
-			total += p.Requests.Total()
+			total += p.Counts.Total()
 		}
 		if total != want {
 			t.Errorf("%s of %s: %d, want %d", q.Tier, q.Rule, total, want)

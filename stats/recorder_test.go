@@ -50,19 +50,19 @@ func TestOutcomes(t *testing.T) {
 
 	s := d.summary(t)
 	want := archive.Counts{Allowed: 2 + 2 + 1, Denied: 2, ShadowDenied: 1 + 3, DegradedAllowed: 3, DegradedDenied: 2, Blocked: 2}
-	if s.Requests != want || s.Requests.Total() != 18 || s.Decision.Count != 18 {
-		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
+	if s.Counts != want || s.Counts.Total() != 18 || s.Decision.Count != 18 {
+		t.Errorf("requests %+v, want %+v; %d timed", s.Counts, want, s.Decision.Count)
 	}
 	if len(s.Rules) != 2 || s.Rules[0].Rule != "api" && s.Rules[1].Rule != "api" {
 		t.Fatalf("rules %+v", s.Rules)
 	}
 	for _, r := range s.Rules {
 		got := fmt.Sprintf("%+v", r.Tiers)
-		want := "[{Tier: Counts:{Allowed:3 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:3 DegradedDenied:2 Blocked:0}} {Tier:(other) Counts:{Allowed:1 Denied:0 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}} {Tier:pro Counts:{Allowed:5 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
+		want := "[{Tier: Requests:9 Counts:{Allowed:3 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:3 DegradedDenied:2 Blocked:0}} {Tier:(other) Requests:1 Counts:{Allowed:1 Denied:0 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}} {Tier:pro Requests:6 Counts:{Allowed:5 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
 		if r.Rule == "soon" {
 			// The tier says nothing to it. Without the store a shadow is not asked, and
 			// that it would have denied what others deny is counted, too.
-			want = "[{Tier: Counts:{Allowed:2 Denied:0 ShadowDenied:2 SoftDenied:0 DegradedAllowed:5 DegradedDenied:0 Blocked:0}} {Tier:(other) Counts:{Allowed:3 Denied:0 ShadowDenied:4 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
+			want = "[{Tier: Requests:9 Counts:{Allowed:2 Denied:0 ShadowDenied:2 SoftDenied:0 DegradedAllowed:5 DegradedDenied:0 Blocked:0}} {Tier:(other) Requests:7 Counts:{Allowed:3 Denied:0 ShadowDenied:4 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
 		}
 		if got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", r.Rule, got, want)
@@ -99,8 +99,8 @@ func TestOutcomeOfLocalDecisions(t *testing.T) {
 	d.store.lost.Store(true)
 	d.check(t, alice, 3)
 	s := d.summary(t)
-	if want := (archive.Counts{Allowed: 1, DegradedAllowed: 1, DegradedDenied: 2}); s.Requests != want || s.Decision.Count != 4 {
-		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
+	if want := (archive.Counts{Allowed: 1, DegradedAllowed: 1, DegradedDenied: 2}); s.Counts != want || s.Decision.Count != 4 {
+		t.Errorf("requests %+v, want %+v; %d timed", s.Counts, want, s.Decision.Count)
 	}
 	if want := (archive.Counts{Allowed: 2, Denied: 2}); len(s.Rules) != 1 || s.Rules[0].Counts != want || s.Rules[0].Decision.Count != 4 {
 		t.Errorf("rules %+v, want %+v", s.Rules, want)
@@ -148,7 +148,7 @@ func TestUpstream(t *testing.T) {
 		t.Errorf("%d routes", len(s.Routes))
 	}
 	i := slices.IndexFunc(s.Routes, func(u Upstream) bool { return u.Route == "shop" })
-	if shop := s.Routes[i]; shop.Requests != 3 || shop.Errors != 2 || shop.ErrorRate() < 0.66 {
+	if shop := s.Routes[i]; shop.Requests != 3 || shop.Errors != 2 || shop.ErrorShare < 0.66 {
 		t.Errorf("shop: %+v", shop)
 	}
 	i = slices.IndexFunc(s.Routes, func(u Upstream) bool { return u.Route == archive.Other })
@@ -175,8 +175,8 @@ func TestInstall(t *testing.T) {
 	for _, r := range s.Rules {
 		got[r.Rule] = r.Counts.Allowed
 	}
-	if fmt.Sprint(got) != "map[(other):1 api:3 new:1 soon:1]" || s.Requests.Allowed != 3 {
-		t.Errorf("rules %v, requests %+v", got, s.Requests)
+	if fmt.Sprint(got) != "map[(other):1 api:3 new:1 soon:1]" || s.Counts.Allowed != 3 {
+		t.Errorf("rules %v, requests %+v", got, s.Counts)
 	}
 }
 
@@ -327,5 +327,30 @@ func TestNames(t *testing.T) {
 	}
 	if _, err := ParseWindow("x"); err == nil {
 		t.Error("x is a window")
+	}
+}
+
+// In JSON, durations are microseconds, and times Unix seconds, to the last digit.
+func TestJSON(t *testing.T) {
+	p := Percentiles{Count: 3, P50: 1500, P90: time.Microsecond, P99: 2 * time.Second, Mean: time.Millisecond + 1}
+	in := InFlight{Mean: 0.5, Highest: 2}
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{p, `{"p50":1.5,"p90":1,"p99":2000000,"mean":1000.001}`},
+		{in, `{"mean":0.5,"highest":2}`},
+		{archive.Instant(1767225600123456), `1767225600.123456`},
+	} {
+		if got, err := json.Marshal(c.value); err != nil || string(got) != c.want {
+			t.Errorf("%s, %v; want %s", got, err, c.want)
+		}
+	}
+	var again Percentiles
+	if err := json.Unmarshal([]byte(`{"p50":1.5,"p90":1,"p99":2000000,"mean":1000.001}`), &again); err != nil {
+		t.Fatal(err)
+	}
+	if p.Count = 0; again != p {
+		t.Errorf("%+v, want %+v", again, p)
 	}
 }

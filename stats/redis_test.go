@@ -55,7 +55,7 @@ func TestInstancesAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Requests.Allowed != 150 || s.QPS != 6 || s.Decision.Count != 150 || s.Upstream.Requests != 75 || s.Rules[0].Counts.Denied != 25 || s.Rules[0].Decision.Count != 150 {
+		if s.Counts.Allowed != 150 || s.Rate != 6 || s.Decision.Count != 150 || s.Upstream.Requests != 75 || s.Rules[0].Counts.Denied != 25 || s.Rules[0].Decision.Count != 150 {
 			t.Errorf("%+v", s)
 		}
 		if in := s.Rules[0].InFlight; in == nil || in.Mean != 3 || in.Highest != 20 {

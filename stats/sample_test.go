@@ -71,8 +71,8 @@ func TestSamplesAreFair(t *testing.T) {
 					t.Errorf("%d requests came to the limit, want about %d", n, requests)
 				}
 				// The counts are exact in any case.
-				if s := d.summary(t); s.Requests.Allowed != requests {
-					t.Errorf("%+v", s.Requests)
+				if s := d.summary(t); s.Counts.Allowed != requests {
+					t.Errorf("%+v", s.Counts)
 				}
 			})
 		}

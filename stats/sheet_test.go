@@ -92,8 +92,8 @@ func TestLinesAreBounded(t *testing.T) {
 	if n := len(d.collector.lines); n != before {
 		t.Errorf("%d lines are left, %d at first", n, before)
 	}
-	if s := d.summary(t); s.Requests.Total() != 102 {
-		t.Errorf("%+v", s.Requests)
+	if s := d.summary(t); s.Counts.Total() != 102 {
+		t.Errorf("%+v", s.Counts)
 	}
 }
 
@@ -107,8 +107,8 @@ func TestLateCount(t *testing.T) {
 	d.pass(remembered - 1)
 	l.sheet(0, alone, engine.OutcomeDenied).add(1, 20)
 	d.pass(1)
-	if s := d.summary(t); s.Requests.Denied != 1 || len(s.Rules) != 1 || s.Rules[0].Rule != "api" {
-		t.Errorf("%+v, %+v", s.Requests, s.Rules)
+	if s := d.summary(t); s.Counts.Denied != 1 || len(s.Rules) != 1 || s.Rules[0].Rule != "api" {
+		t.Errorf("%+v, %+v", s.Counts, s.Rules)
 	}
 }
 
@@ -139,7 +139,7 @@ func TestLinesInForceStay(t *testing.T) {
 	}
 	d.install(t, "rules: [{id: other, key: user, limit: 9/1h}]")
 	l.sheet(0, alone, engine.OutcomeDenied).add(1, 20) // by who was just about to
-	if s := d.summary(t); s.Requests.Denied != 1 || len(d.collector.lines) > 10 {
-		t.Errorf("%+v, %d lines", s.Requests, len(d.collector.lines))
+	if s := d.summary(t); s.Counts.Denied != 1 || len(d.collector.lines) > 10 {
+		t.Errorf("%+v, %d lines", s.Counts, len(d.collector.lines))
 	}
 }

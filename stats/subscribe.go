@@ -33,6 +33,9 @@ func (l Live) Point() Point { return pointOf(l.Time, time.Second, l.Frame) }
 func (l Live) Summary() *Summary {
 	s := summaryOf(l.Time, time.Second, l.Frame)
 	s.Local = l.Local
+	for i := range s.Rules {
+		s.Rules[i].Decision = nil
+	}
 	return s
 }
 

@@ -39,7 +39,7 @@ func TestWarnings(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, x := range w.Events {
-			text += fmt.Sprintf("%d %s %s %s %d%% %d/%d %s\n", x.At/1e6-noon.Unix(), x.Rule, x.Key, x.Policy, x.Threshold, x.Used, x.Limit, x.Instance)
+			text += fmt.Sprintf("%d %s %s %s %d%% %d/%d %s\n", x.At.Time().Unix()-noon.Unix(), x.Rule, x.Key, x.Policy, x.Threshold, x.Used, x.Limit, x.Instance)
 		}
 		return text
 	}

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -87,11 +89,11 @@ func (n *figures) writeAlerts(b *strings.Builder) {
 // writeWarnings lists the clients that have reached a threshold in the last ten minutes.
 func (n *figures) writeWarnings(b *strings.Builder) {
 	all := n.warnings.Warnings // the latest first
-	if i := slices.IndexFunc(all, func(w httpapi.StatsWarning) bool { return w.At < float64(n.minute.To)-600 }); i >= 0 {
+	if i := slices.IndexFunc(all, func(w archive.Warning) bool { return w.At.Time().Unix() < n.minute.To-600 }); i >= 0 {
 		all = all[:i]
 	}
 	for _, w := range all[:min(len(all), maxListed)] {
-		at := time.UnixMicro(int64(w.At * 1e6)).Format(time.TimeOnly)
+		at := w.At.Time().Local().Format(time.TimeOnly)
 		fmt.Fprintf(b, "~ %-10s %s has used %s of %s of %s (at %s)\n", fmt.Sprintf("%d %%", w.Threshold), column(w.Key), grouped(w.Used), grouped(w.Limit), column(w.Rule), at)
 	}
 	if more := len(all) - maxListed; more > 0 {
@@ -146,8 +148,8 @@ func (n *figures) writeOutcomes(b *strings.Builder) {
 
 // writeLoad writes how long decisions and upstreams take, and how near to their limits they are.
 func (n *figures) writeLoad(b *strings.Builder) {
-	percentiles := func(l httpapi.StatsLatency) string {
-		return fmt.Sprintf("p50 %s   p90 %s   p99 %s", micros(l.P50), micros(l.P90), micros(l.P99))
+	percentiles := func(l stats.Percentiles) string {
+		return fmt.Sprintf("p50 %s   p90 %s   p99 %s", micros(stats.Micros(l.P50)), micros(stats.Micros(l.P90)), micros(stats.Micros(l.P99)))
 	}
 	decisions := "-"
 	if n.minute.Requests > 0 {
@@ -158,7 +160,7 @@ func (n *figures) writeLoad(b *strings.Builder) {
 		fmt.Fprintf(b, "upstream    %s   errors %s\n", percentiles(u.Latency), percent(u.ErrorShare))
 	}
 	limits := slices.Clone(n.minute.Adaptive)
-	slices.SortStableFunc(limits, func(a, b httpapi.StatsAdaptive) int { return cmp.Compare(a.Limit-a.InFlight, b.Limit-b.InFlight) })
+	slices.SortStableFunc(limits, func(a, b engine.UpstreamLimit) int { return cmp.Compare(a.Limit-a.InFlight, b.Limit-b.InFlight) })
 	for _, a := range limits[:min(len(limits), maxListed)] { // those that are nearest to their limits
 		fmt.Fprintf(b, "adaptive    %s of %s   denied %s   %s\n", grouped(int64(a.InFlight)), grouped(int64(a.Limit)), grouped(int64(min(a.Denied, math.MaxInt64))), column(a.Upstream))
 	}
@@ -203,13 +205,13 @@ func (n *figures) writeInFlight(b *strings.Builder) {
 			now[r.Rule] = r.InFlight.Mean
 		}
 	}
-	rules := slices.DeleteFunc(slices.Clone(n.minute.Rules), func(r httpapi.StatsRule) bool { return r.InFlight == nil })
-	slices.SortStableFunc(rules, func(a, b httpapi.StatsRule) int { return cmp.Compare(b.InFlight.Mean, a.InFlight.Mean) })
+	rules := slices.DeleteFunc(slices.Clone(n.minute.Rules), func(r stats.RuleSummary) bool { return r.InFlight == nil })
+	slices.SortStableFunc(rules, func(a, b stats.RuleSummary) int { return cmp.Compare(b.InFlight.Mean, a.InFlight.Mean) })
 	rows := [][]string{{"in flight", fmt.Sprintf("last %d s", recentSeconds), "most", "p50", "p99"}}
 	for _, r := range rules[:min(len(rules), maxListed)] {
 		row := []string{column(r.Rule), decimal(now[r.Rule]), grouped(r.InFlight.Highest), "-", "-"}
-		if held := r.InFlight.Held; held != nil {
-			row[3], row[4] = micros(held.P50), micros(held.P99)
+		if held := r.InFlight.Held; held != (stats.Percentiles{}) {
+			row[3], row[4] = micros(stats.Micros(held.P50)), micros(stats.Micros(held.P99))
 		}
 		rows = append(rows, row)
 	}

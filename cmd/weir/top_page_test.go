@@ -14,8 +14,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -43,8 +45,8 @@ func drawnFigures(t *rapid.T) *figures {
 	counts := rapid.Custom(func(t *rapid.T) archive.Counts {
 		return archive.Counts{Allowed: number.Draw(t, "allowed"), Denied: number.Draw(t, "denied"), DegradedDenied: number.Draw(t, "failed"), ShadowDenied: number.Draw(t, "shadow")}
 	})
-	latency := rapid.Custom(func(t *rapid.T) httpapi.StatsLatency {
-		return httpapi.StatsLatency{P50: rapid.Float64().Draw(t, "p50"), P99: rapid.Float64().Draw(t, "p99")}
+	latency := rapid.Custom(func(t *rapid.T) stats.Percentiles {
+		return stats.Percentiles{P50: time.Duration(number.Draw(t, "p50")), P99: time.Duration(number.Draw(t, "p99"))}
 	})
 	top := rapid.Custom(func(t *rapid.T) httpapi.TopAnswer {
 		a := httpapi.TopAnswer{Sampling: number.Draw(t, "sampling")}
@@ -61,32 +63,31 @@ func drawnFigures(t *rapid.T) *figures {
 			s.NotLoaded = &httpapi.NotLoaded{Since: number.Draw(t, "since"), Error: text.Draw(t, "why")}
 		}
 		for range rapid.IntRange(0, 30).Draw(t, "rules") {
-			r := httpapi.StatsRule{Rule: text.Draw(t, "rule")}
+			r := stats.RuleSummary{Rule: text.Draw(t, "rule")}
 			r.Counts = counts.Draw(t, "counts")
 			if rapid.Bool().Draw(t, "in flight") {
-				held := latency.Draw(t, "held")
-				r.InFlight = &httpapi.StatsInFlight{Mean: rapid.Float64().Draw(t, "mean"), Highest: number.Draw(t, "highest"), Held: &held}
+				r.InFlight = &stats.InFlight{Mean: rapid.Float64().Draw(t, "mean"), Highest: number.Draw(t, "highest"), Held: latency.Draw(t, "held")}
 			}
 			s.Rules = append(s.Rules, r)
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "adaptive") {
-			s.Adaptive = append(s.Adaptive, httpapi.StatsAdaptive{Upstream: text.Draw(t, "upstream"), Limit: rapid.Int().Draw(t, "limit"), InFlight: rapid.Int().Draw(t, "in flight"), Denied: rapid.Uint64().Draw(t, "denied")})
+			s.Adaptive = append(s.Adaptive, engine.UpstreamLimit{Upstream: text.Draw(t, "upstream"), AdaptiveLimit: engine.AdaptiveLimit{Limit: rapid.Int().Draw(t, "limit"), InFlight: rapid.Int().Draw(t, "in flight"), Denied: rapid.Uint64().Draw(t, "denied")}})
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "priorities") {
-			s.Priorities = append(s.Priorities, httpapi.StatsPriority{Priority: text.Draw(t, "priority"), Requests: number.Draw(t, "requests"), Counts: counts.Draw(t, "counts")})
+			s.Priorities = append(s.Priorities, stats.PrioritySummary{Priority: text.Draw(t, "priority"), Requests: number.Draw(t, "requests"), Counts: counts.Draw(t, "counts")})
 		}
 		if rapid.Bool().Draw(t, "protect") {
 			s.Protect = &httpapi.StatsProtect{CPU: rapid.Float64().Draw(t, "cpu"), CPULimit: rapid.Float64().Draw(t, "of"), MemoryLimit: 1, Shed: map[string]uint64{"low": rapid.Uint64().Draw(t, "shed")}}
 		}
 		if rapid.Bool().Draw(t, "upstream") {
-			s.Upstream = &httpapi.StatsUpstream{Errors: 1, ErrorShare: rapid.Float64().Draw(t, "share"), Latency: latency.Draw(t, "latency")}
+			s.Upstream = &stats.Upstream{Errors: 1, ErrorShare: rapid.Float64().Draw(t, "share"), Latency: latency.Draw(t, "latency")}
 		}
 		return s
 	})
 	n := &figures{minute: summary.Draw(t, "minute"), recent: summary.Draw(t, "recent"), denied: top.Draw(t, "denied"), allowed: top.Draw(t, "allowed")}
 	for range rapid.IntRange(0, 6).Draw(t, "warnings") {
-		n.warnings.Warnings = append(n.warnings.Warnings, httpapi.StatsWarning{
-			At: float64(n.minute.To), Key: text.Draw(t, "warned"), Rule: text.Draw(t, "warning rule"), Threshold: rapid.Int64Range(1, 100).Draw(t, "threshold"), Used: number.Draw(t, "used"), Limit: number.Draw(t, "of"),
+		n.warnings.Warnings = append(n.warnings.Warnings, archive.Warning{
+			At: archive.Instant(n.minute.To * 1e6), Key: text.Draw(t, "warned"), Rule: text.Draw(t, "warning rule"), Threshold: rapid.Int64Range(1, 100).Draw(t, "threshold"), Used: number.Draw(t, "used"), Limit: number.Draw(t, "of"),
 		})
 	}
 	for range rapid.IntRange(0, 6).Draw(t, "alerts") {
@@ -118,32 +119,32 @@ func busyFigures() *figures {
 	m.Window, m.Requests = 60, 1517*60
 	m.Store, m.Local = httpapi.StatsStore{UnavailableSince: new(int64), Error: "connection refused"}, true
 	m.Counts = archive.Counts{Allowed: 72000, Denied: 18000, ShadowDenied: 420, DegradedAllowed: 300, DegradedDenied: 180, Blocked: 120}
-	m.Upstream = &httpapi.StatsUpstream{Errors: 1, ErrorShare: 0.01}
-	m.Priorities = []httpapi.StatsPriority{
+	m.Upstream = &stats.Upstream{Errors: 1, ErrorShare: 0.01}
+	m.Priorities = []stats.PrioritySummary{
 		{Priority: "critical", Requests: 600, Counts: archive.Counts{Allowed: 600}},
 		{Priority: "low", Requests: 1200, Counts: archive.Counts{Allowed: 300, Denied: 900}},
 	}
 	m.Protect = &httpapi.StatsProtect{CPU: 0.913, CPULimit: 0.85, Shed: map[string]uint64{"low": 1234, "normal": 5}}
 	for i, free := range []int{9, 0, 5, 2} {
-		m.Adaptive = append(m.Adaptive, httpapi.StatsAdaptive{Upstream: fmt.Sprint("http://", i), Limit: 1000, InFlight: 1000 - free, Denied: 1234})
+		m.Adaptive = append(m.Adaptive, engine.UpstreamLimit{Upstream: fmt.Sprint("http://", i), AdaptiveLimit: engine.AdaptiveLimit{Limit: 1000, InFlight: 1000 - free, Denied: 1234}})
 	}
 	for i := range 40 {
-		r := httpapi.StatsRule{Rule: fmt.Sprintf("rule-%02d", i)}
+		r := stats.RuleSummary{Rule: fmt.Sprintf("rule-%02d", i)}
 		r.Counts = archive.Counts{Allowed: int64(6000 - i), Denied: 60, DegradedAllowed: 120}
 		m.Rules = append(m.Rules, r)
 		n.denied.Entries = append(n.denied.Entries, httpapi.TopEntry{Key: fmt.Sprintf("ip:10.0.0.%d", i), Count: int64(5000 - i), Error: int64(i % 2)})
 	}
 	for i, mean := range []float64{0.25, 0, 1234.5, 7} {
-		m.Rules[10+i].InFlight = &httpapi.StatsInFlight{Mean: mean, Highest: int64(100 + i), Held: &httpapi.StatsLatency{P50: 2500, P99: 1.5e6}}
+		m.Rules[10+i].InFlight = &stats.InFlight{Mean: mean, Highest: int64(100 + i), Held: stats.Percentiles{P50: 2500 * time.Microsecond, P99: 1500 * time.Millisecond}}
 	}
-	m.Rules[13].InFlight.Held = nil
+	m.Rules[13].InFlight.Held = stats.Percentiles{}
 	n.recent.Window, n.recent.Counts = 5, archive.Counts{Allowed: 50}
-	n.recent.Rules = []httpapi.StatsRule{{Rule: "rule-12", InFlight: &httpapi.StatsInFlight{Mean: 1500}}, {Rule: "rule-13", InFlight: &httpapi.StatsInFlight{Mean: 3.4}}}
+	n.recent.Rules = []stats.RuleSummary{{Rule: "rule-12", InFlight: &stats.InFlight{Mean: 1500}}, {Rule: "rule-13", InFlight: &stats.InFlight{Mean: 3.4}}}
 	n.allowed = n.denied
 	n.allowed.Sampling = 8
 	for i := range 5 {
 		n.alerts.Active = append(n.alerts.Active, alert.Alert{Kind: alert.Shadow, Summary: fmt.Sprint("number ", i), Silenced: i == 1})
-		n.warnings.Warnings = append(n.warnings.Warnings, httpapi.StatsWarning{At: float64(m.To) - float64(i)*150, Key: "user:alice", Rule: "plan", Threshold: 95, Used: 9500 + int64(i), Limit: 10000})
+		n.warnings.Warnings = append(n.warnings.Warnings, archive.Warning{At: archive.Instant(m.To-int64(i)*150) * 1e6, Key: "user:alice", Rule: "plan", Threshold: 95, Used: 9500 + int64(i), Limit: 10000})
 	}
 	return n
 }

@@ -56,8 +56,8 @@ func (w *Watcher) warn(all archive.Warned) {
 	out := Warnings{List: make([]Warning, len(all.List)), More: all.N - int64(len(all.List))}
 	for i, x := range all.List {
 		out.List[len(all.List)-1-i] = Warning{ // in the order in which they happened
-			At: time.UnixMicro(x.At).UTC(), Rule: x.Rule, Key: x.Key, Policy: x.Policy, Threshold: x.Threshold,
-			Used: x.Used, Limit: x.Limit, ResetAt: time.UnixMicro(x.ResetAt).UTC(), Instance: w.options.Instance,
+			At: x.At.Time(), Rule: x.Rule, Key: x.Key, Policy: x.Policy, Threshold: x.Threshold,
+			Used: x.Used, Limit: x.Limit, ResetAt: x.ResetAt.Time(), Instance: w.options.Instance,
 		}
 	}
 	for _, r := range w.recipients {

@@ -26,7 +26,7 @@ func TestWarningWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := watcherOf(t, hook)
-	at := noon.UnixMicro()
+	at := archive.Instant(noon.UnixMicro())
 	w.warn(archive.Warned{N: 5, List: []archive.Warning{
 		{At: at + 2, Rule: "plan", Key: "user:bob", Policy: "10/1h", Threshold: 95, Used: 10, Limit: 10, ResetAt: at + 3e6},
 		{At: at + 1, Rule: "plan", Key: "user:alice", Policy: "10/1h", Threshold: 80, Used: 8, Limit: 10, ResetAt: at + 3e6},

@@ -87,21 +87,11 @@ func (a *App) delayed() int {
 }
 
 // adaptiveLimits are those of the gateway's upstreams.
-func (a *App) adaptiveLimits() (all []metrics.AdaptiveLimit) {
+func (a *App) adaptiveLimits() []engine.UpstreamLimit {
 	if proxy := a.proxy.Load(); proxy != nil {
-		for _, l := range proxy.AdaptiveLimits() {
-			all = append(all, metrics.AdaptiveLimit{Upstream: l.Upstream, AdaptiveLimit: engine.AdaptiveLimit(l.Stats)})
-		}
+		return proxy.AdaptiveLimits()
 	}
-	return all
-}
-
-// adaptiveStats are the same for the API.
-func (a *App) adaptiveStats() (all []httpapi.StatsAdaptive) {
-	for _, l := range a.adaptiveLimits() {
-		all = append(all, httpapi.StatsAdaptive{Upstream: l.Upstream, Limit: l.Limit, InFlight: l.InFlight, Denied: l.Denied})
-	}
-	return all
+	return nil
 }
 
 // protectStats is what the gateway sees and sheds, if it protects this process.

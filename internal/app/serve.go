@@ -111,7 +111,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Observe:    a.observeHTTP,
 		Stats:      a.recorder,
 		Outage:     a.store.outage,
-		Adaptive:   a.adaptiveStats,
+		Adaptive:   a.adaptiveLimits,
 		Protect:    a.protectStats,
 		Stopping:   a.stopping,
 		Queues:     a.applications.queues,

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/overload"
 )
 
@@ -267,17 +268,11 @@ func (o *origin) overloaded(now instant, g *Gateway) {
 	g.options.Logger.Warn("upstream overloaded", "upstream", o.name, "limit", s.Limit, "in_flight", s.InFlight, "denied", s.Denied)
 }
 
-// AdaptiveLimit is how the adaptive limit of an upstream is now.
-type AdaptiveLimit struct {
-	Upstream string
-	overload.Stats
-}
-
-// AdaptiveLimits returns those of all upstreams that have one.
-func (g *Gateway) AdaptiveLimits() (all []AdaptiveLimit) {
+// AdaptiveLimits returns the adaptive limits of all upstreams that have one.
+func (g *Gateway) AdaptiveLimits() (all []engine.UpstreamLimit) {
 	for _, o := range g.table.origins {
 		if o.adaptive != nil {
-			all = append(all, AdaptiveLimit{o.name, o.adaptive.Stats()})
+			all = append(all, engine.UpstreamLimit{Upstream: o.name, AdaptiveLimit: engine.AdaptiveLimit(o.adaptive.Stats())})
 		}
 	}
 	return all

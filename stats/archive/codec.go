@@ -121,7 +121,7 @@ func (c *codec) frame(f *Frame) {
 		c.number(&f.Warned.N)
 		list(c, &f.Warned.List, func(w *Warning) {
 			c.texts(&w.Rule, &w.Key, &w.Policy, &w.Instance)
-			c.numbers(&w.At, &w.Threshold, &w.Used, &w.Limit, &w.ResetAt)
+			c.numbers((*int64)(&w.At), &w.Threshold, &w.Used, &w.Limit, (*int64)(&w.ResetAt))
 		})
 	}
 	if c.version > 5 {
@@ -340,7 +340,7 @@ func (c *codec) distinct(d *Distinct) {
 }
 
 func (c *codec) denial(d *Denial) {
-	c.number(&d.At)
+	c.number((*int64)(&d.At))
 	c.texts(&d.Rule, &d.Key, &d.Tier, &d.Method, &d.Path, &d.Instance)
 	c.number(&d.Cost)
 	flags := d.flags()

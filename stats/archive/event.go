@@ -2,25 +2,45 @@ package archive
 
 import (
 	"cmp"
+	"encoding/json"
+	"math"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Denial is the denial of one request by one rule. If several rules denied a request, there
 // is a Denial for each of them. Denials are a sample.
 type Denial struct {
-	At       int64  // Unix microseconds
-	Rule     string // "" if the client is on the block list
-	Key      string
-	Tier     string
-	Method   string
-	Path     string // the pattern of the rule that the path matches; "" if the rule has none
-	Instance string // the instance that denied the request
-	Cost     int64
+	At       Instant `json:"at"`
+	Key      string  `json:"key"`
+	Rule     string  `json:"rule"` // "" if the client is on the block list
+	Method   string  `json:"method"`
+	Path     string  `json:"path"` // the pattern of the rule that the path matches; "" if the rule has none
+	Tier     string  `json:"tier"`
+	Cost     int64   `json:"cost"`
+	Shadow   bool    `json:"shadow"`   // the rule is a shadow rule: it would have denied the request
+	Blocked  bool    `json:"blocked"`  // the client is on the block list
+	Degraded bool    `json:"degraded"` // the store was unavailable, and the rule fails closed
+	Instance string  `json:"instance"` // the instance that denied the request
+}
 
-	Shadow   bool // the rule is a shadow rule: it would have denied the request
-	Blocked  bool // the client is on the block list
-	Degraded bool // the store was unavailable, and the rule fails closed
+// Instant is a time in Unix microseconds. In JSON it has seconds, with microseconds behind the
+// point.
+type Instant int64
+
+// Time returns the instant as a time in UTC.
+func (t Instant) Time() time.Time { return time.UnixMicro(int64(t)).UTC() }
+
+// MarshalJSON implements [json.Marshaler].
+func (t Instant) MarshalJSON() ([]byte, error) { return json.Marshal(float64(t) / 1e6) }
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (t *Instant) UnmarshalJSON(text []byte) error {
+	var seconds float64
+	err := json.Unmarshal(text, &seconds)
+	*t = Instant(math.Round(seconds * 1e6))
+	return err
 }
 
 // Bounds on the denials of a frame.
@@ -108,15 +128,15 @@ func trimDenials(all []Denial) []Denial {
 
 // Warning is that a client has reached a threshold of a rule's limit.
 type Warning struct {
-	At        int64 // Unix microseconds
-	Rule      string
-	Key       string
-	Policy    string // the limit as a rule defines it, such as "100/1m"
-	Threshold int64  // percent
-	Used      int64
-	Limit     int64
-	ResetAt   int64  // Unix microseconds; when the client is fully reset, if it makes no more requests
-	Instance  string // the instance that saw it
+	At        Instant `json:"at"`
+	Key       string  `json:"key"`
+	Rule      string  `json:"rule"`
+	Policy    string  `json:"policy"`    // the limit as a rule defines it, such as "100/1m"
+	Threshold int64   `json:"threshold"` // percent
+	Used      int64   `json:"used"`
+	Limit     int64   `json:"limit"`
+	ResetAt   Instant `json:"reset_at"` // when the client is fully reset, if it makes no more requests
+	Instance  string  `json:"instance"` // the instance that saw it
 }
 
 // Warned holds the warnings of a time range.

@@ -13,7 +13,7 @@ var denials = rapid.Custom(func(t *rapid.T) []Denial {
 	var all []Denial
 	for range rapid.IntRange(0, 12).Draw(t, "n") {
 		all = append(all, Denial{
-			At: rapid.Int64Range(0, 1<<50).Draw(t, "at"), Rule: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "rule"),
+			At: Instant(rapid.Int64Range(0, 1<<50).Draw(t, "at")), Rule: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "rule"),
 			Key: rapid.SampledFrom([]string{"", "x", "y\xff", "z"}).Draw(t, "key"), Tier: rapid.SampledFrom([]string{"", "pro"}).Draw(t, "tier"),
 			Method: rapid.SampledFrom([]string{"", "GET"}).Draw(t, "method"), Path: rapid.SampledFrom([]string{"", "/a/{id}"}).Draw(t, "path"),
 			Instance: "here", Cost: rapid.Int64Range(0, 9).Draw(t, "cost"),
@@ -36,7 +36,7 @@ func TestDenialsAreFair(t *testing.T) {
 		for i := range rapid.IntRange(1, 4).Draw(t, "parts") {
 			var part []Denial
 			for n := range loud + rapid.IntRange(0, 80).Draw(t, "n") {
-				d := Denial{At: rapid.Int64Range(0, 1000).Draw(t, "at"), Instance: fmt.Sprint(i, ".", n)} // all are different
+				d := Denial{At: Instant(rapid.Int64Range(0, 1000).Draw(t, "at")), Instance: fmt.Sprint(i, ".", n)} // all are different
 				if d.Rule, d.Key = "0", "0"; n >= loud {
 					d.Rule, d.Key = fmt.Sprint(rapid.IntRange(0, rules-1).Draw(t, "rule")), fmt.Sprint(rapid.IntRange(0, keys-1).Draw(t, "key"))
 				}
@@ -97,8 +97,8 @@ func TestDenialsAreFair(t *testing.T) {
 var warnings = rapid.Custom(func(t *rapid.T) Warning {
 	name := rapid.SampledFrom([]string{"", "a", "user:alice", "\x00\xff"})
 	return Warning{
-		At: count(t, "at"), Rule: name.Draw(t, "rule"), Key: name.Draw(t, "key"), Policy: name.Draw(t, "policy"), Threshold: count(t, "threshold"),
-		Used: count(t, "used"), Limit: count(t, "limit"), ResetAt: count(t, "reset"), Instance: name.Draw(t, "instance"),
+		At: Instant(count(t, "at")), Rule: name.Draw(t, "rule"), Key: name.Draw(t, "key"), Policy: name.Draw(t, "policy"), Threshold: count(t, "threshold"),
+		Used: count(t, "used"), Limit: count(t, "limit"), ResetAt: Instant(count(t, "reset")), Instance: name.Draw(t, "instance"),
 	}
 })
 
@@ -106,7 +106,7 @@ var warnings = rapid.Custom(func(t *rapid.T) Warning {
 func TestTrimWarnings(t *testing.T) {
 	var f Frame
 	for i := range int64(MaxWarnings + 10) {
-		f.Merge(&Frame{Warned: Warned{N: 2, List: []Warning{{At: i, Rule: "a"}}}})
+		f.Merge(&Frame{Warned: Warned{N: 2, List: []Warning{{At: Instant(i), Rule: "a"}}}})
 	}
 	f.Trim()
 	w := f.Warned

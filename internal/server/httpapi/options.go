@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
@@ -61,7 +62,7 @@ type Options struct {
 	NotLoaded func() (since time.Time, cause error)
 
 	// Adaptive returns the adaptive limits of upstreams, for /v1/stats. Default none.
-	Adaptive func() []StatsAdaptive
+	Adaptive func() []engine.UpstreamLimit
 
 	// Protect returns what a gateway that protects its process sees and sheds, for /v1/stats;
 	// nil if it does not. Default none.
@@ -139,7 +140,7 @@ func New(o Options) (*Handler, error) {
 		o.NotLoaded = func() (time.Time, error) { return time.Time{}, nil }
 	}
 	if o.Adaptive == nil {
-		o.Adaptive = func() []StatsAdaptive { return nil }
+		o.Adaptive = func() []engine.UpstreamLimit { return nil }
 	}
 	if o.Protect == nil {
 		o.Protect = func() *StatsProtect { return nil }

@@ -9,63 +9,24 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// micros is a length of time as answers have it.
-func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
-
 // readable makes a text of what may be any bytes: keys are what clients have sent.
 func readable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
 
-func countsOf(counts archive.Counts, rate float64) StatsCounts {
-	return StatsCounts{Requests: counts.Total(), Rate: rate, Counts: counts}
-}
-
-func latencyOf(p stats.Percentiles) StatsLatency {
-	return StatsLatency{P50: micros(p.P50), P90: micros(p.P90), P99: micros(p.P99), Mean: micros(p.Mean)}
-}
-
-func inFlightOf(in *stats.InFlight) *StatsInFlight {
-	if in == nil {
-		return nil
-	}
-	s := &StatsInFlight{Mean: in.Mean, Highest: in.Highest}
-	if in.Held.Count > 0 {
-		held := latencyOf(in.Held)
-		s.Held = &held
-	}
-	return s
-}
-
-func upstreamOf(u stats.Upstream) StatsUpstream {
-	return StatsUpstream{
-		Route: u.Route, Requests: u.Requests, Errors: u.Errors, ErrorShare: u.ErrorRate(), Latency: latencyOf(u.Latency),
-	}
-}
-
-// summary is the answer of what happened, without what only some summaries know.
+// summary is the answer of what happened, with what this instance knows of itself.
 func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	answer := &SummaryAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
-		StatsCounts: countsOf(s.Requests, s.QPS), DeniedShare: s.Requests.DeniedShare(), Latency: latencyOf(s.Decision),
+		Traffic: s.Traffic, DeniedShare: s.DeniedShare(), Latency: s.Decision, Routes: s.Routes, Priorities: s.Priorities,
 		Local: s.Local, Adaptive: h.options.Adaptive(), Protect: h.options.Protect(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
-		NotLoaded: notLoaded(h.options.NotLoaded()),
-		Rules:     make([]StatsRule, 0, len(s.Rules)),
+		NotLoaded: notLoaded(h.options.NotLoaded()), Rules: listed(s.Rules),
 	}
 	if s.Upstream.Requests > 0 {
-		all := upstreamOf(s.Upstream)
-		answer.Upstream = &all
-	}
-	for _, u := range s.Routes {
-		answer.Routes = append(answer.Routes, upstreamOf(u))
-	}
-	for _, p := range s.Priorities {
-		answer.Priorities = append(answer.Priorities, StatsPriority{p.Priority.String(), p.Counts.Total(), p.Counts})
+		answer.Upstream = &s.Upstream
 	}
 	for _, r := range s.Rules {
-		one := StatsRule{Rule: r.Rule, StatsCounts: countsOf(r.Counts, r.QPS), InFlight: inFlightOf(r.InFlight)}
-		for _, t := range r.Tiers {
-			one.Tiers = append(one.Tiers, StatsTier{Tier: readable(t.Tier), Requests: t.Counts.Total(), Counts: t.Counts})
+		for i := range r.Tiers {
+			r.Tiers[i].Tier = readable(r.Tiers[i].Tier)
 		}
-		answer.Rules = append(answer.Rules, one)
 	}
 	return answer
 }
@@ -95,27 +56,21 @@ func recorderOf(health stats.Health) StatsRecorder {
 }
 
 func (h *Handler) statsSummary(_ about, s *stats.Summary) (any, error) {
-	answer := h.summary(s)
-	for i := range s.Rules {
-		latency := latencyOf(s.Rules[i].Decision)
-		answer.Rules[i].Latency = &latency
-	}
-	return answer, nil
+	return h.summary(s), nil
 }
 
 func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
 	answer := &SeriesAnswer{
-		From: s.From.Unix(), To: s.To.Unix(), Step: int64(s.Step / time.Second), Local: s.Local, Points: make([]StatsPoint, len(s.Points)),
-		InFlight: inFlightOf(s.InFlight),
+		StatsRange: rangeOf(s.Range), Local: s.Local, Points: make([]StatsPoint, len(s.Points)), InFlight: s.InFlight,
 	}
 	some := false
 	for i, p := range s.Points {
-		some = some || p.Requests.Total() > 0
-		point := StatsPoint{T: p.Time.Unix(), StatsCounts: countsOf(p.Requests, p.QPS), InFlight: inFlightOf(p.InFlight)}
+		some = some || p.Requests > 0
+		point := StatsPoint{T: p.Time.Unix(), Traffic: p.Traffic, InFlight: p.InFlight}
 		if q.Rule == "" {
 			point.StatsPointTimes = &StatsPointTimes{
-				P50: micros(p.Decision.P50), P90: micros(p.Decision.P90), P99: micros(p.Decision.P99),
-				UpstreamRequests: p.Upstream.Requests, UpstreamErrors: p.Upstream.Errors, UpstreamP99: micros(p.Upstream.Latency.P99),
+				P50: stats.Micros(p.Decision.P50), P90: stats.Micros(p.Decision.P90), P99: stats.Micros(p.Decision.P99),
+				UpstreamRequests: p.Upstream.Requests, UpstreamErrors: p.Upstream.Errors, UpstreamP99: stats.Micros(p.Upstream.Latency.P99),
 			}
 		}
 		answer.Points[i] = point
@@ -186,25 +141,19 @@ func (h *Handler) statsClient(q about, s *stats.ClientSeries) (any, error) {
 }
 
 func (h *Handler) statsDenials(q stats.LatestQuery, s *stats.Latest[archive.Denial]) (any, error) {
-	answer := &DenialsAnswer{Local: s.Local, Denials: make([]StatsDenial, len(s.Events))}
-	for i, d := range s.Events {
-		answer.Denials[i] = StatsDenial{
-			At: float64(d.At) / 1e6, Key: readable(d.Key), Rule: d.Rule, Method: d.Method, Path: readable(d.Path), Tier: readable(d.Tier),
-			Cost: d.Cost, Shadow: d.Shadow, Blocked: d.Blocked, Degraded: d.Degraded, Instance: readable(d.Instance),
-		}
+	for i := range s.Events {
+		d := &s.Events[i]
+		d.Key, d.Path, d.Tier, d.Instance = readable(d.Key), readable(d.Path), readable(d.Tier), readable(d.Instance)
 	}
-	return answer, h.knownRule(q.Rule, len(s.Events) > 0)
+	return &DenialsAnswer{s.Local, listed(s.Events)}, h.knownRule(q.Rule, len(s.Events) > 0)
 }
 
 func (h *Handler) statsWarnings(q stats.LatestQuery, s *stats.Latest[archive.Warning]) (any, error) {
-	answer := &WarningsAnswer{Local: s.Local, Warnings: make([]StatsWarning, len(s.Events))}
-	for i, w := range s.Events {
-		answer.Warnings[i] = StatsWarning{
-			At: float64(w.At) / 1e6, Key: readable(w.Key), Rule: w.Rule, Policy: w.Policy, Threshold: w.Threshold,
-			Used: w.Used, Limit: w.Limit, ResetAt: float64(w.ResetAt) / 1e6, Instance: readable(w.Instance),
-		}
+	for i := range s.Events {
+		w := &s.Events[i]
+		w.Key, w.Instance = readable(w.Key), readable(w.Instance)
 	}
-	return answer, h.knownRule(q.Rule, len(s.Events) > 0)
+	return &WarningsAnswer{s.Local, listed(s.Events)}, h.knownRule(q.Rule, len(s.Events) > 0)
 }
 
 func (h *Handler) statsUsage(q about, u *stats.Usage) (any, error) {

@@ -5,6 +5,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/archive"
 	"reflect"
 	"strings"
 	"testing"
@@ -117,7 +118,7 @@ func TestDenials(t *testing.T) {
 	s.traffic()
 	var a DenialsAnswer
 	r := s.call("GET /v1/stats/denials?rule=login&n=1", "").want(t, 200, &a)
-	want := StatsDenial{At: float64(begin.UnixMicro()) / 1e6, Key: "ip:192.0.2.9", Rule: "login", Method: "POST", Path: "/api/login", Cost: 1}
+	want := archive.Denial{At: archive.Instant(begin.UnixMicro()), Key: "ip:192.0.2.9", Rule: "login", Method: "POST", Path: "/api/login", Cost: 1}
 	if len(a.Denials) != 1 || a.Denials[0] != want || a.Local {
 		t.Errorf("%s, want %+v", r.body, want)
 	}
@@ -156,8 +157,8 @@ func TestWarnings(t *testing.T) {
 	s.traffic()
 	var a WarningsAnswer
 	r := s.call("GET /v1/stats/warnings?rule=login&n=1", "").want(t, 200, &a)
-	at := float64(begin.UnixMicro()) / 1e6
-	want := StatsWarning{At: at, Key: "ip:192.0.2.9", Rule: "login", Policy: quota.Limit().Rate(), Threshold: 95, Used: 9, Limit: 10, ResetAt: at}
+	at := archive.Instant(begin.UnixMicro())
+	want := archive.Warning{At: at, Key: "ip:192.0.2.9", Rule: "login", Policy: quota.Limit().Rate(), Threshold: 95, Used: 9, Limit: 10, ResetAt: at}
 	if len(a.Warnings) != 1 || a.Warnings[0] != want || a.Local {
 		t.Errorf("%s, want %+v", r.body, want)
 	}

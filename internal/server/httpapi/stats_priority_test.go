@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -27,7 +28,7 @@ func TestStatsPriorities(t *testing.T) {
 	s.check(`{"ip": "192.0.2.1", "method": "POST", "path": "/api/login", "priority": "low"}`, 3, 2)
 	s.pass(1)
 	got := ask()
-	want := []StatsPriority{
+	want := []stats.PrioritySummary{
 		{Priority: "critical"}, {Priority: "high"},
 		{Priority: "normal", Requests: 1, Counts: archive.Counts{Allowed: 1}},
 		{Priority: "low", Requests: 3, Counts: archive.Counts{Allowed: 2, Denied: 1}},

@@ -134,10 +134,10 @@ func TestStream(t *testing.T) {
 			if since := time.Since(opened); since < time.Duration(i)*time.Second || since > time.Duration(i+1)*time.Second {
 				t.Errorf("event %d comes after %v", i, since)
 			}
-			if a.From != opened.Unix()+int64(i) || a.To != a.From+1 || a.Window != 1 || a.Requests != 5 || a.Rate != 5 || a.Local || a.Latency.Mean != 20 {
+			if a.From != opened.Unix()+int64(i) || a.To != a.From+1 || a.Window != 1 || a.Requests != 5 || a.Rate != 5 || a.Local || a.Latency.Mean != 20*time.Microsecond {
 				t.Errorf("event %d is %+v", i, a)
 			}
-			if len(a.Rules) != 3 || a.Rules[2].Rule != "safe" || a.Rules[2].Requests != 1 || a.Rules[0].Rule != "api" || a.Rules[1].Rule != "login" || a.Rules[0].Rate != 4 || a.Rules[0].Latency != nil || len(a.Rules[0].Tiers) != 1 {
+			if len(a.Rules) != 3 || a.Rules[2].Rule != "safe" || a.Rules[2].Requests != 1 || a.Rules[0].Rule != "api" || a.Rules[1].Rule != "login" || a.Rules[0].Rate != 4 || a.Rules[0].Decision != nil || len(a.Rules[0].Tiers) != 1 {
 				t.Errorf("the rules of event %d are %+v", i, a.Rules)
 			}
 		}

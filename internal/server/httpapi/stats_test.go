@@ -53,14 +53,14 @@ func TestSummary(t *testing.T) {
 	s.traffic()
 	var a SummaryAnswer
 	r := s.call("GET /v1/stats/summary", "").want(t, 200, &a)
-	want := StatsCounts{Requests: 15, Rate: 0.25, Counts: archive.Counts{Allowed: 8, Denied: 3, DegradedAllowed: 2, DegradedDenied: 1, Blocked: 1}}
-	if a.From != begin.Unix()-50 || a.To != begin.Unix()+10 || a.Window != 60 || a.StatsCounts != want || a.DeniedShare != 0.2 {
+	want := stats.Traffic{Requests: 15, Rate: 0.25, Counts: archive.Counts{Allowed: 8, Denied: 3, DegradedAllowed: 2, DegradedDenied: 1, Blocked: 1}}
+	if a.From != begin.Unix()-50 || a.To != begin.Unix()+10 || a.Window != 60 || a.Traffic != want || a.DeniedShare != 0.2 {
 		t.Errorf("%s", r.body)
 	}
-	if l := a.Latency; l.Mean != 20 || l.P50 < 20 || l.P50 > 22.6 || l.P99 != l.P90 {
+	if l := a.Latency; l.Mean != 20*time.Microsecond || l.P50 < 20*time.Microsecond || l.P50 > 22600 || l.P99 != l.P90 {
 		t.Errorf("decisions took %+v", l)
 	}
-	if u := a.Upstream; u == nil || u.Route != "" || u.Requests != 3 || u.Errors != 1 || u.ErrorShare != 1./3 || u.Latency.P99 < 3000 || u.Latency.P99 > 3400 {
+	if u := a.Upstream; u == nil || u.Route != "" || u.Requests != 3 || u.Errors != 1 || u.ErrorShare != 1./3 || u.Latency.P99 < 3*time.Millisecond || u.Latency.P99 > 3400*time.Microsecond {
 		t.Errorf("upstream: %+v", u)
 	}
 	if len(a.Routes) != 2 || a.Routes[0].Route != "blog" || a.Routes[0].Requests != 1 || a.Routes[1].ErrorShare != 0.5 {
@@ -69,12 +69,12 @@ func TestSummary(t *testing.T) {
 	if a.Store.Up != true || a.Recorder.Sampling != 1 || a.Recorder.UnavailableSince != nil || a.Recorder.Error != "" || a.Local {
 		t.Errorf("%+v %+v", a.Store, a.Recorder)
 	}
-	byID := map[string]StatsRule{}
+	byID := map[string]stats.RuleSummary{}
 	for _, rule := range a.Rules {
 		byID[rule.Rule] = rule
 	}
 	api := byID["api"]
-	if a.Rules[0].Rule != "api" || api.Requests != 13 || api.Allowed != 11 || api.DegradedAllowed != 2 || api.Rate != 13./60 || api.Latency == nil || api.Latency.Mean != 20 {
+	if a.Rules[0].Rule != "api" || api.Requests != 13 || api.Allowed != 11 || api.DegradedAllowed != 2 || api.Rate != 13./60 || api.Decision == nil || api.Decision.Mean != 20*time.Microsecond {
 		t.Errorf("api: %+v", api)
 	}
 	if len(api.Tiers) != 2 || api.Tiers[0].Tier != "" || api.Tiers[0].Requests != 5 || api.Tiers[1].Tier != "pro" || api.Tiers[1].Requests != 8 || api.Tiers[1].DegradedAllowed != 2 {

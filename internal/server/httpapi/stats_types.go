@@ -1,36 +1,13 @@
 package httpapi
 
 import (
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
 
 // Times in answers about statistics are Unix seconds. Lengths are microseconds where the
 // name says _us, with nanoseconds behind the point, and seconds where it says _s.
-
-// StatsCounts are how many requests, or decisions of a rule, ended in which way.
-type StatsCounts struct {
-	Requests int64   `json:"requests"` // all of them
-	Rate     float64 `json:"rate"`     // a second
-	archive.Counts
-}
-
-// StatsLatency is how long something took.
-type StatsLatency struct {
-	P50  float64 `json:"p50"`
-	P90  float64 `json:"p90"`
-	P99  float64 `json:"p99"`
-	Mean float64 `json:"mean"`
-}
-
-// StatsUpstream is what became of requests that were passed on.
-type StatsUpstream struct {
-	Route      string       `json:"route,omitempty"` // "" is all of them
-	Requests   int64        `json:"requests"`
-	Errors     int64        `json:"errors"`
-	ErrorShare float64      `json:"error_share"`
-	Latency    StatsLatency `json:"latency_us"`
-}
 
 // SummaryAnswer is what GET /v1/stats/summary answers, and what an event of GET
 // /v1/stats/stream is.
@@ -39,33 +16,18 @@ type SummaryAnswer struct {
 	To     int64 `json:"to"`
 	Window int64 `json:"window_s"`
 	Local  bool  `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
-	StatsCounts
-	DeniedShare float64         `json:"denied_share"` // 0 to 1
-	Latency     StatsLatency    `json:"latency_us"`
-	Upstream    *StatsUpstream  `json:"upstream,omitempty"` // all routes together
-	Routes      []StatsUpstream `json:"routes,omitempty"`
-	Priorities  []StatsPriority `json:"priorities,omitempty"` // the most important first; none if all requests were normal
-	Adaptive    []StatsAdaptive `json:"adaptive,omitempty"`   // of the instance that answers, now
-	Protect     *StatsProtect   `json:"protect,omitempty"`    // likewise
-	Store       StatsStore      `json:"store"`
-	Recorder    StatsRecorder   `json:"recorder"`
-	NotLoaded   *NotLoaded      `json:"not_loaded,omitempty"` // nil if the stored rules are in force on the instance that answers
-	Rules       []StatsRule     `json:"rules"`                // the busiest first
-}
-
-// StatsAdaptive is the adaptive limit of an upstream.
-type StatsAdaptive struct {
-	Upstream string `json:"upstream"`
-	Limit    int    `json:"limit"`
-	InFlight int    `json:"in_flight"`
-	Denied   uint64 `json:"denied"` // since the start
-}
-
-// StatsPriority is what became of the requests of a priority.
-type StatsPriority struct {
-	Priority string `json:"priority"`
-	Requests int64  `json:"requests"`
-	archive.Counts
+	stats.Traffic
+	DeniedShare float64                 `json:"denied_share"` // 0 to 1
+	Latency     stats.Percentiles       `json:"latency_us"`
+	Upstream    *stats.Upstream         `json:"upstream,omitempty"` // all routes together
+	Routes      []stats.Upstream        `json:"routes,omitempty"`
+	Priorities  []stats.PrioritySummary `json:"priorities,omitempty"` // the most important first; none if all requests were normal
+	Adaptive    []engine.UpstreamLimit  `json:"adaptive,omitempty"`   // of the instance that answers, now
+	Protect     *StatsProtect           `json:"protect,omitempty"`    // likewise
+	Store       StatsStore              `json:"store"`
+	Recorder    StatsRecorder           `json:"recorder"`
+	NotLoaded   *NotLoaded              `json:"not_loaded,omitempty"` // nil if the stored rules are in force on the instance that answers
+	Rules       []stats.RuleSummary     `json:"rules"`                // the busiest first
 }
 
 // StatsProtect is what a process that protects itself uses, as shares from 0 to 1, and how many
@@ -95,47 +57,21 @@ type StatsRecorder struct {
 	Error            string `json:"error,omitempty"`
 }
 
-// StatsRule is the traffic of a rule. Events of the stream have no latency of rules,
-// which is not counted per second.
-type StatsRule struct {
-	Rule string `json:"rule"`
-	StatsCounts
-	Latency  *StatsLatency  `json:"latency_us,omitempty"`
-	InFlight *StatsInFlight `json:"in_flight,omitempty"` // nil if the rule limits no concurrency, or nothing was in flight
-	Tiers    []StatsTier    `json:"tiers,omitempty"`
-}
-
-// StatsInFlight is how many requests of a rule were in flight, and for how long.
-type StatsInFlight struct {
-	Mean    float64       `json:"mean"`              // on average, of all clients together
-	Highest int64         `json:"highest"`           // of one client, at the same time
-	Held    *StatsLatency `json:"held_us,omitempty"` // nil if none has ended
-}
-
-// StatsTier is what a rule said to the requests of a tier: "" are those without one.
-type StatsTier struct {
-	Tier     string `json:"tier"`
-	Requests int64  `json:"requests"`
-	archive.Counts
-}
-
 // SeriesAnswer is what GET /v1/stats/series answers.
 type SeriesAnswer struct {
-	From   int64        `json:"from"`
-	To     int64        `json:"to"`
-	Step   int64        `json:"step_s"`
+	StatsRange
 	Local  bool         `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	Points []StatsPoint `json:"points"`
 
-	InFlight *StatsInFlight `json:"in_flight,omitempty"` // of a rule, in the whole range
+	InFlight *stats.InFlight `json:"in_flight,omitempty"` // of a rule, in the whole range
 }
 
 // StatsPoint is one step of a series.
 type StatsPoint struct {
 	T int64 `json:"t"` // when it began
-	StatsCounts
-	*StatsPointTimes                // nil in the series of a rule
-	InFlight         *StatsInFlight `json:"in_flight,omitempty"` // as in StatsRule
+	stats.Traffic
+	*StatsPointTimes                 // nil in the series of a rule
+	InFlight         *stats.InFlight `json:"in_flight,omitempty"` // as in stats.RuleSummary
 }
 
 // StatsPointTimes is how long the requests of a step took, and what became of those that
@@ -249,42 +185,14 @@ type ClientPoint struct {
 
 // DenialsAnswer is what GET /v1/stats/denials answers.
 type DenialsAnswer struct {
-	Local   bool          `json:"local,omitempty"`
-	Denials []StatsDenial `json:"denials"` // the newest first
-}
-
-// StatsDenial is one denied request.
-type StatsDenial struct {
-	At       float64 `json:"at"` // Unix seconds, with microseconds behind the point
-	Key      string  `json:"key"`
-	Rule     string  `json:"rule"` // "" if the client is on the block list
-	Method   string  `json:"method"`
-	Path     string  `json:"path"` // the pattern of the rule, never what the client has sent
-	Tier     string  `json:"tier"`
-	Cost     int64   `json:"cost"`
-	Shadow   bool    `json:"shadow"`
-	Blocked  bool    `json:"blocked"`
-	Degraded bool    `json:"degraded"`
-	Instance string  `json:"instance"`
+	Local   bool             `json:"local,omitempty"`
+	Denials []archive.Denial `json:"denials"` // the newest first
 }
 
 // WarningsAnswer is what GET /v1/stats/warnings answers.
 type WarningsAnswer struct {
-	Local    bool           `json:"local,omitempty"`
-	Warnings []StatsWarning `json:"warnings"` // the newest first
-}
-
-// StatsWarning is that a client has reached a threshold of a rule.
-type StatsWarning struct {
-	At        float64 `json:"at"` // Unix seconds, with microseconds behind the point
-	Key       string  `json:"key"`
-	Rule      string  `json:"rule"`
-	Policy    string  `json:"policy"`
-	Threshold int64   `json:"threshold"` // percent
-	Used      int64   `json:"used"`
-	Limit     int64   `json:"limit"`
-	ResetAt   float64 `json:"reset_at"`
-	Instance  string  `json:"instance"`
+	Local    bool              `json:"local,omitempty"`
+	Warnings []archive.Warning `json:"warnings"` // the newest first
 }
 
 // UsageAnswer is what GET /v1/stats/usage answers.

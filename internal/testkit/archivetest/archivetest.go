@@ -161,7 +161,7 @@ func testDenials(t *testing.T, open Open) {
 	a, b := open(t)
 	for i := range int64(30) {
 		for who, store := range []archive.Store{a, b} {
-			at := (Epoch + 10*i) * 1e6
+			at := archive.Instant(Epoch+10*i) * 1e6
 			f := &archive.Frame{Denials: []archive.Denial{
 				{At: at + 1, Rule: "api", Key: fmt.Sprint("user:", i), Path: "/items/{id}", Instance: fmt.Sprint(who)},
 				{At: at, Rule: "api", Key: "user:loud", Instance: fmt.Sprint(who)},
@@ -175,7 +175,7 @@ func testDenials(t *testing.T, open Open) {
 		t.Helper()
 		for level := range 3 {
 			var loud, others int
-			newest := int64(0)
+			newest := archive.Instant(0)
 			for _, s := range testkit.Must(b.Read(t.Context(), archive.Top, level, Epoch-3600, Epoch+3600))(t) {
 				for _, d := range s.Frame.Denials {
 					if d.Key != "user:loud" {
