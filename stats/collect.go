@@ -25,7 +25,8 @@ type collector struct {
 	number   int64 // of parts that were made
 	dropped  int64 // samples
 	sampling int64
-	spare    []byte // for samples, empty
+	spare    []byte    // for samples, empty
+	none     []sampled // for denials
 }
 
 func (c *collector) reset(now time.Time) {
@@ -129,11 +130,15 @@ func (r *Recorder) takeSamplesLocked(next *index) (many bool) {
 		s := &r.stripes[i]
 		s.mu.Lock()
 		x := s.index
-		full, dropped := s.exchange(c.spare)
+		full, denied, dropped := s.exchange(c.spare, c.none)
 		s.index = next
 		s.mu.Unlock()
 		c.count(x, full)
-		c.spare = full
+		for i := range denied {
+			c.ranks.denials.add(&denied[i])
+			c.ranks.changed = true
+		}
+		c.spare, c.none = full, denied
 		c.dropped += dropped
 		c.sampling = max(c.sampling, 1<<s.power.Load())
 		many = many || len(full) >= cap(full)*manySixteenths/16
@@ -144,13 +149,7 @@ func (r *Recorder) takeSamplesLocked(next *index) (many bool) {
 // count reads samples.
 func (c *collector) count(x *index, buf []byte) {
 	for len(buf) > 0 {
-		number := binary.LittleEndian.Uint16(buf)
-		if number == denialMark {
-			buf = c.ranks.denials.read(x, buf)
-			c.ranks.changed = true
-			continue
-		}
-		p := x.All[number]
+		p := x.All[binary.LittleEndian.Uint16(buf)]
 		tier, n, f, limits := int(buf[2]), int64(1)<<buf[3], flags(buf[4]), int(buf[5])
 		key, denier := int(binary.LittleEndian.Uint16(buf[6:])), binary.LittleEndian.Uint16(buf[8:])
 		buf = buf[sampleHead:]

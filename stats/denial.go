@@ -1,9 +1,7 @@
 package stats
 
 import (
-	"encoding/binary"
 	"hash/maphash"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -14,43 +12,32 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// A sampled denial has its own record among the samples, after the record of the rule:
-//
-//	2 bytes denialMark | 2 bytes rule | 1 byte tier | 1 byte flags | 1 byte method |
-//	8 bytes Unix microseconds | 8 bytes cost | 1 byte length of path | 2 bytes length of key | path | key
-//
-// The path is the pattern of the rule; the path that the client sent is not recorded.
-const (
-	denialMark = math.MaxUint16 // marks a denial; as the number of a rule, it means the block list
-	denialHead = 26
+// sampled is a denial as a stripe has it. Its texts are those of the rules; only the key is
+// copied, into memory that the stripe uses again. The path is the pattern of the rule: the path
+// that the client sent is not recorded.
+type sampled struct {
+	archive.Denial
+	key []byte
+}
 
+const (
 	maxPattern  = 255
 	maxInstance = 100
 )
 
-// denialFlags are the flags of a denial.
-type denialFlags uint8
+// methods are those that are told apart.
+var methods = [...]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
-const (
-	denialShadow denialFlags = 1 << iota
-	denialBlocked
-	denialDegraded
-)
-
-// methods are the methods with their own number; the first two mean no method and any
-// other method.
-var methods = [...]string{"", archive.Other, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
-
-func methodOf(name string) byte {
-	if name == "" {
-		return 0
-	}
-	for i, m := range methods[2:] {
+func methodOf(name string) string {
+	for _, m := range methods {
 		if strings.EqualFold(m, name) {
-			return byte(i + 2)
+			return m
 		}
 	}
-	return 1
+	if name == "" {
+		return ""
+	}
+	return archive.Other
 }
 
 // details bounds how many denials are recorded until the collector empties the buffer: two
@@ -88,17 +75,13 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 	} else {
 		key = s.clientOf(key, req, v)
 	}
-	if !s.details.take(key) {
-		return
+	if s.details.take(key) {
+		path := first.Rule.Pattern(req)
+		s.record(key, archive.Denial{
+			At: archive.Instant(clock().UnixMicro()), Rule: p.id, Tier: p.lines[p.tier(req.Tier)].Tier, Method: methodOf(req.Method),
+			Path: path[:min(len(path), maxPattern)], Cost: first.Cost, Shadow: first.Shadow, Degraded: said == engine.OutcomeDegradedDenied,
+		})
 	}
-	flags := denialFlags(0)
-	if first.Shadow {
-		flags |= denialShadow
-	}
-	if said == engine.OutcomeDegradedDenied {
-		flags |= denialDegraded
-	}
-	s.writeDenial(req, p.number, p.tier(req.Tier), flags, first.Cost, first.Rule.Pattern(req), key, clock)
 }
 
 // clientOf appends the client of a request that was denied by a rule with key global: the
@@ -128,28 +111,15 @@ func (s *stripe) sampleBlocked(req *rule.Request, clock func() time.Time) {
 		key = s.index.lists.AppendClient(key, req)
 	}
 	if s.details.take(key) {
-		s.writeDenial(req, denialMark, 0, denialBlocked, req.Cost, "", key, clock)
+		s.record(key, archive.Denial{At: archive.Instant(clock().UnixMicro()), Method: methodOf(req.Method), Cost: req.Cost, Blocked: true})
 	}
 }
 
-func (s *stripe) writeDenial(req *rule.Request, number, tier int, flags denialFlags, cost int64, path string, key []byte, clock func() time.Time) {
-	path, key = path[:min(len(path), maxPattern)], key[:min(len(key), weir.MaxKeyLen)]
-	at, size := len(s.buf), denialHead+len(path)+len(key)
-	if size > cap(s.buf)-at {
-		return
-	}
-	s.buf = s.buf[:at+size]
-	record := s.buf[at:]
-	binary.LittleEndian.PutUint16(record, denialMark)
-	binary.LittleEndian.PutUint16(record[2:], uint16(number))
-	record[4], record[5], record[6] = byte(tier), byte(flags), methodOf(req.Method)
-	binary.LittleEndian.PutUint64(record[7:], uint64(clock().UnixMicro()))
-	binary.LittleEndian.PutUint64(record[15:], uint64(cost))
-	record[23] = byte(len(path))
-	binary.LittleEndian.PutUint16(record[24:], uint16(len(key)))
-	copy(record[denialHead:], path)
-	copy(record[denialHead+len(path):], key)
-	s.pace(at)
+func (s *stripe) record(key []byte, one archive.Denial) {
+	n := len(s.denials)
+	s.denials = slices.Grow(s.denials, 1)[:n+1]
+	place := &s.denials[n]
+	place.Denial, place.key = one, append(place.key[:0], key[:min(len(key), weir.MaxKeyLen)]...)
 }
 
 // denials are the latest denials of each client and rule in the current ten seconds.
@@ -191,29 +161,15 @@ func (r *recent) oldest() *archive.Denial {
 	return place
 }
 
-// read adds the denial at the start of a buffer, and returns the rest of the buffer.
-func (d *denials) read(x *index, buf []byte) []byte {
-	number, flags := binary.LittleEndian.Uint16(buf[2:]), denialFlags(buf[5])
-	one := archive.Denial{
-		At: archive.Instant(binary.LittleEndian.Uint64(buf[7:])), Cost: int64(binary.LittleEndian.Uint64(buf[15:])), Method: methods[buf[6]],
-		Shadow: flags&denialShadow != 0, Blocked: flags&denialBlocked != 0, Degraded: flags&denialDegraded != 0,
-	}
-	if number != denialMark {
-		p := x.All[number]
-		one.Rule, one.Tier = p.id, p.lines[buf[4]].Tier
-	}
-	path, rest := cut(buf[denialHead:], int(buf[23]))
-	key, rest := cut(rest, int(binary.LittleEndian.Uint16(buf[24:])))
+// add adds a denial that a stripe has recorded.
+func (d *denials) add(one *sampled) {
 	if len(d.of) >= maxRecent {
 		d.forget()
 	}
-	place := d.recent(one.Rule, key).oldest()
-	one.Key, one.Path = reuse(place.Key, key), reuse(place.Path, path)
-	*place = one
-	return rest
+	place := d.recent(one.Rule, one.key).oldest()
+	one.Key = reuse(place.Key, one.key)
+	*place = one.Denial
 }
-
-func cut(buf []byte, n int) (head, rest []byte) { return buf[:n], buf[n:] }
 
 // reuse returns the text as a string. It allocates nothing if the text is the same as
 // before, which is the usual case.

@@ -34,6 +34,7 @@ type stripe struct {
 	mu      sync.Mutex
 	index   *index
 	buf     []byte
+	denials []sampled
 	dropped int64 // requests whose samples found no room
 	details details
 
@@ -234,15 +235,15 @@ func (s *stripe) pace(before int) {
 	}
 }
 
-// exchange empties the buffer into another of the same size, and takes more samples
-// from now on if there were few.
-func (s *stripe) exchange(other []byte) (full []byte, dropped int64) {
-	full, dropped = s.buf, s.dropped
-	s.buf, s.dropped = other[:0], 0
+// exchange takes what there is for empty buffers, the first of the same size, and takes more
+// samples from now on if there were few.
+func (s *stripe) exchange(other []byte, none []sampled) (full []byte, denied []sampled, dropped int64) {
+	full, denied, dropped = s.buf, s.denials, s.dropped
+	s.buf, s.denials, s.dropped = other[:0], none[:0], 0
 	s.details.reset()
 	s.chance.Store(rand.Uint64())
 	if power := s.power.Load(); power > 0 && len(full) < cap(full)/8 {
 		s.power.Store(power - 1)
 	}
-	return full, dropped
+	return full, denied, dropped
 }
