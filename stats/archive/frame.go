@@ -79,29 +79,15 @@ type Ranking struct{ Allowed, Denied Sketch }
 func (f *Frame) Merge(other *Frame) {
 	f.Requests.Add(other.Requests)
 	f.Decision.Merge(&other.Decision)
-	for line, counts := range other.Rules {
-		f.Rule(line).Add(*counts)
-	}
-	for name, r := range other.Routes {
-		f.Route(name).merge(r)
-	}
+	merge(&f.Rules, other.Rules, func(mine, c *Counts) { mine.Add(*c) })
+	merge(&f.Routes, other.Routes, (*Route).merge)
 	f.Clients.Merge(&other.Clients)
-	for id, d := range other.Details {
-		f.Detail(id).merge(d)
-	}
-	for id, r := range other.Top {
-		mine := f.Ranking(id)
-		mine.Allowed.Merge(&r.Allowed)
-		mine.Denied.Merge(&r.Denied)
-	}
+	merge(&f.Details, other.Details, (*Detail).merge)
+	merge(&f.Top, other.Top, (*Ranking).merge)
 	f.Denials = mergeDenials(f.Denials, other.Denials)
-	for id, h := range other.Holds {
-		f.Hold(id).Merge(h)
-	}
+	merge(&f.Holds, other.Holds, (*Holds).Merge)
 	f.Warned.Merge(&other.Warned)
-	for id, in := range other.InFlight {
-		f.Flight(id).Merge(in)
-	}
+	merge(&f.InFlight, other.InFlight, (*InFlight).Merge)
 	f.Priorities.Merge(&other.Priorities)
 }
 
@@ -138,6 +124,13 @@ func entry[K comparable, V any](m *map[K]*V, key K) *V {
 	return v
 }
 
+// merge adds the entries of another map to those with the same key.
+func merge[K comparable, V any](m *map[K]*V, other map[K]*V, add func(mine, theirs *V)) {
+	for key, v := range other {
+		add(entry(m, key), v)
+	}
+}
+
 func (r *Route) merge(other *Route) {
 	r.Requests += other.Requests
 	r.Errors += other.Errors
@@ -146,11 +139,15 @@ func (r *Route) merge(other *Route) {
 
 func (d *Detail) merge(other *Detail) {
 	d.Decision.Merge(&other.Decision)
-	for q, u := range other.Usage {
-		mine := d.Quota(q)
+	merge(&d.Usage, other.Usage, func(mine, u *Usage) {
 		mine.Used.Merge(&u.Used)
 		mine.Denied += u.Denied
-	}
+	})
+}
+
+func (r *Ranking) merge(other *Ranking) {
+	r.Allowed.Merge(&other.Allowed)
+	r.Denied.Merge(&other.Denied)
 }
 
 // Empty reports whether the frame contains no traffic.
