@@ -11,8 +11,14 @@ import (
 // needs no labels and a rule that is gone leaves nothing to clean up.
 type collector Metrics
 
+// described are all series that a collector may have. Those of parts that a program does not
+// have are only reserved.
+var described []*prometheus.Desc
+
 func desc(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc("weir_"+name, help, labels, nil)
+	d := prometheus.NewDesc("weir_"+name, help, labels, nil)
+	described = append(described, d)
+	return d
 }
 
 var (
@@ -74,30 +80,11 @@ var (
 	unusableDesc     = desc("data_unusable_files", "Files in the data directory that could not be used at startup and were moved aside.")
 )
 
-var always = []*prometheus.Desc{
-	requestsDesc, prioritiesDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
-	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, inFlightDesc, inFlightSecondsDesc, warningsDesc, expressionsDesc,
-	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
-	adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc, protectDesc, protectShedDesc,
-}
-
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	describe := func(there bool, all ...*prometheus.Desc) {
-		for _, d := range all {
-			if there {
-				ch <- d
-			}
-		}
+	for _, d := range described {
+		ch <- d
 	}
-	describe(true, always...)
-	describe(c.options.Keys != nil, keysDesc, maxKeysDesc, expiredDesc, evictedDesc)
-	describe(c.options.Counters != nil, counterEntriesDesc, counterCapacityDesc, counterRejectedDesc)
-	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
-	describe(c.options.RESP != nil, respConnectionsDesc, respRejectedDesc, respCommandsDesc)
-	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
-	describe(c.options.EnvoyXDS != nil, xdsConnectedDesc, xdsVersionDesc, xdsResponsesDesc)
-	describe(c.options.Files != nil, saveFailuresDesc, savedDesc, unusableDesc)
 }
 
 // Collect implements [prometheus.Collector].
