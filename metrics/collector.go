@@ -187,7 +187,7 @@ func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
 	}
 	decisions := histogram{bounds: bounds[:]}
 	for i := range c.stripes {
-		decisions.add(c.stripes[i].decision.buckets[:], &c.stripes[i].decision.sum)
+		decisions.add(&c.stripes[i].decision)
 	}
 	ch <- decisions.metric(secondsDesc)
 	for p := range policies {

@@ -134,9 +134,8 @@ type placeStripe struct {
 	all   *placeCounters
 	clock func() time.Time
 
-	inFlight atomic.Int64                       // of the requests that began here
-	buckets  [len(heldBounds) + 1]atomic.Uint64 // as in timings
-	sum      atomic.Int64
+	inFlight atomic.Int64 // of the requests that began here
+	held     timings
 	_        [64]byte
 }
 
@@ -175,10 +174,7 @@ func (s *placeStripe) Leave(held time.Duration) {
 func (s *placeStripe) Hold(n int64, until weir.Micros) { s.all.held.Add(n, s.clock(), until.Time()) }
 
 // End implements [engine.PlaceCounter].
-func (s *placeStripe) End(held time.Duration) {
-	s.buckets[bucketOf(heldBounds[:], held)].Add(1)
-	s.sum.Add(int64(max(held, 0)))
-}
+func (s *placeStripe) End(held time.Duration) { s.held.observe(heldBounds[:], held) }
 
 // collect shows the places of a rule, if it limits them.
 func (p *placeCounters) collect(ch chan<- prometheus.Metric, label string) {
@@ -189,7 +185,7 @@ func (p *placeCounters) collect(ch chan<- prometheus.Metric, label string) {
 	all := histogram{bounds: heldBounds[:]}
 	for i := range p.stripes {
 		inFlight += p.stripes[i].inFlight.Load()
-		all.add(p.stripes[i].buckets[:], &p.stripes[i].sum)
+		all.add(&p.stripes[i].held)
 	}
 	gauge(ch, inFlightDesc, float64(inFlight), label)
 	ch <- all.metric(inFlightSecondsDesc, label)

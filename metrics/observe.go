@@ -55,7 +55,7 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 	at := tally.Stripe(v, stripes-1)
 	s := &m.stripes[at]
 	s.requests[min(v.Priority, rule.Critical)][v.Outcome()].Add(1)
-	s.decision.observe(took)
+	s.decision.observe(bounds[:], took)
 	if v.Degraded != nil {
 		m.degraded[policyOf(v)].Add(1)
 		if !errors.Is(v.Degraded, engine.ErrNoRules) { // for which no store was asked
@@ -119,36 +119,34 @@ var bounds = [...]time.Duration{
 // the client library has four and a loop, because it also keeps sum and count in step.
 // Here the sum may be ahead of the count by what is being observed.
 type timings struct {
-	buckets [len(bounds) + 1]atomic.Uint64 // not cumulative; the last one has no bound
-	sum     atomic.Int64                   // nanoseconds
+	buckets [mostBounds + 1]atomic.Uint64 // not cumulative; that after the bounds has none
+	sum     atomic.Int64                  // nanoseconds
 }
 
-func (t *timings) observe(took time.Duration) {
-	t.buckets[bucketOf(bounds[:], took)].Add(1)
-	t.sum.Add(int64(max(took, 0)))
-}
+const mostBounds = max(len(bounds), len(heldBounds))
 
-// bucketOf is the first bucket that has room for a duration.
-func bucketOf(bounds []time.Duration, took time.Duration) int {
+// observe counts a duration in the first bucket that has room for it.
+func (t *timings) observe(bounds []time.Duration, took time.Duration) {
 	i := 0
 	for i < len(bounds) && took > bounds[i] {
 		i++
 	}
-	return i
+	t.buckets[i].Add(1)
+	t.sum.Add(int64(max(took, 0)))
 }
 
 // histogram is the sum of stripes, as Prometheus wants it.
 type histogram struct {
 	bounds []time.Duration
-	counts [max(len(bounds), len(heldBounds)) + 1]uint64
+	counts [mostBounds + 1]uint64
 	sum    time.Duration
 }
 
-func (h *histogram) add(buckets []atomic.Uint64, sum *atomic.Int64) {
-	for i := range buckets {
-		h.counts[i] += buckets[i].Load()
+func (h *histogram) add(t *timings) {
+	for i := range t.buckets {
+		h.counts[i] += t.buckets[i].Load()
 	}
-	h.sum += time.Duration(sum.Load())
+	h.sum += time.Duration(t.sum.Load())
 }
 
 func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
