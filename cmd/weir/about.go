@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"os"
 	"regexp"
 	"slices"
@@ -28,23 +27,19 @@ func newVersion() *cobra.Command {
 			if output == "json" {
 				return writeJSON(cmd.OutOrStdout(), build.Read())
 			}
-			return printBuild(cmd.OutOrStdout(), build.Read())
+			b := build.Read()
+			commit := "(unknown)"
+			if b.Commit != "" {
+				commit = fmt.Sprintf("%s of %s", b.Commit, b.Time)
+			}
+			if b.Modified {
+				commit += ", with changes"
+			}
+			return say(cmd, "weir      %s\ncommit    %s\ngo        %s\nplatform  %s\n", b.Version, commit, b.Go, b.Platform)
 		},
 	}
 	addOutput(cmd, &output)
 	return cmd
-}
-
-func printBuild(w io.Writer, b build.Info) error {
-	commit := "(unknown)"
-	if b.Commit != "" {
-		commit = fmt.Sprintf("%s of %s", b.Commit, b.Time)
-	}
-	if b.Modified {
-		commit += ", with changes"
-	}
-	_, err := fmt.Fprintf(w, "weir      %s\ncommit    %s\ngo        %s\nplatform  %s\n", b.Version, commit, b.Go, b.Platform)
-	return err
 }
 
 // completionTimeout is how long a shell waits for what a server knows.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -28,7 +28,7 @@ func newAlerts() *cobra.Command {
 			if asJSON {
 				c.output = "json"
 			}
-			return show(&c, cmd, question{method: http.MethodGet, path: []string{"alerts"}}, printAlerts)
+			return show(&c, cmd, question{path: []string{"alerts"}}, new(httpapi.AlertsAnswer), printAlerts)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --output json")
@@ -37,7 +37,7 @@ func newAlerts() *cobra.Command {
 	return cmd
 }
 
-func printAlerts(w io.Writer, all *httpapi.AlertsAnswer) error {
+func printAlerts(b *strings.Builder, all *httpapi.AlertsAnswer) {
 	var active, past, silences [][]string
 	for _, a := range all.Active {
 		note := ""
@@ -53,23 +53,18 @@ func printAlerts(w io.Writer, all *httpapi.AlertsAnswer) error {
 		silences = append(silences, []string{column(s.ID), localTime(s.Until), column(s.Author), printable(s.Comment)})
 	}
 	if len(active) == 0 {
-		fmt.Fprintln(w, "no alert is firing")
-	} else if err := printTable(w, []string{"firing", "since", "summary"}, active); err != nil {
-		return err
+		b.WriteString("no alert is firing\n")
+	} else {
+		printTable(b, []string{"firing", "since", "summary"}, active)
 	}
-	for _, t := range []struct {
-		columns []string
-		rows    [][]string
-	}{{[]string{"resolved", "since", "until", "summary"}, past}, {[]string{"silenced", "until", "by", "comment"}, silences}} {
-		if len(t.rows) == 0 {
-			continue
-		}
-		fmt.Fprintln(w)
-		if err := printTable(w, t.columns, t.rows); err != nil {
-			return err
-		}
+	if len(past) > 0 {
+		b.WriteByte('\n')
+		printTable(b, []string{"resolved", "since", "until", "summary"}, past)
 	}
-	return nil
+	if len(silences) > 0 {
+		b.WriteByte('\n')
+		printTable(b, []string{"silenced", "until", "by", "comment"}, silences)
+	}
 }
 
 func newAlertsSilence() *cobra.Command {
@@ -92,13 +87,12 @@ it. "--for 0" ends the silence.`,
 			seconds := int64(length / time.Second)
 			body := httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment}
 			q := question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}
-			return show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
+			return show(&c, cmd, q, new(alert.Silence), func(b *strings.Builder, made *alert.Silence) {
 				text := "is no longer silenced"
 				if seconds > 0 {
 					text = "is silenced until " + localTime(made.Until)
 				}
-				_, err := fmt.Fprintln(w, column(made.ID), text)
-				return err
+				fmt.Fprintln(b, column(made.ID), text)
 			})
 		},
 	}
@@ -119,29 +113,26 @@ whether they accepted it. The exit status is 1 if one of them did not.`,
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			q := question{method: http.MethodPost, path: []string{"alerts", "test"}}
-			failed := 0
-			all, err := showAnswer(&c, cmd, q, func(w io.Writer, all *httpapi.AlertTestAnswer) error {
+			var answer httpapi.AlertTestAnswer
+			err := show(&c, cmd, q, &answer, func(b *strings.Builder, all *httpapi.AlertTestAnswer) {
 				for _, s := range all.Sent {
 					result := "sent"
 					if s.Error != "" {
 						result = "failed: " + printable(s.Error)
 					}
-					fmt.Fprintf(w, "%s: %s\n", column(s.To), result)
+					fmt.Fprintf(b, "%s: %s\n", column(s.To), result)
 				}
-				return nil
 			})
-			if err != nil {
-				return err
-			}
-			for _, s := range all.Sent {
+			failed := 0
+			for _, s := range answer.Sent {
 				if s.Error != "" {
 					failed++
 				}
 			}
-			if failed > 0 {
-				return fmt.Errorf("%d of %d receivers did not accept the alert", failed, len(all.Sent))
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("%d of %d receivers did not accept the alert", failed, len(answer.Sent))
 			}
-			return nil
+			return err
 		},
 	}
 	return c.add(cmd)

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -39,7 +38,8 @@ allowed, 3 if it is denied, and 1 if the check failed.`,
 				return err
 			}
 			q := question{method: http.MethodPost, path: []string{"check"}, body: req}
-			verdict, err := showAnswer(&c, cmd, q, func(w io.Writer, v *httpapi.CheckAnswer) error { return printVerdict(w, v, req.Peek) })
+			var verdict httpapi.CheckAnswer
+			err = show(&c, cmd, q, &verdict, func(b *strings.Builder, v *httpapi.CheckAnswer) { printVerdict(b, v, req.Peek) })
 			if err == nil && !verdict.Allowed {
 				return errDenied
 			}
@@ -99,24 +99,23 @@ func readSecret(name string) (string, error) {
 }
 
 // printLimits prints what each limit says.
-func printLimits(w io.Writer, all []httpapi.LimitAnswer) error {
+func printLimits(b *strings.Builder, all []httpapi.LimitAnswer) {
 	var rows [][]string
 	for i := range all {
 		rows = append(rows, limitRow(&all[i]))
 	}
-	return printTable(w, []string{"rule", "key", "limit", "remaining", "resets in", "retry after"}, rows)
+	printTable(b, []string{"rule", "key", "limit", "remaining", "resets in", "retry after"}, rows)
 }
 
-func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
-	fmt.Fprintln(w, summarize(v, peek))
+func printVerdict(b *strings.Builder, v *httpapi.CheckAnswer, peek bool) {
+	fmt.Fprintln(b, summarize(v, peek))
 	if v.Message != "" && !v.Allowed {
-		fmt.Fprintf(w, "message to the client: %s\n", printable(v.Message))
+		fmt.Fprintf(b, "message to the client: %s\n", printable(v.Message))
 	}
-	if len(v.Results) == 0 {
-		return nil
+	if len(v.Results) > 0 {
+		b.WriteByte('\n')
+		printLimits(b, v.Results)
 	}
-	fmt.Fprintln(w)
-	return printLimits(w, v.Results)
 }
 
 // summarize is the answer in one line.
@@ -212,7 +211,13 @@ that a rule with key [user, route] counts for her.`,
   weir keys reset ip:203.0.113.7 --rule login`,
 		Args: exactlyOne("the key of a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(&c, cmd, keyQuestion(http.MethodGet, args[0], ruleID, tier), printKeys)
+			return show(&c, cmd, keyQuestion(http.MethodGet, args[0], ruleID, tier), new(httpapi.KeysAnswer), func(b *strings.Builder, a *httpapi.KeysAnswer) {
+				if len(a.Results) == 0 {
+					fmt.Fprintf(b, "%s: no limit applies\n", column(a.Key))
+					return
+				}
+				printLimits(b, a.Results)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -234,9 +239,8 @@ func newKeysReset() *cobra.Command {
 		Example: "  weir keys reset user:alice --rule endpoints",
 		Args:    exactlyOne("the key of a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return show(&c, cmd, keyQuestion(http.MethodDelete, args[0], ruleID, ""), func(w io.Writer, a *httpapi.ResetAnswer) error {
-				_, err := fmt.Fprintf(w, "%s: usage reset under %s\n", column(a.Key), column(strings.Join(a.Rules, ", ")))
-				return err
+			return show(&c, cmd, keyQuestion(http.MethodDelete, args[0], ruleID, ""), new(httpapi.ResetAnswer), func(b *strings.Builder, a *httpapi.ResetAnswer) {
+				fmt.Fprintf(b, "%s: usage reset under %s\n", column(a.Key), column(strings.Join(a.Rules, ", ")))
 			})
 		},
 	}
@@ -247,12 +251,4 @@ func newKeysReset() *cobra.Command {
 
 func keyQuestion(method, key, rule, tier string) question {
 	return question{method: method, path: []string{"keys"}, query: given(map[string]string{"key": key, "rule": rule, "tier": tier})}
-}
-
-func printKeys(w io.Writer, a *httpapi.KeysAnswer) error {
-	if len(a.Results) == 0 {
-		_, err := fmt.Fprintf(w, "%s: no limit applies\n", column(a.Key))
-		return err
-	}
-	return printLimits(w, a.Results)
 }

@@ -38,7 +38,7 @@ type client struct {
 
 // question is one call of the API.
 type question struct {
-	method string
+	method string   // default GET
 	path   []string // segments after /v1
 	query  url.Values
 	accept string // default application/json
@@ -116,6 +116,12 @@ func (c *client) ask(ctx context.Context, q question, into any) (*answer, error)
 		}
 	}
 	return &answer{resp.Header.Get("ETag"), body}, nil
+}
+
+// fetch asks for a resource, whose path has slashes between its segments.
+func (c *client) fetch(ctx context.Context, path string, query url.Values, into any) error {
+	_, err := c.ask(ctx, question{path: strings.Split(path, "/"), query: query}, into)
+	return err
 }
 
 // exchange sends a request, and returns the answer if its status is 200 to 299.
@@ -301,33 +307,23 @@ func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 	return c, nil
 }
 
-// ask asks the server that the flags name.
-func (f *clientFlags) ask(cmd *cobra.Command, q question, into any) (*answer, error) {
-	server, err := f.client(cmd)
-	if err != nil {
-		return nil, err
-	}
-	return server.ask(cmd.Context(), q, into)
-}
-
 // show asks a question and prints the answer: as it came with --output json, and otherwise
 // by print.
-func show[T any](f *clientFlags, cmd *cobra.Command, q question, print func(io.Writer, *T) error) error {
-	_, err := showAnswer(f, cmd, q, print)
-	return err
-}
-
-// showAnswer is show, and returns what was answered.
-func showAnswer[T any](f *clientFlags, cmd *cobra.Command, q question, print func(io.Writer, *T) error) (*T, error) {
-	into := new(T)
-	got, err := f.ask(cmd, q, into)
+func show[T any](f *clientFlags, cmd *cobra.Command, q question, into *T, print func(*strings.Builder, *T)) error {
+	server, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
+	got, err := server.ask(cmd.Context(), q, into)
 	switch {
 	case err != nil:
-		return nil, err
+		return err
 	case f.output == "json":
-		return into, printJSON(cmd.OutOrStdout(), got.body)
+		return printJSON(cmd.OutOrStdout(), got.body)
 	}
-	return into, print(cmd.OutOrStdout(), into)
+	var b strings.Builder
+	print(&b, into)
+	return say(cmd, "%s", b.String())
 }
 
 // parseServer reads the address of a server.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -47,7 +46,11 @@ take precedence.`,
 			if f.ca == "" && isLoopback(c.base.Hostname()) {
 				c.http.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
 			}
-			return c.ready(cmd.Context(), cmd.OutOrStdout())
+			text, err := c.ready(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return say(cmd, "%s", text)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -80,22 +83,21 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// ready asks /readyz, and prints what it says.
-func (c *client) ready(ctx context.Context, w io.Writer) error {
+// ready asks /readyz, and returns what it says.
+func (c *client) ready(ctx context.Context) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("readyz").String(), nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	req.Header.Set("User-Agent", "weir/"+build.Read().Version)
 	resp, body, err := c.exchange(req)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if !strings.HasPrefix(string(body), "ready\n") {
-		return c.stranger(resp.StatusCode)
+		return "", c.stranger(resp.StatusCode)
 	}
-	_, err = io.WriteString(w, printableAll(string(body)))
-	return err
+	return printableAll(string(body)), nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -29,7 +28,7 @@ another limit under one rule until a given time. It is not part of the rules doc
 				return err
 			}
 			query := given(map[string]string{"state": state, "rule": ruleID, "key": key})
-			return show(&c, cmd, question{method: http.MethodGet, path: []string{"overrides"}, query: query}, printOverrides)
+			return show(&c, cmd, question{path: []string{"overrides"}, query: query}, new(httpapi.OverridesAnswer), printOverrides)
 		},
 	}
 	flags := cmd.Flags()
@@ -43,10 +42,10 @@ another limit under one rule until a given time. It is not part of the rules doc
 	return cmd
 }
 
-func printOverrides(w io.Writer, all *httpapi.OverridesAnswer) error {
+func printOverrides(b *strings.Builder, all *httpapi.OverridesAnswer) {
 	if len(all.Overrides) == 0 {
-		_, err := fmt.Fprintln(w, "no overrides")
-		return err
+		b.WriteString("no overrides\n")
+		return
 	}
 	var rows [][]string
 	for i := range all.Overrides {
@@ -57,15 +56,12 @@ func printOverrides(w io.Writer, all *httpapi.OverridesAnswer) error {
 		}
 		rows = append(rows, []string{column(o.ID), column(o.Rule), column(o.Key), overrideLimit(o), fmt.Sprint(o.State), localTime(end), column(o.Author), printable(o.Reason)})
 	}
-	if err := printTable(w, []string{"id", "rule", "client", "limit", "state", "until", "by", "reason"}, rows); err != nil {
-		return err
-	}
+	printTable(b, []string{"id", "rule", "client", "limit", "state", "until", "by", "reason"}, rows)
 	for i := range all.Overrides {
 		if o := &all.Overrides[i]; o.NoEffect != "" {
-			fmt.Fprintf(w, "%s has no effect: %s\n", column(o.ID), printable(o.NoEffect))
+			fmt.Fprintf(b, "%s has no effect: %s\n", column(o.ID), printable(o.NoEffect))
 		}
 	}
-	return nil
 }
 
 func overrideLimit(o *httpapi.OverrideAnswer) string {
@@ -99,9 +95,8 @@ as in a rule, such as 500/1m, or unlimited.`,
 			}
 			body.Rule, body.Key, body.Limits = args[0], args[1], args[2:]
 			q := question{method: http.MethodPost, path: []string{"overrides"}, body: body}
-			return show(&c, cmd, q, func(w io.Writer, made *httpapi.OverrideAnswer) error {
-				_, err := fmt.Fprintf(w, "%s: %s has %s under %s until %s\n", column(made.ID), column(made.Key), overrideLimit(made), column(made.Rule), localTime(made.EndsAt))
-				return err
+			return show(&c, cmd, q, new(httpapi.OverrideAnswer), func(b *strings.Builder, made *httpapi.OverrideAnswer) {
+				fmt.Fprintf(b, "%s: %s has %s under %s until %s\n", column(made.ID), column(made.Key), overrideLimit(made), column(made.Rule), localTime(made.EndsAt))
 			})
 		},
 	}
@@ -125,9 +120,8 @@ func newOverridesEnd() *cobra.Command {
 		Args:    exactlyOne("the id of an override"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := question{method: http.MethodDelete, path: []string{"overrides", args[0]}}
-			return show(&c, cmd, q, func(w io.Writer, ended *httpapi.OverrideAnswer) error {
-				_, err := fmt.Fprintf(w, "%s: the override of %s under %s ended at %s\n", column(ended.ID), column(ended.Key), column(ended.Rule), localTime(ended.EndedAt))
-				return err
+			return show(&c, cmd, q, new(httpapi.OverrideAnswer), func(b *strings.Builder, ended *httpapi.OverrideAnswer) {
+				fmt.Fprintf(b, "%s: the override of %s under %s ended at %s\n", column(ended.ID), column(ended.Key), column(ended.Rule), localTime(ended.EndedAt))
 			})
 		},
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 )
 
 // printJSON prints an answer as it came, but for people, too.
@@ -61,13 +63,19 @@ func column(text string) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
+// say prints to standard output.
+func say(cmd *cobra.Command, format string, args ...any) error {
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), format, args...)
+	return err
+}
+
 // printTable prints rows of cells below the names of their columns.
-func printTable(w io.Writer, columns []string, rows [][]string) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func printTable(b *strings.Builder, columns []string, rows [][]string) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, row := range append([][]string{columns}, rows...) {
 		fmt.Fprintln(t, strings.Join(row, "\t"))
 	}
-	return t.Flush()
+	t.Flush() // a builder has no errors
 }
 
 // localTime is an instant by the clocks of this machine.

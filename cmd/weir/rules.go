@@ -121,8 +121,7 @@ same files.`,
 			for _, note := range notes {
 				fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
 			}
-			_, err = cmd.OutOrStdout().Write(rule.Format(set))
-			return err
+			return say(cmd, "%s", rule.Format(set))
 		},
 	}
 }
@@ -159,8 +158,7 @@ with --write to the file.`,
 			case write:
 				return replace(args[0], src, out)
 			}
-			_, err = cmd.OutOrStdout().Write(out)
-			return err
+			return say(cmd, "%s", out)
 		},
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "write the result to the file")

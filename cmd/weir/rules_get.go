@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -34,22 +33,25 @@ stored. After Redis has lost its data, this brings the rules back:
 		Args:              atMostOne("the id of a rule"),
 		ValidArgsFunction: completeRules(&c),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := question{method: http.MethodGet, path: append([]string{"rules"}, args...)}
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			q := question{path: append([]string{"rules"}, args...)}
 			if inForce {
 				q.query = url.Values{"in_force": {"true"}}
 			}
 			if c.output == "text" {
 				q.accept = "application/yaml"
 			}
-			got, err := c.ask(cmd, q, nil)
+			got, err := server.ask(cmd.Context(), q, nil)
 			switch {
 			case err != nil:
 				return err
 			case c.output == "json":
 				return printJSON(cmd.OutOrStdout(), got.body)
 			}
-			_, err = cmd.OutOrStdout().Write(got.body)
-			return err
+			return say(cmd, "%s", got.body)
 		},
 	}
 	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules that the server applies, even if other rules are stored")
@@ -117,7 +119,7 @@ func (f *writeFlags) add(cmd *cobra.Command) *cobra.Command {
 }
 
 // current asks for the document that is in force, and its version.
-var current = question{method: http.MethodGet, path: []string{"rules"}, accept: "application/yaml"}
+var current = question{path: []string{"rules"}, accept: "application/yaml"}
 
 // write sends a change of the version that was named, or of the current one, and says
 // what has become of it.
@@ -146,8 +148,7 @@ func (f *writeFlags) write(cmd *cobra.Command, q question) error {
 		return printJSON(cmd.OutOrStdout(), got.body)
 	}
 	if q.match == fmt.Sprintf(`"%d"`, written.Version.Number) {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "version %d is the same already; nothing was written\n", written.Version.Number)
-		return err
+		return say(cmd, "version %d is the same already; nothing was written\n", written.Version.Number)
 	}
 	if f.placed != nil {
 		written.Warnings = f.placed(written.Warnings)
@@ -173,14 +174,11 @@ weir keeps the last %d versions.`, repo.MaxHistory),
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := question{method: http.MethodGet, path: append([]string{"rules", "history"}, args...)}
+			q := question{path: append([]string{"rules", "history"}, args...)}
 			if len(args) == 0 {
-				return show(&c, cmd, q, printHistory)
+				return show(&c, cmd, q, new(httpapi.HistoryAnswer), printHistory)
 			}
-			return show(&c, cmd, q, func(w io.Writer, v *httpapi.VersionAnswer) error {
-				_, err := io.WriteString(w, v.Source)
-				return err
-			})
+			return show(&c, cmd, q, new(httpapi.VersionAnswer), func(b *strings.Builder, v *httpapi.VersionAnswer) { b.WriteString(v.Source) })
 		},
 	}
 	return c.add(cmd)
@@ -194,16 +192,16 @@ func parseVersion(text string) (int64, error) {
 	return n, nil
 }
 
-func printHistory(w io.Writer, all *httpapi.HistoryAnswer) error {
+func printHistory(b *strings.Builder, all *httpapi.HistoryAnswer) {
 	if len(all.Versions) == 0 {
-		_, err := fmt.Fprintln(w, "no versions")
-		return err
+		b.WriteString("no versions\n")
+		return
 	}
 	var rows [][]string
 	for _, v := range all.Versions {
 		rows = append(rows, []string{fmt.Sprint(v.Number), localTime(v.Time), column(v.Author), printable(v.Summary)})
 	}
-	return printTable(w, []string{"version", "time", "author", "summary"}, rows)
+	printTable(b, []string{"version", "time", "author", "summary"}, rows)
 }
 
 func newRulesRollback() *cobra.Command {

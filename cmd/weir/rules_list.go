@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"slices"
@@ -43,7 +42,7 @@ standard error.`,
 			if err != nil {
 				return fmt.Errorf("the rules of %s cannot be read; it may be a newer version of weir: %w", server.base, err)
 			}
-			return listRules(cmd.OutOrStdout(), set, all.Version)
+			return say(cmd, "%s", listRules(set, all.Version))
 		},
 	}
 	return c.add(cmd)
@@ -53,7 +52,7 @@ standard error.`,
 // error if other rules are stored.
 func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *answer, error) {
 	var stored, judging httpapi.RulesAnswer
-	got, err := server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}}, &stored)
+	got, err := server.ask(cmd.Context(), question{path: []string{"rules"}}, &stored)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +64,7 @@ func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *an
 	case stored.Unavailable:
 		cmd.PrintErrf("weir: the store of the rules is unavailable; these are the rules in force on %s\n", server.base)
 	case stored.InForce != stored.Version:
-		got, err = server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}, query: url.Values{"in_force": {"true"}}}, &judging)
+		got, err = server.ask(cmd.Context(), question{path: []string{"rules"}, query: url.Values{"in_force": {"true"}}}, &judging)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -76,27 +75,25 @@ func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *an
 	return &stored, got, nil
 }
 
-func listRules(w io.Writer, set *rule.Set, version int64) error {
+func listRules(set *rule.Set, version int64) string {
+	var b strings.Builder
 	if len(set.Rules) > 0 {
 		var rows [][]string
 		for i := range set.Rules {
 			r := &set.Rules[i]
 			rows = append(rows, []string{r.ID, r.Mode.String(), column(notation.Join(r.Key, " + ")), limitText(r), matchText(&r.Match)})
 		}
-		if err := printTable(w, []string{"id", "mode", "key", "limit", "match"}, rows); err != nil {
-			return err
-		}
-		fmt.Fprintln(w)
+		printTable(&b, []string{"id", "mode", "key", "limit", "match"}, rows)
+		b.WriteByte('\n')
 	}
-	fmt.Fprintf(w, "%s in version %d", notation.Count(len(set.Rules), "rule"), version)
+	fmt.Fprintf(&b, "%s in version %d", notation.Count(len(set.Rules), "rule"), version)
 	if n := listed(set.Exempt); n > 0 {
-		fmt.Fprintf(w, ", %d exempt", n)
+		fmt.Fprintf(&b, ", %d exempt", n)
 	}
 	if n := listed(set.Block); n > 0 {
-		fmt.Fprintf(w, ", %d blocked", n)
+		fmt.Fprintf(&b, ", %d blocked", n)
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	return b.String() + "\n"
 }
 
 func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
@@ -174,7 +171,7 @@ func ruleIDs(ctx context.Context, server *client, prefix string) (ids []cobra.Co
 	if ctx == nil {
 		ctx = context.Background()
 	}
-	if _, err := server.ask(ctx, question{method: "GET", path: []string{"rules"}}, &all); err != nil {
+	if err := server.fetch(ctx, "rules", nil, &all); err != nil {
 		return nil
 	}
 	for _, r := range all.Rules {

@@ -5,10 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -179,22 +177,15 @@ func (f *putFlags) rehearse(cmd *cobra.Command, name string, source []byte, sing
 		}
 		source = next.Source
 	}
-	return announceChange(cmd.OutOrStdout(), now.body, source)
-}
-
-// announceChange says what a document would change.
-func announceChange(w io.Writer, old, source []byte) error {
-	if bytes.Equal(old, source) {
-		_, err := fmt.Fprintln(w, "no changes")
-		return err
+	if bytes.Equal(now.body, source) {
+		return say(cmd, "no changes\n")
 	}
-	before, _ := rule.Parse("", old) // nil is a document without rules
+	before, _ := rule.Parse("", now.body) // nil is a document without rules
 	after, problems := rule.Parse("", source)
 	if err := problems.Err(); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "would change: %s; nothing was written\n", printable(rule.Summarize(before, after)))
-	return err
+	return say(cmd, "would change: %s; nothing was written\n", printable(rule.Summarize(before, after)))
 }
 
 // printWritten says what has been written, and what is doubtful about it.
@@ -205,8 +196,7 @@ func printWritten(cmd *cobra.Command, w *httpapi.WriteAnswer) error {
 	if !w.CommentsKept {
 		fmt.Fprintln(cmd.ErrOrStderr(), "weir: the document lost its comments, because it had to be rewritten; the previous version still has them.")
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "version %d: %s\n", w.Version.Number, printable(w.Version.Summary))
-	return err
+	return say(cmd, "version %d: %s\n", w.Version.Number, printable(w.Version.Summary))
 }
 
 // lost says who was faster, if somebody was.
@@ -217,8 +207,7 @@ func (c *client) lost(ctx context.Context, err error) error {
 	}
 	who := fmt.Sprintf("version %d", r.Version)
 	var v httpapi.VersionAnswer
-	q := question{method: http.MethodGet, path: []string{"rules", "history", strconv.FormatInt(r.Version, 10)}}
-	if _, err := c.ask(ctx, q, &v); err == nil && v.Author != "" {
+	if err := c.fetch(ctx, fmt.Sprintf("rules/history/%d", r.Version), nil, &v); err == nil && v.Author != "" {
 		who += fmt.Sprintf(" by %s (%s)", printable(v.Author), printable(v.Summary))
 	}
 	return fmt.Errorf("the rules were changed meanwhile, to %s; look at them with weir rules get, then try again", who)

@@ -307,8 +307,7 @@ func (f *simulateFlags) checkAnswers(cmd *cobra.Command, script *scenario.Script
 	if answered == 1 {
 		held = fmt.Sprintf("The one expected answer of %s is correct.", script.Name)
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", held)
-	return err
+	return say(cmd, "\n%s\n", held)
 }
 
 func differ(err error, answered int) string {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
@@ -80,7 +79,7 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 	if f.json || f.client.output == "json" {
 		return writeJSON(cmd.OutOrStdout(), map[string]any{"rules": all})
 	}
-	return printSuggestions(cmd.OutOrStdout(), all, shares, f.since)
+	return say(cmd, "%s", suggestionTable(all, shares, f.since))
 }
 
 // parseShare reads a part of a whole: 1%, or 0.01.
@@ -98,19 +97,15 @@ func parseShare(text string) (float64, error) {
 
 // suggestions asks about a rule, or about all of which something is remembered.
 func suggestions(ctx context.Context, server *client, rules []string, since time.Duration, shares []float64) ([]httpapi.SuggestAnswer, error) {
-	get := func(path string, query url.Values, into any) error {
-		_, err := server.ask(ctx, question{method: http.MethodGet, path: []string{"stats", path}, query: query}, into)
-		return err
-	}
 	// By the server's clock, which may not be ours.
 	var now, summary httpapi.SummaryAnswer
-	if err := get("summary", nil, &now); err != nil {
+	if err := server.fetch(ctx, "stats/summary", nil, &now); err != nil {
 		return nil, err
 	}
 	from := max(0, now.To-int64(since/time.Second))
 	query := url.Values{"from": {strconv.FormatInt(from, 10)}, "to": {strconv.FormatInt(now.To, 10)}}
 	if len(rules) == 0 {
-		if err := get("summary", query, &summary); err != nil {
+		if err := server.fetch(ctx, "stats/summary", query, &summary); err != nil {
 			return nil, err
 		}
 		for _, r := range summary.Rules {
@@ -128,7 +123,7 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 	for _, rule := range rules {
 		query.Set("rule", rule)
 		var answer httpapi.SuggestAnswer
-		if err := get("suggest", query, &answer); err != nil {
+		if err := server.fetch(ctx, "stats/suggest", query, &answer); err != nil {
 			return nil, err
 		}
 		for _, s := range answer.Suggestions {
@@ -141,7 +136,7 @@ func suggestions(ctx context.Context, server *client, rules []string, since time
 	return all, nil
 }
 
-func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, shares []float64, since string) error {
+func suggestionTable(all []httpapi.SuggestAnswer, shares []float64, since string) string {
 	columns := []string{"rule", "tier", "period", "data", "requests", "denied"}
 	for _, share := range shares {
 		columns = append(columns, "limit for "+shareText(share))
@@ -157,10 +152,11 @@ func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, shares []float64
 		}
 	}
 	if len(rows) == 0 {
-		_, err := fmt.Fprintf(w, "no traffic was recorded in the last %s; weir records every 10 s, so send requests and try again, or look back further with --since\n", since)
-		return err
+		return fmt.Sprintf("no traffic was recorded in the last %s; weir records every 10 s, so send requests and try again, or look back further with --since\n", since)
 	}
-	return printTable(w, columns, rows)
+	var b strings.Builder
+	printTable(&b, columns, rows)
+	return b.String()
 }
 
 func periodText(seconds float64) string {

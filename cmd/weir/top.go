@@ -68,8 +68,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return writeJSON(out, map[string]any{"summary": n.minute, "denied": n.denied, "allowed": n.allowed, "alerts": n.alerts, "warnings": n.warnings})
 	}
 	if _, live := terminal(out); f.once || !live {
-		_, err := io.WriteString(out, n.page(server, 0))
-		return err
+		return say(cmd, "%s", n.page(server, 0))
 	}
 	return watch(cmd.Context(), server, n, f.interval, out)
 }
@@ -128,10 +127,6 @@ const recentSeconds, recentDelay = 5, 2
 
 func fetchFigures(ctx context.Context, server *client) (*figures, error) {
 	n := &figures{}
-	get := func(path string, query url.Values, into any) error {
-		_, err := server.ask(ctx, question{method: http.MethodGet, path: strings.Split(path, "/"), query: query}, into)
-		return err
-	}
 	optional := func(err error) error {
 		if r, ok := errors.AsType[*rejection](err); ok && r.Status == http.StatusNotFound {
 			return nil // it watches for nothing, or is older
@@ -139,17 +134,17 @@ func fetchFigures(ctx context.Context, server *client) (*figures, error) {
 		return err
 	}
 	ranked := func(by string) url.Values { return url.Values{"by": {by}, "window": {"minute"}, "n": {"20"}} }
-	if err := get("stats/summary", nil, &n.minute); err != nil {
+	if err := server.fetch(ctx, "stats/summary", nil, &n.minute); err != nil {
 		return nil, err
 	}
 	to := n.minute.To - recentDelay // by the server's clock, which may not be ours
 	recent := url.Values{"from": {strconv.FormatInt(to-recentSeconds, 10)}, "to": {strconv.FormatInt(to, 10)}}
 	for _, err := range []error{
-		get("stats/summary", recent, &n.recent),
-		get("stats/top", ranked("denied"), &n.denied),
-		get("stats/top", ranked("allowed"), &n.allowed),
-		optional(get("alerts", nil, &n.alerts)),
-		optional(get("stats/warnings", url.Values{"n": {"20"}}, &n.warnings)),
+		server.fetch(ctx, "stats/summary", recent, &n.recent),
+		server.fetch(ctx, "stats/top", ranked("denied"), &n.denied),
+		server.fetch(ctx, "stats/top", ranked("allowed"), &n.allowed),
+		optional(server.fetch(ctx, "alerts", nil, &n.alerts)),
+		optional(server.fetch(ctx, "stats/warnings", url.Values{"n": {"20"}}, &n.warnings)),
 	} {
 		if err != nil {
 			return nil, err

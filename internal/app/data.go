@@ -41,14 +41,10 @@ func (a *App) openData(ctx, _ context.Context) error {
 	}
 	wait := a.options.Grace + savingTime
 	var err error
-	a.data, err = openDataDir(ctx, a.options.Data, dataDirOptions{
-		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile, xdsFile},
-		Wait:  wait,
-		Waiting: func(owner string) {
-			a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",
-				"data", a.options.Data, "owner", owner, "at_most", wait)
-		},
-	})
+	a.data, err = openDataDir(ctx, a.options.Data, wait, func(owner string) {
+		a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",
+			"data", a.options.Data, "owner", owner, "at_most", wait)
+	}, keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile, xdsFile)
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
@@ -122,19 +118,17 @@ func (a *App) notSaved() error {
 	}
 	var all []error
 	for _, f := range a.data.Files() {
-		if f.Trouble != nil {
-			all = append(all, fmt.Errorf("--data: %w", f.Trouble))
+		if err := f.trouble(); err != nil {
+			all = append(all, fmt.Errorf("--data: %w", err))
 		}
 	}
 	return errors.Join(all...)
 }
 
 // files are how the data directory fares, for /metrics.
-func (a *App) files() []metrics.File {
-	all := a.data.Files()
-	out := make([]metrics.File, len(all))
-	for i, f := range all {
-		out[i] = metrics.File{Name: f.Name, Failures: f.Failures, Saved: f.Saved, Unusable: f.Moved > 0}
+func (a *App) files() (all []metrics.File) {
+	for _, f := range a.data.Files() {
+		all = append(all, f.File)
 	}
-	return out
+	return all
 }

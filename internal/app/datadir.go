@@ -15,22 +15,8 @@ import (
 
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/disk"
+	"github.com/weirhq/weir/metrics"
 )
-
-// dataDirOptions of a directory.
-type dataDirOptions struct {
-	// Files are the names of all files that it may have. What a process has left of them
-	// that was killed while it saved is removed.
-	Files []string
-
-	// Wait is how long to wait for another process to give the directory back. Default
-	// not at all.
-	Wait time.Duration
-
-	// Waiting is called once, with the owner of the directory, if openDataDir has to wait.
-	// Default none.
-	Waiting func(owner string)
-}
 
 // dataDir is a directory that belongs to this process until Close. It is safe for concurrent
 // use, but for two who save the same file.
@@ -40,18 +26,20 @@ type dataDir struct {
 
 	mu    sync.Mutex
 	lock  *os.File // nil after Close
-	files map[string]*file
+	files map[string]*dataFile
 }
 
-// file is what is known of a file.
-type file struct {
-	dataFile
-	unusable bool  // and still in its place
-	err      error // of the last save
+// dataFile is how a file of the directory fares.
+type dataFile struct {
+	metrics.File
+	inPlace bool  // although it cannot be used
+	err     error // of the last save
 }
 
-// openDataDir makes the directory if it is not there, and takes it.
-func openDataDir(ctx context.Context, path string, o dataDirOptions) (*dataDir, error) {
+// openDataDir makes the directory if it is not there, and takes it. If another process has it,
+// it calls waiting, with the owner, and waits so long. It removes what a process has left of
+// these files that was killed while it saved.
+func openDataDir(ctx context.Context, path string, wait time.Duration, waiting func(owner string), files ...string) (*dataDir, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -60,22 +48,17 @@ func openDataDir(ctx context.Context, path string, o dataDirOptions) (*dataDir, 
 		return nil, err
 	}
 	_ = disk.SyncFolder(filepath.Dir(path)) // as well as can be: it may be closed to us
-	d := &dataDir{path: path, now: time.Now, files: map[string]*file{}}
-	if d.lock, err = d.wait(ctx, o); err != nil {
+	d := &dataDir{path: path, now: time.Now, files: map[string]*dataFile{}}
+	if d.lock, err = d.wait(ctx, wait, waiting); err != nil {
 		return nil, err
 	}
-	d.tidy(o.Files)
-	return d, nil
-}
-
-// tidy removes what was left of files. What cannot be removed now is tried next time.
-func (d *dataDir) tidy(files []string) {
 	entries, _ := os.ReadDir(d.path)
 	for _, e := range entries {
 		if of, is := disk.IsLeftover(e.Name()); is && slices.Contains(files, of) {
-			_ = os.Remove(d.file(e.Name()))
+			_ = os.Remove(d.file(e.Name())) // or next time
 		}
 	}
+	return d, nil
 }
 
 // Close gives the directory back.
@@ -89,9 +72,9 @@ func (d *dataDir) Close() {
 func (d *dataDir) file(name string) string { return filepath.Join(d.path, name) }
 
 // known is what is known of a file. It needs the mutex.
-func (d *dataDir) known(name string) *file {
+func (d *dataDir) known(name string) *dataFile {
 	if d.files[name] == nil {
-		d.files[name] = &file{dataFile: dataFile{Name: name}}
+		d.files[name] = &dataFile{File: metrics.File{Name: name}}
 	}
 	return d.files[name]
 }
@@ -106,7 +89,7 @@ func (d *dataDir) Restore(name string, read func(io.Reader) error) (found bool, 
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	f.unusable = err != nil
+	f.inPlace = err != nil
 	return true, err
 }
 
@@ -126,7 +109,7 @@ func (d *dataDir) SetAside() (map[string]string, error) {
 	defer d.mu.Unlock()
 	moved := map[string]string{}
 	for name, f := range d.files {
-		if !f.unusable {
+		if !f.inPlace {
 			continue
 		}
 		to, err := d.free(name + ".unusable-" + d.now().UTC().Format("20060102T150405Z"))
@@ -136,7 +119,7 @@ func (d *dataDir) SetAside() (map[string]string, error) {
 		if err != nil {
 			return moved, fmt.Errorf("%s cannot be used and cannot be moved aside: %w", name, err)
 		}
-		f.unusable, f.Moved = false, f.Moved+1
+		f.inPlace, f.Unusable = false, true
 		moved[name] = d.file(to)
 	}
 	if len(moved) == 0 {
@@ -182,22 +165,10 @@ func (d *dataDir) Save(name string, write func(io.Writer) error) error {
 func (d *dataDir) mayWrite(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.known(name).unusable {
+	if d.known(name).inPlace {
 		return errors.New("the existing file could not be used, and was not moved aside")
 	}
 	return d.own()
-}
-
-// dataFile is how a file of a directory fares.
-type dataFile struct {
-	Name     string
-	Failures int64     // saves that failed
-	Saved    time.Time // when it was saved; zero if it was not since openDataDir
-	Moved    int       // how often it could not be used and was moved aside
-
-	// Trouble is why the last save failed, in a sentence without paths. nil if it did
-	// not.
-	Trouble error
 }
 
 // Files are how all files fare that were restored or saved, by name.
@@ -206,14 +177,13 @@ func (d *dataDir) Files() []dataFile {
 	defer d.mu.Unlock()
 	all := make([]dataFile, 0, len(d.files))
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
-		f := d.files[name]
-		f.Trouble = f.trouble()
-		all = append(all, f.dataFile)
+		all = append(all, *d.files[name])
 	}
 	return all
 }
 
-func (f *file) trouble() error {
+// trouble is why the last save failed, in a sentence without paths; nil if it did not.
+func (f *dataFile) trouble() error {
 	switch {
 	case f.err == nil:
 		return nil
@@ -247,23 +217,21 @@ const lockName = "lock"
 const lockEvery = 20 * time.Millisecond
 
 // wait takes the lock, and waits for it as long as it may.
-func (d *dataDir) wait(ctx context.Context, o dataDirOptions) (*os.File, error) {
-	lock, err := d.take()
-	if errors.Is(err, disk.ErrLocked) && o.Wait > 0 {
-		if o.Waiting != nil {
-			o.Waiting(d.owner())
-		}
-		ctx, cancel := context.WithTimeout(ctx, o.Wait)
+func (d *dataDir) wait(ctx context.Context, most time.Duration, waiting func(owner string)) (*os.File, error) {
+	lock, err := d.takeLock()
+	if errors.Is(err, disk.ErrLocked) && most > 0 {
+		waiting(d.owner())
+		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
 		for errors.Is(err, disk.ErrLocked) && clock.Sleep(ctx, lockEvery) == nil {
-			lock, err = d.take()
+			lock, err = d.takeLock()
 		}
 	}
 	return lock, d.explained(err)
 }
 
-// take takes the lock if it is free, and says in it whose it is.
-func (d *dataDir) take() (*os.File, error) {
+// takeLock takes the lock if it is free, and says in it whose it is.
+func (d *dataDir) takeLock() (*os.File, error) {
 	lock, err := disk.TryLock(d.file(lockName))
 	if err != nil {
 		return nil, err
@@ -288,7 +256,7 @@ func (d *dataDir) own() error {
 	if disk.Holds(d.lock, d.file(lockName)) {
 		return nil
 	}
-	lock, err := d.take()
+	lock, err := d.takeLock()
 	if err != nil {
 		return d.explained(err)
 	}

@@ -14,7 +14,7 @@ import (
 
 func open(t *testing.T, path string, files ...string) *dataDir {
 	t.Helper()
-	d, err := openDataDir(t.Context(), path, dataDirOptions{Files: files})
+	d, err := openDataDir(t.Context(), path, 0, nil, files...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,22 +69,22 @@ func TestOneOwner(t *testing.T) {
 	path := t.TempDir()
 	first := open(t, path)
 	want := fmt.Sprintf("%s is in use by process %d", path, os.Getpid())
-	if _, err := openDataDir(t.Context(), path, dataDirOptions{}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := openDataDir(t.Context(), path, 0, nil); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Open = %v, want %s", err, want)
 	}
 	// A waiting process is told the owner, and gets the directory when it is free.
 	told := ""
-	second, err := openDataDir(t.Context(), path, dataDirOptions{Wait: time.Minute, Waiting: func(owner string) { told = owner; first.Close() }})
+	second, err := openDataDir(t.Context(), path, time.Minute, func(owner string) { told = owner; first.Close() })
 	if err != nil || !strings.HasPrefix(told, fmt.Sprintf("process %d", os.Getpid())) {
 		t.Fatalf("Open = %v, told %q", err, told)
 	}
 	// It can be told to wait no longer.
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := openDataDir(ctx, path, dataDirOptions{Wait: time.Hour, Waiting: func(string) { cancel() }}); err == nil || !strings.Contains(err.Error(), want) {
+	if _, err := openDataDir(ctx, path, time.Hour, func(string) { cancel() }); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Open = %v", err)
 	}
 	put(t, path, "lock", "nonsense")
-	if _, err := openDataDir(t.Context(), path, dataDirOptions{}); err == nil || !strings.Contains(err.Error(), "is in use by another process; stop it") {
+	if _, err := openDataDir(t.Context(), path, 0, nil); err == nil || !strings.Contains(err.Error(), "is in use by another process; stop it") {
 		t.Errorf("Open = %v", err)
 	}
 	second.Close()
@@ -111,7 +111,7 @@ func TestLockIsRemoved(t *testing.T) {
 	if err := first.Save("a", text("first")); err != nil {
 		t.Errorf("when the other has gone, Save = %v", err)
 	}
-	if _, err := openDataDir(t.Context(), path, dataDirOptions{}); err == nil {
+	if _, err := openDataDir(t.Context(), path, 0, nil); err == nil {
 		t.Error("the lock was not taken again")
 	}
 }
@@ -149,7 +149,7 @@ func TestSetAside(t *testing.T) {
 	for round, name := range []string{aside, aside + "-2", aside + "-3"} {
 		wantFile(t, filepath.Join(path, name), fmt.Sprint(round))
 	}
-	if f := d.Files()[0]; f.Name != "a" || f.Moved != 3 || f.Trouble != nil {
+	if f := d.Files()[0]; f.Name != "a" || !f.Unusable || f.trouble() != nil {
 		t.Errorf("%+v", f)
 	}
 }
@@ -175,7 +175,7 @@ func TestFiles(t *testing.T) {
 	say := func(want string) {
 		t.Helper()
 		f := d.Files()[0]
-		if got := fmt.Sprint(f.Failures, " ", f.Trouble); got != want {
+		if got := fmt.Sprint(f.Failures, " ", f.trouble()); got != want {
 			t.Errorf("%s\nwant\n%s", got, want)
 		}
 	}
@@ -195,7 +195,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Save("b", text(""))
-	if err := d.Files()[1].Trouble; err == nil || strings.Contains(err.Error(), path) {
+	if err := d.Files()[1].trouble(); err == nil || strings.Contains(err.Error(), path) {
 		t.Errorf("%v", err)
 	}
 }
