@@ -3,41 +3,20 @@ package alert
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"strings"
 	"time"
 )
 
-// AlertmanagerOptions configures a notifier for Alertmanager.
-type AlertmanagerOptions struct {
-	// URL is the address of Alertmanager, as in http://127.0.0.1:9093. Required.
-	URL string
-
-	// Labels are added to every alert. Default none.
-	Labels map[string]string
-
-	// Client sends the requests. Default as for a webhook.
-	Client *http.Client
-
-	// Clock returns the time. Default time.Now.
-	Clock func() time.Time
-}
-
 // Alertmanager sends alerts to Prometheus Alertmanager with version 2 of its API.
-type Alertmanager struct {
-	poster
-	labels map[string]string
-}
+type Alertmanager struct{ poster }
 
-// NewAlertmanager returns a notifier for Alertmanager.
-func NewAlertmanager(o AlertmanagerOptions) (*Alertmanager, error) {
-	p, err := newPoster("alertmanager", o.URL, o.Client, o.Clock)
-	if err != nil {
-		return nil, err
-	}
+// NewAlertmanager returns a notifier for the Alertmanager at an address such as
+// http://127.0.0.1:9093.
+func NewAlertmanager(address string) (*Alertmanager, error) {
+	p, err := newPoster("alertmanager", address)
 	p.url = strings.TrimSuffix(p.url, "/") + "/api/v2/alerts"
-	return &Alertmanager{p, o.Labels}, nil
+	return &Alertmanager{p}, err
 }
 
 // Repeat implements [Repeater]: Alertmanager resolves an alert that is not repeated.
@@ -59,9 +38,7 @@ type posted struct {
 func (m *Alertmanager) Notify(ctx context.Context, alerts []Alert) error {
 	all := make([]posted, len(alerts))
 	for i, a := range alerts {
-		labels := map[string]string{"severity": "warning"}
-		maps.Copy(labels, m.labels)
-		labels["alertname"] = "weir_" + string(a.Kind)
+		labels := map[string]string{"severity": "warning", "alertname": "weir_" + string(a.Kind)}
 		if a.Subject != "" {
 			labels["subject"] = strings.ToValidUTF8(a.Subject, "?")
 		}

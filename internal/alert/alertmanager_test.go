@@ -95,7 +95,7 @@ func known(t *testing.T, url string) string {
 	}
 	var lines []string
 	for _, a := range all {
-		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s (%s, %s)", a.Labels["alertname"], a.Labels["subject"], a.Labels["rule"], a.Labels["site"],
+		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s (%s, %s)", a.Labels["alertname"], a.Labels["subject"], a.Labels["rule"], a.Labels["severity"],
 			a.Annotations["summary"], a.Annotations["instance"], a.GeneratorURL))
 	}
 	return strings.Join(lines, "\n")
@@ -105,7 +105,7 @@ func known(t *testing.T, url string) string {
 func TestAlertmanager(t *testing.T) {
 	url := startAlertmanager(t)
 	defer http.DefaultTransport.(*http.Transport).CloseIdleConnections()
-	m, err := NewAlertmanager(AlertmanagerOptions{URL: url + "/", Labels: map[string]string{"site": "north"}})
+	m, err := NewAlertmanager(url + "/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestAlertmanager(t *testing.T) {
 	if err := m.Notify(t.Context(), []Alert{a}); err != nil {
 		t.Fatal(err)
 	}
-	if got := known(t, url); got != "weir_shadow soon? soon north: it would deny 3 % (here, http://127.0.0.1:8080/#/alerts)" {
+	if got := known(t, url); got != "weir_shadow soon? soon warning: it would deny 3 % (here, http://127.0.0.1:8080/#/alerts)" {
 		t.Errorf("it knows %q", got)
 	}
 	a.State, a.EndsAt = Resolved, time.Now()
@@ -124,7 +124,7 @@ func TestAlertmanager(t *testing.T) {
 	if got := known(t, url); got != "" {
 		t.Errorf("it still knows %q", got)
 	}
-	if _, err := NewAlertmanager(AlertmanagerOptions{URL: "nonsense"}); err == nil {
+	if _, err := NewAlertmanager("nonsense"); err == nil {
 		t.Error("nonsense is an address")
 	}
 	if m.Repeat() >= lease {

@@ -29,10 +29,11 @@ func TestWebhook(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 	}))
 	defer server.Close()
-	w, err := NewWebhook(WebhookOptions{URL: server.URL + "/hook/token", Secret: secret, Client: server.Client(), Clock: func() time.Time { return noon }})
+	w, err := NewWebhook(server.URL+"/hook/token", secret)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.clock = func() time.Time { return noon }
 	if err := w.Notify(t.Context(), some); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +73,7 @@ func TestWebhookAnswers(t *testing.T) {
 		w.WriteHeader(status)
 		io.WriteString(w, strings.Repeat("no\n", 1000))
 	}))
-	w, err := NewWebhook(WebhookOptions{URL: server.URL + "/secret"})
+	w, err := NewWebhook(server.URL+"/secret", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestWebhookAnswers(t *testing.T) {
 		t.Errorf("without a receiver: %v", err)
 	}
 	for _, bad := range []string{"", "ftp://x", "http://", "https://user:password@\x7f"} {
-		if _, err := NewWebhook(WebhookOptions{URL: bad}); err == nil || strings.Contains(err.Error(), "password") {
+		if _, err := NewWebhook(bad, nil); err == nil || strings.Contains(err.Error(), "password") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}

@@ -21,10 +21,11 @@ func TestWarningWebhook(t *testing.T) {
 		body, _ = io.ReadAll(r.Body)
 	}))
 	defer server.Close()
-	hook, err := NewWebhook(WebhookOptions{URL: server.URL, Secret: []byte("hush"), Clock: func() time.Time { return noon }})
+	hook, err := NewWebhook(server.URL, []byte("hush"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	hook.clock = func() time.Time { return noon }
 	w := watcherOf(t, hook)
 	at := archive.Instant(noon.UnixMicro())
 	w.warn(archive.Warned{N: 5, List: []archive.Warning{
@@ -56,11 +57,11 @@ func TestWarningWebhook(t *testing.T) {
 // However many warnings there are, a bounded number of messages waits, and alerts are not
 // displaced. Notifiers that cannot send warnings get none.
 func TestManyWarnings(t *testing.T) {
-	hook, err := NewWebhook(WebhookOptions{URL: "http://127.0.0.1:1"})
+	hook, err := NewWebhook("http://127.0.0.1:1", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	manager, err := NewAlertmanager(AlertmanagerOptions{URL: "http://127.0.0.1:1"})
+	manager, err := NewAlertmanager("http://127.0.0.1:1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +72,8 @@ func TestManyWarnings(t *testing.T) {
 		w.warn(archive.Warned{N: 1 << 20, List: make([]archive.Warning, archive.MaxWarnings)})
 	}
 	toHook, toManager := w.recipients[0].warnings.waiting, w.recipients[1].warnings.waiting
-	if len(toHook) != maxQueue || len(toManager) != 0 || w.Dropped() != 1000-maxQueue {
-		t.Errorf("%d wait for the webhook and %d for Alertmanager, %d were dropped", len(toHook), len(toManager), w.Dropped())
+	if dropped := w.recipients[0].warnings.dropped.Load(); len(toHook) != maxQueue || len(toManager) != 0 || dropped != 1000-maxQueue {
+		t.Errorf("%d wait for the webhook and %d for Alertmanager, %d were dropped", len(toHook), len(toManager), dropped)
 	}
 	for i, r := range w.recipients {
 		if len(r.alerts.waiting) != 1 {

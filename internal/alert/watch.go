@@ -86,15 +86,6 @@ func New(o Options) (*Watcher, error) {
 // List returns the list of alerts.
 func (w *Watcher) List() *List { return w.list }
 
-// Dropped returns how many notifications could not be sent.
-func (w *Watcher) Dropped() int64 {
-	n := int64(0)
-	for _, r := range w.recipients {
-		n += r.alerts.dropped.Load() + r.warnings.dropped.Load()
-	}
-	return n
-}
-
 // term is for how long an instance is the one that sends, unless it asks again.
 const term = 30 * time.Second
 

@@ -30,36 +30,17 @@ type Message struct {
 	More     int64     `json:"more,omitempty"` // warnings of the same time that are not listed
 }
 
-// WebhookOptions configures a webhook.
-type WebhookOptions struct {
-	// URL is an http or https URL. Required.
-	URL string
-
-	// Secret signs every message, so that the receiver can verify it; see Verify.
-	// Default none: messages are not signed.
-	Secret []byte
-
-	// Client sends the requests. Default a client that follows no redirects and uses
-	// only the proxy of the environment.
-	Client *http.Client
-
-	// Clock returns the time for the signature. Default time.Now.
-	Clock func() time.Time
-}
-
 // Webhook posts alerts as JSON.
 type Webhook struct {
 	poster
 	secret []byte
 }
 
-// NewWebhook returns a notifier for a webhook.
-func NewWebhook(o WebhookOptions) (*Webhook, error) {
-	p, err := newPoster("webhook", o.URL, o.Client, o.Clock)
-	if err != nil {
-		return nil, err
-	}
-	return &Webhook{p, o.Secret}, nil
+// NewWebhook returns a notifier for a webhook. The secret signs every message, so that the
+// receiver can verify it; see Verify. Without one, messages are not signed.
+func NewWebhook(address string, secret []byte) (*Webhook, error) {
+	p, err := newPoster("webhook", address)
+	return &Webhook{p, secret}, err
 }
 
 // poster is what notifiers that post have in common.
@@ -69,20 +50,15 @@ type poster struct {
 	clock     func() time.Time
 }
 
-// newPoster fills in defaults. Its client follows no redirects: what is meant for one host
+// newPoster checks the address. Its client follows no redirects: what is meant for one host
 // is not for another.
-func newPoster(kind, address string, client *http.Client, clock func() time.Time) (poster, error) {
+func newPoster(kind, address string) (poster, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return poster{}, errors.New("alert: invalid URL; write it as https://host/path") // it may have a password
 	}
-	if client == nil {
-		client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	}
-	if clock == nil {
-		clock = time.Now
-	}
-	return poster{address, kind + " " + u.Host, client, clock}, nil
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	return poster{address, kind + " " + u.Host, client, time.Now}, nil
 }
 
 // Name implements [Notifier]. It has no path, which may be a secret.

@@ -172,14 +172,14 @@ func (o *Alerts) notifiers() ([]alert.Notifier, error) {
 		if err != nil {
 			return nil, err
 		}
-		webhook, err := alert.NewWebhook(alert.WebhookOptions{URL: o.Webhook, Secret: secret})
+		webhook, err := alert.NewWebhook(o.Webhook, secret)
 		if err != nil {
 			return nil, fmt.Errorf("--alert-webhook: %w", err)
 		}
 		all = append(all, webhook)
 	}
 	if o.Alertmanager != "" {
-		manager, err := alert.NewAlertmanager(alert.AlertmanagerOptions{URL: o.Alertmanager})
+		manager, err := alert.NewAlertmanager(o.Alertmanager)
 		if err != nil {
 			return nil, fmt.Errorf("--alertmanager: %w", err)
 		}
