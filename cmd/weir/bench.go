@@ -20,8 +20,9 @@ import (
 
 // Bounds on a measurement.
 const (
-	maxBenchTime = 10 * time.Minute
-	maxBenchKeys = 10_000_000
+	maxBenchCallers = 1024
+	maxBenchTime    = 10 * time.Minute
+	maxBenchKeys    = 10_000_000
 )
 
 // benchFlags is what weir bench is told.
@@ -70,8 +71,8 @@ The exit status is 1 if any request had no answer.`,
 
 func (f *benchFlags) validate(cmd *cobra.Command) error {
 	switch {
-	case f.concurrency < 1 || f.concurrency > loadgen.MaxWorkers:
-		return usage("--concurrency: %d is out of range; write 1 to %d", f.concurrency, loadgen.MaxWorkers)
+	case f.concurrency < 1 || f.concurrency > maxBenchCallers:
+		return usage("--concurrency: %d is out of range; write 1 to %d", f.concurrency, maxBenchCallers)
 	case f.duration <= 0 || f.duration > maxBenchTime:
 		return usage("--duration: %v is out of range; write up to 10m", f.duration)
 	case f.count < 0:

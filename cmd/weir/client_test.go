@@ -327,6 +327,8 @@ func TestClientUsage(t *testing.T) {
 		{[]string{"completion"}, "weir completion takes one shell: bash, zsh, fish, powershell"},
 		{[]string{"completion", "csh"}, `"csh" is not a known shell`},
 		{[]string{"bench", "--concurrency", "0"}, "--concurrency: 0 is out of range; write 1 to 1024"},
+		{[]string{"bench", "--concurrency", "1025"}, "--concurrency: 1025 is out of range; write 1 to 1024"},
+		{[]string{"bench", "--keys", "10000001"}, "--keys: 10000001 is out of range"},
 		{[]string{"bench", "--duration", "11m"}, "--duration: 11m0s is out of range"},
 		{[]string{"bench", "--count", "-1"}, "--count: -1 is negative"},
 		{[]string{"bench", "--keys", "0"}, "--keys: 0 is out of range"},

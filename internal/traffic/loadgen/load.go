@@ -7,7 +7,9 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -16,22 +18,15 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 )
 
-// Bounds on a run.
-const (
-	MaxWorkers  = 1024
-	MaxDuration = time.Hour
-	MaxCount    = 1_000_000_000
-)
-
-// Options of a run. Values beyond a bound are cut down to it.
+// Options of a run.
 type Options struct {
-	// Workers is how many callers there are. Default 1, at most MaxWorkers.
+	// Workers is how many callers there are. Default 1.
 	Workers int
 
-	// Duration is for how long calls are begun. Default 10 s, at most MaxDuration.
+	// Duration is for how long calls are begun. Default 10 s.
 	Duration time.Duration
 
-	// Count is how many calls are begun. Default, and at most, MaxCount.
+	// Count is how many calls are begun at most. Default any number.
 	Count int64
 
 	// Grace is how long calls that were begun in time may go on afterwards. Default 1 s.
@@ -59,21 +54,6 @@ const (
 	watch = 100 * time.Millisecond // between two snapshots
 )
 
-func (o Options) withDefaults() Options {
-	if o.Duration <= 0 {
-		o.Duration = 10 * time.Second
-	}
-	if o.Grace <= 0 {
-		o.Grace = time.Second
-	}
-	o.Duration = min(o.Duration, MaxDuration)
-	o.Workers = min(max(o.Workers, 1), MaxWorkers)
-	if o.Count <= 0 || o.Count > MaxCount {
-		o.Count = MaxCount
-	}
-	return o
-}
-
 // run is a run under way.
 type run struct {
 	Options
@@ -84,7 +64,9 @@ type run struct {
 // Run makes calls until the time is over, all have been made, or the context ends,
 // which also ends the calls that are under way.
 func Run(ctx context.Context, o Options) *Report {
-	r := &run{Options: o.withDefaults(), start: time.Now()}
+	o.Workers, o.Count = cmp.Or(o.Workers, 1), cmp.Or(o.Count, math.MaxInt64)
+	o.Duration, o.Grace = cmp.Or(o.Duration, 10*time.Second), cmp.Or(o.Grace, time.Second)
+	r := &run{Options: o, start: time.Now()}
 	calls, cut := context.WithCancel(ctx) // what calls are made with
 	defer cut()
 	begin, over := context.WithTimeout(ctx, r.Duration) // as long as calls may begin

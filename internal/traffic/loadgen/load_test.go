@@ -65,17 +65,6 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreBounded(t *testing.T) {
-	o := Options{}.withDefaults()
-	if o.Workers != 1 || o.Duration != 10*time.Second || o.Count != MaxCount || o.Grace != time.Second {
-		t.Errorf("defaults %+v", o)
-	}
-	o = Options{Workers: 1e9, Duration: 1e6 * time.Hour, Count: 1 << 62}.withDefaults()
-	if o.Workers != MaxWorkers || o.Duration != MaxDuration || o.Count != MaxCount {
-		t.Errorf("bounds %+v", o)
-	}
-}
-
 // A call that was begun in time may end; one that hangs is cut off and reported.
 func TestGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

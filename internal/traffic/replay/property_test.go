@@ -99,7 +99,7 @@ func TestMerge(t *testing.T) {
 func TestOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bound := rapid.Int64Range(0, 50).Draw(t, "bound")
-		o := order{bound: bound}
+		o := sorter{bound: bound}
 		var entries []Entry
 		newest := int64(0)
 		for i := range rapid.IntRange(0, 200).Draw(t, "n") {

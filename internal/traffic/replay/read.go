@@ -3,13 +3,14 @@ package replay
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirhq/weir/internal/order"
 )
 
 // Bounds of what is read at once.
@@ -263,51 +264,36 @@ const (
 	maxBatches = 256     // pieces of logs that they are part of
 )
 
-// order puts entries into the order of time that are out of it by no more than a
+// sorter puts entries into the order of time that are out of it by no more than a
 // bound. Servers write a line when a request ends, and many of them the time at
 // which it began; so some disorder is usual.
-type order struct {
+type sorter struct {
 	bound  int64
 	newest int64
 
 	// Most entries come in order. They are a queue; the others a heap.
 	queue      []held
 	first      int
-	stragglers stragglerHeap
-	came       uint64
+	stragglers order.Heap[*straggler]
 
 	reordered int64 // how many were put back into order
 }
 
 type straggler struct {
 	held
-	came uint64 // of two at the same time, the first comes first
+	came  int64 // of two at the same time, the first comes first
+	place int   // in the heap
 }
 
-// stragglerHeap has the earliest on top.
-type stragglerHeap []straggler
-
-func (s stragglerHeap) Len() int      { return len(s) }
-func (s stragglerHeap) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
-func (s *stragglerHeap) Push(x any)   { *s = append(*s, x.(straggler)) }
-func (s *stragglerHeap) Pop() any     { return cutLast((*[]straggler)(s)) }
-
-func (s stragglerHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(s[i].entry.At, s[j].entry.At), cmp.Compare(s[i].came, s[j].came)) < 0
+func (s *straggler) Before(other *straggler) bool {
+	return cmp.Or(cmp.Compare(s.entry.At, other.entry.At), cmp.Compare(s.came, other.came)) < 0
 }
 
-// cutLast takes the last item off a list, and keeps nothing of it in its place.
-func cutLast[T any](list *[]T) T {
-	last := len(*list) - 1
-	item := (*list)[last]
-	clear((*list)[last:])
-	*list = (*list)[:last]
-	return item
-}
+func (s *straggler) Index() *int { return &s.place }
 
-func (o *order) len() int { return len(o.queue) - o.first + len(o.stragglers) }
+func (o *sorter) len() int { return len(o.queue) - o.first + len(o.stragglers) }
 
-func (o *order) push(h held) {
+func (o *sorter) push(h held) {
 	at := h.entry.At
 	o.newest = max(o.newest, at)
 	if o.first == len(o.queue) || at >= o.queue[len(o.queue)-1].entry.At {
@@ -316,12 +302,11 @@ func (o *order) push(h held) {
 		return
 	}
 	o.reordered++
-	o.came++
-	heap.Push(&o.stragglers, straggler{h, o.came})
+	o.stragglers.Push(&straggler{held: h, came: o.reordered})
 }
 
 // shift makes room at the end of the queue when half of it has gone.
-func (o *order) shift() {
+func (o *sorter) shift() {
 	if o.first > 0 && 2*o.first >= len(o.queue) && len(o.queue) == cap(o.queue) {
 		n := copy(o.queue, o.queue[o.first:])
 		clear(o.queue[n:])
@@ -331,7 +316,7 @@ func (o *order) shift() {
 
 // pop returns the earliest entry if nothing earlier is to be expected, or at once
 // if that is forced.
-func (o *order) pop(forced bool) (held, bool) {
+func (o *sorter) pop(forced bool) (held, bool) {
 	var h held
 	late := len(o.stragglers) > 0 && (o.first == len(o.queue) || o.stragglers[0].entry.At < o.queue[o.first].entry.At)
 	switch {
@@ -346,7 +331,7 @@ func (o *order) pop(forced bool) (held, bool) {
 		return held{}, false
 	}
 	if late {
-		heap.Pop(&o.stragglers)
+		o.stragglers.Remove(o.stragglers[0])
 		return h, true
 	}
 	o.queue[o.first] = held{}

@@ -37,7 +37,7 @@ type replay struct {
 	verdict engine.Verdict
 
 	merger merger
-	order  order
+	order  sorter
 	tally  *tally
 	notes  []string
 }
@@ -81,7 +81,7 @@ func (r *replay) play(ctx context.Context) error {
 		go f.run(reading)
 	}
 	r.merger = merger{ctx: ctx, begun: r.count}
-	r.order = order{bound: max(0, r.o.Disorder.Microseconds())}
+	r.order = sorter{bound: max(0, r.o.Disorder.Microseconds())}
 	r.merger.start(feeds)
 	for {
 		h, ok := r.merger.next()

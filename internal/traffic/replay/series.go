@@ -2,8 +2,9 @@ package replay
 
 import (
 	"cmp"
-	"container/heap"
 	"slices"
+
+	"github.com/weirhq/weir/internal/order"
 )
 
 // Bounds on what is remembered about time.
@@ -108,11 +109,11 @@ const maxDenied = 1 << 14
 // how much its own is too high: the Space-Saving algorithm of Metwally, Agrawal and El
 // Abbadi. Every client with more than the smallest count is in the list.
 type top struct {
-	room   int
-	places map[topKey]int // where in the heap
-	heap   []denials      // the fewest on top
-	taken  int64          // how often a place was taken over
-	rules  map[int]int64  // how many clients each rule has denied, while that is exact
+	room    int
+	clients map[topKey]*denials
+	heap    order.Heap[*denials] // the fewest on top
+	taken   int64                // how often a place was taken over
+	rules   map[int]int64        // how many clients each rule has denied, while that is exact
 }
 
 type topKey struct {
@@ -124,49 +125,43 @@ type denials struct {
 	topKey
 	count, tooHigh int64
 	first, last    int64 // when
+	place          int   // in the heap
 }
 
+func (d *denials) Before(other *denials) bool { return d.count < other.count }
+func (d *denials) Index() *int                { return &d.place }
+
 func newTop(room int) *top {
-	return &top{room: room, places: make(map[topKey]int), rules: make(map[int]int64)}
+	return &top{room: room, clients: make(map[topKey]*denials), rules: make(map[int]int64)}
 }
 
 // add counts a denial. The client's bytes are the caller's.
 func (t *top) add(rule int, client string, now int64) {
-	if i, ok := t.places[topKey{rule, client}]; ok {
-		t.heap[i].count++
-		t.heap[i].last = now
-		heap.Fix(t, i)
+	if d := t.clients[topKey{rule, client}]; d != nil {
+		d.count++
+		d.last = now
+		t.heap.Fix(d)
 		return
 	}
 	key := topKey{rule, string([]byte(client))}
 	if len(t.heap) < t.room {
 		t.rules[rule]++
-		t.places[key] = len(t.heap)
-		heap.Push(t, denials{topKey: key, count: 1, first: now, last: now})
+		t.clients[key] = &denials{topKey: key, count: 1, first: now, last: now}
+		t.heap.Push(t.clients[key])
 		return
 	}
 	t.taken++
-	least := &t.heap[0]
-	delete(t.places, least.topKey)
+	least := t.heap[0]
+	delete(t.clients, least.topKey)
 	*least = denials{topKey: key, count: least.count + 1, tooHigh: least.count, first: now, last: now}
-	t.places[key] = 0
-	heap.Fix(t, 0)
-}
-
-func (t *top) Len() int           { return len(t.heap) }
-func (t *top) Less(i, j int) bool { return t.heap[i].count < t.heap[j].count }
-func (t *top) Push(x any)         { t.heap = append(t.heap, x.(denials)) }
-func (t *top) Pop() any           { return cutLast(&t.heap) }
-
-func (t *top) Swap(i, j int) {
-	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.places[t.heap[i].topKey], t.places[t.heap[j].topKey] = i, j
+	t.clients[key] = least
+	t.heap.Fix(least)
 }
 
 // most returns those with the most denials.
-func (t *top) most(n int) []denials {
+func (t *top) most(n int) []*denials {
 	all := slices.Clone(t.heap)
-	slices.SortFunc(all, func(a, b denials) int {
+	slices.SortFunc(all, func(a, b *denials) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.rule, b.rule), cmp.Compare(a.client, b.client))
 	})
 	return all[:min(n, len(all))]
