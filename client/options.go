@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/internal/clientip"
 )
 
 // Failure selects the answer while the service is unavailable.
@@ -76,7 +77,7 @@ func (o *Options) validate() error {
 		return fmt.Errorf("client: Options.MaxInFlight is %d; write a positive number, or 0 for the default of 1000", o.MaxInFlight)
 	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return errors.New("client: Options.Token has characters that are not valid in metadata; check for spaces and line ends around it")
-	case o.Token != "" && o.TLS == nil && !o.PlainToken && !isSocket(o.Address) && !isLoopback(o.Address):
+	case o.Token != "" && o.TLS == nil && !o.PlainToken && !isSocket(o.Address) && !clientip.IsLoopback(o.Address):
 		return errors.New("client: Options.Token would be sent in clear text; set TLS, or PlainToken in a private network")
 	}
 	return nil
@@ -87,13 +88,4 @@ func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") 
 func isHostPort(address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	return err == nil && host != "" && port != "" && !strings.Contains(address, "/")
-}
-
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }

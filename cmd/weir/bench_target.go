@@ -57,7 +57,7 @@ func (f *benchFlags) target(cmd *cobra.Command) (*target, error) {
 	}
 	t.checks, t.name, t.method = true, server.base.String(), http.MethodPost
 	t.url = template{text: strings.TrimSuffix(t.name, "/") + "/v1/check"}
-	req, err := f.unchecked()
+	req, err := f.checkRequest()
 	if err != nil {
 		return t, err
 	}

@@ -33,7 +33,10 @@ allowed, 3 if it is denied, and 1 if the check failed.`,
   weir check --user alice >/dev/null || echo "denied, or the check failed"`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			req, err := f.request()
+			if _, err := f.request(); err != nil {
+				return err // as weir would not accept it
+			}
+			req, err := f.checkRequest()
 			if err != nil {
 				return err
 			}
@@ -62,16 +65,8 @@ func (f *checkFlags) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.Peek, "peek", false, "check without charging anything")
 }
 
-// request is what to send, if weir would accept it.
-func (f *checkFlags) request() (*httpapi.CheckRequest, error) {
-	if _, err := f.requestFlags.request(); err != nil {
-		return nil, err
-	}
-	return f.unchecked()
-}
-
-// unchecked is what to send, with the API key of the file.
-func (f *checkFlags) unchecked() (*httpapi.CheckRequest, error) {
+// checkRequest is what to send, with the API key of the file.
+func (f *checkFlags) checkRequest() (*httpapi.CheckRequest, error) {
 	if f.apiKeyFile != "" {
 		if f.APIKey != "" {
 			return nil, usage("--api-key and --api-key-file exclude each other; use one of them")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/clientip"
 )
 
 func newHealth() *cobra.Command {
@@ -43,7 +43,7 @@ take precedence.`,
 				return err
 			}
 			c.token = ""
-			if f.ca == "" && isLoopback(c.base.Hostname()) {
+			if f.ca == "" && clientip.IsLoopback(c.base.Hostname()) {
 				c.http.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
 			}
 			text, err := c.ready(cmd.Context())
@@ -76,11 +76,6 @@ func localServer(address string, encrypted bool) string {
 		u.Host = net.JoinHostPort(host, port)
 	}
 	return u.String()
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
 // ready asks /readyz, and returns what it says.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/http"
 	"net/netip"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )
@@ -44,8 +46,13 @@ func pairs(flags *pflag.FlagSet, to *map[string]string, name, usage string) {
 func (f *requestFlags) request() (*rule.Request, error) {
 	req := &rule.Request{
 		User: f.User, APIKey: f.APIKey, Tier: f.Tier, Method: f.Method, Host: f.Host, Path: f.Path,
-		Attributes: f.Attributes, Cost: f.Cost.Units, Costs: f.Cost.ByUnit, Values: flagValues{f},
+		Attributes: f.Attributes, Cost: f.Cost.Units, Costs: f.Cost.ByUnit,
 	}
+	headers := map[string]string{}
+	for name, value := range f.Headers {
+		headers[http.CanonicalHeaderKey(name)] = value
+	}
+	req.Values = &manage.Question{Headers: headers, Cookies: f.Cookies, Parameters: f.Query}
 	if f.IP != "" {
 		var err error
 		if req.IP, err = netip.ParseAddr(f.IP); err != nil {
@@ -62,26 +69,6 @@ func (f *requestFlags) request() (*rule.Request, error) {
 		return nil, usage("--cost: %d is negative; a request costs at least 1", f.Cost.Units)
 	}
 	return req, nil
-}
-
-// flagValues finds what a request carries in flags.
-type flagValues struct{ f *requestFlags }
-
-func (v flagValues) Header(name string, from int) (string, int) {
-	for k, value := range v.f.Headers {
-		if strings.EqualFold(k, name) {
-			return rule.OneValue(value, from)
-		}
-	}
-	return "", 0
-}
-
-func (v flagValues) Cookie(name string, from int) (string, int) {
-	return rule.OneValue(v.f.Cookies[name], from)
-}
-
-func (v flagValues) Query(name string, from int) (string, int) {
-	return rule.OneValue(v.f.Query[name], from)
 }
 
 func newRulesExplain() *cobra.Command {

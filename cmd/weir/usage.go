@@ -1,12 +1,140 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/weirhq/weir/internal/notation"
 )
+
+// usageError is a mistake in how the command was called, rather than in what it
+// did.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// badFlag is what a package says of the value of a flag, without the name of the package.
+func badFlag(flag, pkg string, err error) error {
+	return usage("--%s: %s", flag, strings.TrimPrefix(err.Error(), pkg+": "))
+}
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// maxReported keeps a long list of mistakes from scrolling away.
+const maxReported = 20
+
+// report writes an error, each line of it a sentence, and returns the exit code.
+func report(w io.Writer, err error) int {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		if i == maxReported {
+			fmt.Fprintf(w, "weir: and %d more.\n", len(lines)-i)
+			break
+		}
+		// Errors of package weir bring its name along; once is enough.
+		line = strings.Replace(strings.TrimPrefix(line, "weir: "), ": weir: ", ": ", 1)
+		fmt.Fprintf(w, "weir: %s\n", line)
+	}
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+// flagError says what is wrong with a flag, and what may have been meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		return unknownFlag(cmd, unknown.GetSpecifiedName())
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		if f.Value.Type() == "stringToString" {
+			placeholder, _ := pflag.UnquoteUsage(f)
+			return usage("--%s: %q is invalid; write %s", f.Name, invalid.GetValue(), placeholder)
+		}
+		return usage("--%s: %q is invalid; write %s, as in --%s %s", f.Name, invalid.GetValue(), kind(f), f.Name, f.DefValue)
+	case errors.As(err, &missing):
+		return usage("--%s requires a value; see %s --help", missing.GetSpecifiedName(), cmd.CommandPath())
+	}
+	return usage("%w; see %s --help", err, cmd.CommandPath())
+}
+
+func unknownFlag(cmd *cobra.Command, name string) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := notation.Nearest(name, names); near != "" {
+		return usage("--%s is unknown; did you mean --%s?", name, near)
+	}
+	return usage("--%s is unknown; see %s --help", name, cmd.CommandPath())
+}
+
+// kind says in words what a flag's value is.
+func kind(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "int64", "uint64":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	case "stringToString":
+		return "a list of name=value"
+	}
+	return "a " + f.Value.Type()
+}
+
+func unknownVerb(root *cobra.Command, args []string) error {
+	verb := ""
+	if i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 {
+		verb = args[i]
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	return usage("%q is unknown; %s", verb, notation.Hint(verb, names, "see "+root.CommandPath()+" --help"))
+}
+
+// noOtherVerb is for verbs that have others below them.
+func noOtherVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownVerb(cmd, args)
+}
+
+// oneOf checks a flag that takes one of a few words.
+func oneOf(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	return usage("--%s: %q is unknown; %s", flag, value, notation.Hint(value, words, "write "+strings.Join(words, " or ")))
+}
+
+// addOutput adds the flag --output to a verb. checkOutput checks it.
+func addOutput(cmd *cobra.Command, output *string) {
+	cmd.Flags().StringVar(output, "output", "text", "output `format`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func checkOutput(output string) error { return oneOf("output", output, "text", "json") }
+
+// noArguments is for verbs that are told everything by flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage("%q is unexpected; %s takes only flags, see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+}
 
 // printUsage prints how a command is called, as cobra does, but with describeFlags. cobra would
 // take a template for that; a program with a template keeps every method of every type, because a

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/trust"
@@ -281,7 +282,7 @@ func (o *Options) hasTokens() bool { return o.Token != "" || o.TokenFile != "" }
 // a remedy more, if there is one.
 func checkReach(flag, address, more string) error {
 	_, port, err := net.SplitHostPort(address)
-	if err != nil || isLoopback(address) { // checkAddress reports the error
+	if err != nil || clientip.IsLoopback(address) { // checkAddress reports the error
 		return nil
 	}
 	return fmt.Errorf("%s %s is reachable from other machines, so tokens are required; set --admin-token-file or WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token)%s, or listen on %s", flag, address, more, net.JoinHostPort("127.0.0.1", port))
@@ -331,19 +332,6 @@ func (e *Envoy) check() error {
 		return errors.New("--envoy-require-config requires --envoy-config; with --envoy-xds, weir is ready only after a configuration is loaded")
 	}
 	return checkAddress("--envoy-xds", x.Server, "localhost:18000", "")
-}
-
-// isLoopback is whether only this machine can reach an address.
-func isLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback()
 }
 
 var errNotMemory = errors.New("not in memory")

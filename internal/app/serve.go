@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/weirhq/weir/internal/build"
+	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
@@ -281,7 +282,7 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 // grpcTokens returns the tokens for management. If other machines can reach the address
 // and there are no tokens, management is off.
 func (a *App) grpcTokens() func() *trust.List {
-	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
+	if a.tokens.Load() == nil && !clientip.IsLoopback(a.options.GRPC) {
 		a.options.Logger.Info("management over gRPC is off, because the address is reachable from other machines and no tokens are set", "grpc", a.options.GRPC)
 		return func() *trust.List { return new(trust.List) }
 	}

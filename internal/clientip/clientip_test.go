@@ -274,6 +274,18 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
+// Only this machine reaches a loopback address, with a port or without.
+func TestIsLoopback(t *testing.T) {
+	for address, want := range map[string]bool{
+		"127.0.0.1:80": true, "[::1]:80": true, "localhost:80": true, "127.9.9.9:0": true, "::1": true, "localhost": true, "127.0.0.1": true,
+		"0.0.0.0:80": false, ":80": false, "10.0.0.1:80": false, "example.com:80": false, "[::]:80": false, "": false, "example.com": false,
+	} {
+		if got := IsLoopback(address); got != want {
+			t.Errorf("IsLoopback(%q) = %v", address, got)
+		}
+	}
+}
+
 func BenchmarkClient(b *testing.B) {
 	direct, proxied := resolver(b, Either), resolver(b, Either, proxies...)
 	h := headers("X-Forwarded-For: 192.0.2.1, 203.0.113.7, 10.0.0.2")

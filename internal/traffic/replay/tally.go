@@ -1,12 +1,15 @@
 package replay
 
 import (
+	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -177,4 +180,164 @@ func (v *values) attributes() map[string]string {
 		}
 	}
 	return v.named
+}
+
+// Bounds on what is remembered about time.
+const (
+	maxSlices = 480
+	maxLanes  = 64 // rules whose denials are kept apart
+)
+
+// widths are the lengths of a slice in seconds, each a multiple of the one before,
+// so that slices can be put together.
+var widths = []int64{1, 5, 15, 30, 60, 300, 900, 1800, 3600, 2 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400, 28 * 86400, 364 * 86400}
+
+// series counts over time, in slices that get longer as the log does.
+type series struct {
+	width int // of widths
+	begin int64
+	slice int // of the latest request
+
+	offered []int64
+	denied  []int64
+	rules   map[int][]int64 // denials by rule, for the first that deny
+}
+
+func newSeries() *series { return &series{rules: make(map[int][]int64)} }
+
+func (s *series) length() int64 { return widths[s.width] * 1_000_000 }
+
+// add counts a request. Time does not go back.
+func (s *series) add(now int64, denied bool) {
+	if len(s.offered) == 0 {
+		s.begin = now - now%s.length()
+	}
+	for (now-s.begin)/s.length() >= maxSlices {
+		s.widen()
+	}
+	s.slice = int((now - s.begin) / s.length())
+	s.offered, s.denied = grow(s.offered, s.slice+1), grow(s.denied, s.slice+1)
+	s.offered[s.slice]++
+	if denied {
+		s.denied[s.slice]++
+	}
+}
+
+// addRule counts that a rule denies the request that was added last.
+func (s *series) addRule(rule int) {
+	counts := s.rules[rule]
+	if counts == nil && len(s.rules) == maxLanes {
+		return
+	}
+	counts = grow(counts, s.slice+1)
+	counts[s.slice]++
+	s.rules[rule] = counts
+}
+
+func grow(counts []int64, n int) []int64 {
+	if n > len(counts) {
+		counts = append(counts, make([]int64, n-len(counts))...)
+	}
+	return counts
+}
+
+// widen puts slices together, as many as make one of the next length.
+func (s *series) widen() {
+	old, begin := s.length(), s.begin
+	s.width++
+	s.begin -= s.begin % s.length()
+	join := func(counts []int64) []int64 {
+		var joined []int64
+		for i, n := range counts {
+			at := int((begin + int64(i)*old - s.begin) / s.length())
+			joined = grow(joined, at+1)
+			joined[at] += n
+		}
+		return joined
+	}
+	s.offered, s.denied = join(s.offered), join(s.denied)
+	for rule, counts := range s.rules {
+		s.rules[rule] = join(counts)
+	}
+}
+
+// fitted returns the series in at most so many slices.
+func (s *series) fitted(columns int) *series {
+	f := &series{width: s.width, begin: s.begin, offered: slices.Clone(s.offered), denied: slices.Clone(s.denied), rules: make(map[int][]int64)}
+	for rule, counts := range s.rules {
+		f.rules[rule] = slices.Clone(counts)
+	}
+	for len(f.offered) > columns && f.width+1 < len(widths) {
+		f.widen()
+	}
+	for rule, counts := range f.rules {
+		f.rules[rule] = grow(counts, len(f.offered))
+	}
+	return f
+}
+
+// maxDenied bounds the clients whose denials are counted apart.
+const maxDenied = 1 << 14
+
+// top counts denials by rule and client, exactly as long as there is room. From then on
+// a new one takes the place of the one with the fewest, and its count, which bounds by
+// how much its own is too high: the Space-Saving algorithm of Metwally, Agrawal and El
+// Abbadi. Every client with more than the smallest count is in the list.
+type top struct {
+	room    int
+	clients map[topKey]*denials
+	heap    order.Heap[*denials] // the fewest on top
+	taken   int64                // how often a place was taken over
+	rules   map[int]int64        // how many clients each rule has denied, while that is exact
+}
+
+type topKey struct {
+	rule   int
+	client string
+}
+
+type denials struct {
+	topKey
+	count, tooHigh int64
+	first, last    int64 // when
+	place          int   // in the heap
+}
+
+func (d *denials) Before(other *denials) bool { return d.count < other.count }
+func (d *denials) Index() *int                { return &d.place }
+
+func newTop(room int) *top {
+	return &top{room: room, clients: make(map[topKey]*denials), rules: make(map[int]int64)}
+}
+
+// add counts a denial. The client's bytes are the caller's.
+func (t *top) add(rule int, client string, now int64) {
+	if d := t.clients[topKey{rule, client}]; d != nil {
+		d.count++
+		d.last = now
+		t.heap.Fix(d)
+		return
+	}
+	key := topKey{rule, string([]byte(client))}
+	if len(t.heap) < t.room {
+		t.rules[rule]++
+		t.clients[key] = &denials{topKey: key, count: 1, first: now, last: now}
+		t.heap.Push(t.clients[key])
+		return
+	}
+	t.taken++
+	least := t.heap[0]
+	delete(t.clients, least.topKey)
+	*least = denials{topKey: key, count: least.count + 1, tooHigh: least.count, first: now, last: now}
+	t.clients[key] = least
+	t.heap.Fix(least)
+}
+
+// most returns those with the most denials.
+func (t *top) most(n int) []*denials {
+	all := slices.Clone(t.heap)
+	slices.SortFunc(all, func(a, b *denials) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.rule, b.rule), cmp.Compare(a.client, b.client))
+	})
+	return all[:min(n, len(all))]
 }
