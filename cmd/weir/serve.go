@@ -132,9 +132,9 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.counterKeep, "counter-keep", "seconds=1h,minutes=1d,hours=30d,days=366d,months=60,years=10,ever=366d", "how long weir keeps counters (`duration list`); months and years are numbers of windows, and ever is for counters without a window")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "proxies (`cidr list`) whose X-Forwarded-For and Forwarded headers weir trusts")
 	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "`header` with the client's address, set by trusted proxies: x-forwarded-for, forwarded or either")
-	flags.StringVar(&f.UserHeader, "user-header", "", "`header` with the user, set by trusted proxies")
-	flags.StringVar(&f.TierHeader, "tier-header", "", "`header` with the user's tier, set by trusted proxies")
-	flags.StringVar(&f.PriorityHeader, "priority-header", "", "`header` with the request's priority, set by trusted proxies: critical, high, normal or low")
+	flags.StringVar(&f.Limits.UserHeader, "user-header", "", "`header` with the user, set by trusted proxies")
+	flags.StringVar(&f.Limits.TierHeader, "tier-header", "", "`header` with the user's tier, set by trusted proxies")
+	flags.StringVar(&f.Limits.PriorityHeader, "priority-header", "", "`header` with the request's priority, set by trusted proxies: critical, high, normal or low")
 	flags.StringVar(&f.SignInHeader, "sign-in-header", "", "`header` with the name of a person whom trusted proxies have authenticated, for the dashboard and the management API")
 	flags.StringVar(&f.signInScope, "sign-in-scope", "read", "`scope` of people who sign in with --sign-in-header: read, use or admin")
 	flags.StringSliceVar(&f.headers, "headers", []string{"x-ratelimit", "ratelimit", "retry-after"}, "rate limit headers (`name list`) in responses to clients: x-ratelimit, ratelimit, retry-after, or none")
@@ -181,12 +181,12 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		if err != nil {
 			return o, err
 		}
-		o.TrustedProxies = append(o.TrustedProxies, network)
+		o.Limits.TrustedProxies = append(o.Limits.TrustedProxies, network)
 	}
 	if err := oneOf("proxy-header", f.proxyHeader, "either", "x-forwarded-for", "forwarded"); err != nil {
 		return o, err
 	}
-	o.ProxyHeader = map[string]httplimit.ProxyHeader{
+	o.Limits.ProxyHeader = map[string]httplimit.ProxyHeader{
 		"either": httplimit.EitherHeader, "x-forwarded-for": httplimit.XForwardedFor, "forwarded": httplimit.Forwarded,
 	}[f.proxyHeader]
 	if err := oneOf("sign-in-scope", f.signInScope, "read", "use", "admin"); err != nil {
@@ -201,7 +201,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		if err := oneOf("headers", name, "x-ratelimit", "ratelimit", "retry-after", "none"); err != nil {
 			return o, err
 		}
-		o.Headers |= map[string]httplimit.Headers{
+		o.Limits.Headers |= map[string]httplimit.Headers{
 			"x-ratelimit": httplimit.XRateLimit, "ratelimit": httplimit.RateLimit, "retry-after": httplimit.RetryAfter, "none": httplimit.NoHeaders,
 		}[name]
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -279,7 +280,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 
 // Every mistake in the options is told, not only the first.
 func TestNewReportsEverything(t *testing.T) {
-	_, err := New(Options{HTTP: "0.0.0.0:80", Store: "memory://?keys=1", UserHeader: "X-User", Grace: -1, SnapshotEvery: time.Millisecond})
+	_, err := New(Options{HTTP: "0.0.0.0:80", Store: "memory://?keys=1", Limits: httplimit.Options{UserHeader: "X-User"}, Grace: -1, SnapshotEvery: time.Millisecond})
 	for _, want := range []string{"--admin-token-file", "max_keys", "--trusted-proxies", "--grace", "--snapshot-every"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s is missing in %v", want, err)

@@ -16,13 +16,15 @@ import (
 	"google.golang.org/grpc/status"
 
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
+
+	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // An address that others can reach takes tokens for checks, or --open-checks.
 func TestCheckTokens(t *testing.T) {
 	const needs = " is reachable from other machines, so tokens are required; set --admin-token-file or WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token)"
 	const open = ", or let everybody check with --open-checks, or listen on "
-	trusted := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	trusted := httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	for _, c := range []struct {
 		o    Options
 		want string // of the error
@@ -34,8 +36,8 @@ func TestCheckTokens(t *testing.T) {
 		{Options{GRPC: Off}, ""},
 		{Options{HTTP: "0.0.0.0:8080"}, "--http 0.0.0.0:8080" + needs + ", or listen on 127.0.0.1:8080"},
 		{Options{HTTP: "0.0.0.0:8080", OpenChecks: true}, "--http 0.0.0.0:8080" + needs + ", or listen on 127.0.0.1:8080"},
-		{Options{HTTP: "0.0.0.0:8080", SignInHeader: "X-User", TrustedProxies: trusted}, "--http 0.0.0.0:8080" + needs + open + "127.0.0.1:8080"},
-		{Options{HTTP: "0.0.0.0:8080", SignInHeader: "X-User", TrustedProxies: trusted, OpenChecks: true}, ""},
+		{Options{HTTP: "0.0.0.0:8080", SignInHeader: "X-User", Limits: trusted}, "--http 0.0.0.0:8080" + needs + open + "127.0.0.1:8080"},
+		{Options{HTTP: "0.0.0.0:8080", SignInHeader: "X-User", Limits: trusted, OpenChecks: true}, ""},
 	} {
 		got := ""
 		if _, err := New(c.o); err != nil {

@@ -52,20 +52,18 @@ func (a *App) openEnvoyDir(background context.Context, read envoyconfig.Options)
 	case o.RequireConfig:
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
-	a.background.Go(func() {
-		a.follow(background, func() error { return dir.Watch(background, report) }, "could not watch the Envoy configuration; trying again")
-	})
+	watch := func(ctx context.Context) error { return dir.Watch(ctx, report) }
+	a.follow(background, watch, "could not watch the Envoy configuration; trying again")
 	return nil
 }
 
 // openEnvoyXDS follows a control plane, which may be unavailable at the start.
 func (a *App) openEnvoyXDS(background context.Context, read envoyconfig.Options) error {
 	x := a.options.Envoy.XDS
-	o := envoyxds.Options{
-		Server: x.Server, NodeID: x.NodeID, NodeMetadata: x.NodeMetadata, HeaderFile: x.HeaderFile, Read: read, Logger: a.options.Logger,
-		Changed: func(u envoyxds.Update) {
-			a.reportEnvoy(u.Config, u.Warnings, u.Err, "xds", x.Server, "version", u.Version)
-		},
+	o := x.Options
+	o.Read, o.Logger = read, a.options.Logger
+	o.Changed = func(u envoyxds.Update) {
+		a.reportEnvoy(u.Config, u.Warnings, u.Err, "xds", x.Server, "version", u.Version)
 	}
 	if x.UseTLS || !x.Files.IsZero() {
 		o.TLS = x.Files.TLS

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/trust"
@@ -116,21 +116,14 @@ type Options struct {
 	// localhost and addresses.
 	HostNames []string
 
-	// TrustedProxies and ProxyHeader are as in httplimit.Options.
-	TrustedProxies []netip.Prefix
-	ProxyHeader    httplimit.ProxyHeader
-
-	// UserHeader, TierHeader and PriorityHeader are where trusted proxies write who the
-	// client is, and how important the request is. Default nowhere.
-	UserHeader, TierHeader, PriorityHeader string
+	// Limits say how requests are limited, by the gateway or a proxy that asks: which proxies are
+	// trusted, the headers in which they write who the client is, and those of responses.
+	Limits httplimit.Options
 
 	// SignInHeader is where trusted proxies write whom they have authenticated, for the
 	// management. Default nowhere. SignInScope is what these people may do.
 	SignInHeader string
 	SignInScope  trust.Rights
-
-	// Headers are the families of response headers. Default all.
-	Headers httplimit.Headers
 
 	// Gateway makes it a gateway, too. Default it is none.
 	Gateway *Gateway
@@ -174,13 +167,9 @@ type Envoy struct {
 
 // XDS is an xDS control plane.
 type XDS struct {
-	// Server is its host:port. Default none.
-	Server string
-
-	// NodeID, NodeMetadata and HeaderFile are as in envoyxds.Options.
-	NodeID       string
-	NodeMetadata map[string]string
-	HeaderFile   string
+	// Options of the client. Server is the control plane; default none. TLS, Read, Changed and
+	// Logger are filled in.
+	envoyxds.Options
 
 	// UseTLS connects with TLS, and so do Files that are set. Default without.
 	UseTLS bool
@@ -303,10 +292,10 @@ func (o *Options) checkStore() error {
 
 func (o *Options) checkRest() error {
 	wrong := []error{o.Envoy.check()}
-	if (o.UserHeader != "" || o.TierHeader != "" || o.PriorityHeader != "") && len(o.TrustedProxies) == 0 {
+	if l := &o.Limits; (l.UserHeader != "" || l.TierHeader != "" || l.PriorityHeader != "") && len(l.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}
-	if o.SignInHeader != "" && len(o.TrustedProxies) == 0 {
+	if o.SignInHeader != "" && len(o.Limits.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--sign-in-header requires --trusted-proxies; weir trusts this header only from those proxies"))
 	}
 	if o.Grace < 0 {

@@ -90,7 +90,7 @@ func TestRESPTokens(t *testing.T) {
 		for _, signIn := range []string{"", "X-User"} {
 			o, _ := prepared(t, Options{RESP: address, SignInHeader: signIn}, perUser)
 			if signIn != "" {
-				o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+				o.Limits.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 			}
 			got := ""
 			if _, err := New(o); err != nil {

@@ -81,9 +81,7 @@ func (a *App) openRules(ctx, background context.Context) error {
 	if err := a.rules.begin(ctx); err != nil {
 		return err
 	}
-	a.background.Go(func() {
-		a.follow(background, func() error { return a.rules.watch(background) }, "could not watch the rules; trying again", "from", a.rules.where)
-	})
+	a.follow(background, a.rules.watch, "could not watch the rules; trying again", "from", a.rules.where)
 	return nil
 }
 
@@ -230,16 +228,19 @@ func (r *rules) watch(ctx context.Context) error {
 	})
 }
 
-// follow watches something until the context ends. An error is logged, and it goes on.
-func (a *App) follow(ctx context.Context, watch func() error, message string, attributes ...any) {
-	for ctx.Err() == nil {
-		err := watch()
-		if ctx.Err() != nil {
-			return
+// follow watches something in the background until the context ends. An error is logged, and it
+// goes on.
+func (a *App) follow(ctx context.Context, watch func(context.Context) error, message string, attributes ...any) {
+	a.background.Go(func() {
+		for ctx.Err() == nil {
+			err := watch(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			a.options.Logger.Error(message, append(attributes, "error", err)...)
+			_ = clock.Sleep(ctx, time.Second)
 		}
-		a.options.Logger.Error(message, append(attributes, "error", err)...)
-		_ = clock.Sleep(ctx, time.Second)
-	}
+	})
 }
 
 // NoRules, as Options.Rules, keeps none: weir reads and makes no file.
@@ -354,9 +355,7 @@ func (a *App) openOverrides(ctx, background context.Context) error {
 		a.keep(kept{overridesFile, "overrides", a.overrides.Snapshot, a.overrides.Restore})
 	}
 	_ = a.overrides.Look(ctx) // which logs why not, and is tried again
-	a.background.Go(func() {
-		a.follow(background, func() error { return a.overrides.Follow(background) }, "could not watch the overrides; trying again")
-	})
+	a.follow(background, a.overrides.Follow, "could not watch the overrides; trying again")
 	return nil
 }
 

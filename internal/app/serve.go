@@ -49,17 +49,9 @@ type Addrs struct {
 
 // Addrs returns where it listens; ports that were 0 are known by then.
 func (a *App) Addrs() (addrs Addrs) {
+	by := map[string]*net.Addr{"--http": &addrs.HTTP, "--grpc": &addrs.GRPC, "--resp": &addrs.RESP, "--listen": &addrs.Gateway}
 	for _, s := range a.servers {
-		switch s.flag {
-		case "--http":
-			addrs.HTTP = s.listener.Addr()
-		case "--grpc":
-			addrs.GRPC = s.listener.Addr()
-		case "--resp":
-			addrs.RESP = s.listener.Addr()
-		case "--listen":
-			addrs.Gateway = s.listener.Addr()
-		}
+		*by[s.flag] = s.listener.Addr()
 	}
 	return addrs
 }
@@ -135,15 +127,9 @@ func (a *App) service(tokens func() *trust.List) manage.Service {
 
 // limits are how requests are limited, here or at a proxy that asks.
 func (a *App) limits() httplimit.Options {
-	return httplimit.Options{
-		TrustedProxies: a.options.TrustedProxies,
-		ProxyHeader:    a.options.ProxyHeader,
-		UserHeader:     a.options.UserHeader,
-		TierHeader:     a.options.TierHeader,
-		PriorityHeader: a.options.PriorityHeader,
-		Headers:        a.options.Headers,
-		Logger:         a.options.Logger,
-	}
+	o := a.options.Limits
+	o.Logger = a.options.Logger
+	return o
 }
 
 func (a *App) newGateway() (*gateway.Gateway, error) {
@@ -158,7 +144,7 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 	a.limit.Store(limit)
 	proxy := o.Options
 	proxy.Limit, proxy.Logger = limit, a.options.Logger
-	proxy.TrustedProxies, proxy.ProxyHeader = a.options.TrustedProxies, a.options.ProxyHeader
+	proxy.TrustedProxies, proxy.ProxyHeader = how.TrustedProxies, how.ProxyHeader
 	proxy.Observe = a.observeUpstream
 	g, err := gateway.New(proxy)
 	if err != nil {
@@ -254,7 +240,7 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 	}
 	o := grpcapi.Options{
 		Service:        a.service(a.grpcTokens()),
-		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
+		TrustedProxies: a.options.Limits.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.Limits.ProxyHeader),
 	}
 	if a.envoy != nil {
 		o.HealthNames = []string{"ratelimit"} // by which envoyproxy/ratelimit is asked for its health

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/trust"
+	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // callAsPage calls a server as its own page would, and returns the status.
@@ -41,7 +42,7 @@ func callAsPage(t *testing.T, a *App, method, path, body string, into any, heade
 // Where a proxy signs people in, nobody else gets in, although there are no tokens.
 func TestSignIn(t *testing.T) {
 	o, _ := prepared(t, Options{
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, SignInHeader: "X-Forwarded-User", SignInScope: trust.Admin,
+		Limits: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}}, SignInHeader: "X-Forwarded-User", SignInScope: trust.Admin,
 	}, "rules: []\n")
 	a := started(t, o)
 	if status, _ := callAsPage(t, a, "GET", "/v1/rules", "", nil); status != 401 {
@@ -54,12 +55,12 @@ func TestSignIn(t *testing.T) {
 	if status, _ := callAsPage(t, a, "GET", "/v1/rules/history", "", &history, "X-Forwarded-User", "carol"); status != 200 || history.Versions[0].Author != "carol" {
 		t.Errorf("%d %+v", status, history)
 	}
-	o.TrustedProxies[0] = netip.MustParsePrefix("10.0.0.0/8")
+	o.Limits.TrustedProxies[0] = netip.MustParsePrefix("10.0.0.0/8")
 	other := started(t, o)
 	if status, _ := callAsPage(t, other, "GET", "/v1/rules", "", nil, "X-Forwarded-User", "carol", "X-Forwarded-For", "10.0.0.1"); status != 401 {
 		t.Errorf("from elsewhere: %d", status)
 	}
-	o.TrustedProxies = nil
+	o.Limits.TrustedProxies = nil
 	if _, err := New(o); err == nil || !strings.Contains(err.Error(), "--sign-in-header requires --trusted-proxies") {
 		t.Error(err)
 	}
