@@ -108,17 +108,17 @@ func (c *Client) Close() error {
 // context ended, the request is invalid, or the service does not accept Options.Token. An
 // unavailable service is not an error.
 func (c *Client) Check(ctx context.Context, r *Request) (*Verdict, error) {
-	return c.one(ctx, r, c.limiter.Check)
+	return c.askVerdict(ctx, r, c.limiter.Check)
 }
 
 // Peek returns the answer that Check would return, and charges nothing.
 func (c *Client) Peek(ctx context.Context, r *Request) (*Verdict, error) {
-	return c.one(ctx, r, c.limiter.Peek)
+	return c.askVerdict(ctx, r, c.limiter.Peek)
 }
 
 type method func(context.Context, *pb.CheckRequest, ...grpc.CallOption) (*pb.CheckResponse, error)
 
-func (c *Client) one(ctx context.Context, r *Request, call method) (*Verdict, error) {
+func (c *Client) askVerdict(ctx context.Context, r *Request, call method) (*Verdict, error) {
 	var answer *pb.CheckResponse
 	away, err := c.ask(ctx, func(ctx context.Context) (err error) {
 		answer, err = call(ctx, r.message())
@@ -168,7 +168,7 @@ func (c *Client) CheckMany(ctx context.Context, rs []*Request) ([]*Verdict, erro
 // ask calls the service, and tells the breaker what came of it. Away is why the service could
 // not be asked; an error is for the caller.
 func (c *Client) ask(ctx context.Context, call func(context.Context) error) (away, err error) {
-	away, err = c.try(ctx, call)
+	away, err = c.call(ctx, call)
 	switch {
 	case away != nil || isOurs(err):
 		return away, err // which says nothing about the service
@@ -182,10 +182,10 @@ func (c *Client) ask(ctx context.Context, call func(context.Context) error) (awa
 	return c.breaker.failed(err)
 }
 
-// try makes a call, unless the breaker is open or there are too many. Away is why it was not
+// call makes a call, unless the breaker is open or there are too many. Away is why it was not
 // made. That the caller has no more time is an error of a context; other errors are the
 // service's.
-func (c *Client) try(ctx context.Context, call func(context.Context) error) (away, err error) {
+func (c *Client) call(ctx context.Context, call func(context.Context) error) (away, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func (c Counters) Distributions(ctx context.Context, n int, keys ...counter.Key)
 // ask makes a call about counters. The breaker is not told, because the store of counters may
 // be unavailable while checks are answered.
 func ask[Q, A any](ctx context.Context, c Counters, req Q, call func(context.Context, Q, ...grpc.CallOption) (A, error)) (answer A, err error) {
-	away, err := c.client.try(ctx, func(ctx context.Context) (err error) {
+	away, err := c.client.call(ctx, func(ctx context.Context) (err error) {
 		answer, err = call(ctx, req)
 		return err
 	})

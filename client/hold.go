@@ -56,7 +56,7 @@ type Part struct {
 // already. Allowed reports whether it fitted. If the service is unavailable, nothing is
 // charged.
 func (c *Client) Charge(ctx context.Context, r *Request) (*Verdict, error) {
-	return c.one(ctx, r, c.limiter.Charge)
+	return c.askVerdict(ctx, r, c.limiter.Charge)
 }
 
 // Reserve asks whether a request is allowed, as Check does, and charges its cost as an
@@ -66,7 +66,7 @@ func (c *Client) Charge(ctx context.Context, r *Request) (*Verdict, error) {
 // used than the estimate.
 func (c *Client) Reserve(ctx context.Context, r *Request, ttl time.Duration) (*Hold, *Verdict, error) {
 	var answer *pb.CheckResponse
-	v, err := c.one(ctx, r, func(ctx context.Context, m *pb.CheckRequest, _ ...grpc.CallOption) (_ *pb.CheckResponse, err error) {
+	v, err := c.askVerdict(ctx, r, func(ctx context.Context, m *pb.CheckRequest, _ ...grpc.CallOption) (_ *pb.CheckResponse, err error) {
 		answer, err = c.limiter.Reserve(ctx, &pb.ReserveRequest{Request: m, Ttl: lasting(ttl)})
 		return answer, err
 	})

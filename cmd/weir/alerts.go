@@ -32,7 +32,7 @@ func newAlerts() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --output json")
-	c.add(cmd)
+	c.addClientFlags(cmd)
 	cmd.AddCommand(newAlertsSilence(), newAlertsTest())
 	return cmd
 }
@@ -99,7 +99,7 @@ it. "--for 0" ends the silence.`,
 	flags := cmd.Flags()
 	flags.StringVar(&forText, "for", "1h", "`duration` of the silence; 0 ends it")
 	flags.StringVar(&comment, "comment", "", "reason for the silence (`text`)")
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func newAlertsTest() *cobra.Command {
@@ -135,5 +135,5 @@ whether they accepted it. The exit status is 1 if one of them did not.`,
 			return err
 		},
 	}
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }

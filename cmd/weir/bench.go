@@ -65,8 +65,8 @@ The exit status is 1 if any request had no answer.`,
 	flags.Int64Var(&f.count, "count", 0, "stop after this `count` of requests (default no maximum)")
 	flags.IntVar(&f.keys, "keys", 1000, "`count` of different clients for {n} and {ip}")
 	flags.StringVar(&f.url, "url", "", "send requests to this `url` instead of checks")
-	f.checkFlags.add(cmd)
-	return f.clientFlags.add(cmd)
+	f.checkFlags.addCheckFlags(cmd)
+	return f.clientFlags.addClientFlags(cmd)
 }
 
 func (f *benchFlags) validate(cmd *cobra.Command) error {
@@ -106,12 +106,12 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer t.close()
-	if err := t.try(ctx); err != nil {
+	if err := t.tryOnce(ctx); err != nil {
 		return err
 	}
 	bar := newBar(cmd.ErrOrStderr())
 	r := loadgen.Run(ctx, loadgen.Options{
-		Workers: f.concurrency, Duration: f.duration, Count: f.count, Grace: f.timeout, Do: t.do,
+		Workers: f.concurrency, Duration: f.duration, Count: f.count, Grace: f.timeout, Do: t.sendForAny,
 		Progress: func(s loadgen.Snapshot) { bar.draw(s.Part, "%d requests", s.Done) },
 	})
 	bar.clear()

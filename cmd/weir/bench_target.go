@@ -106,9 +106,9 @@ func (f *benchFlags) connect(cmd *cobra.Command) (*client, error) {
 	return f.clientOf(base)
 }
 
-// try sends one request, so that what goes wrong for all of them is told at once, and
+// tryOnce sends one request, so that what goes wrong for all of them is told at once, and
 // not counted for ten seconds. It charges nothing, if it is a check.
-func (t *target) try(ctx context.Context) error {
+func (t *target) tryOnce(ctx context.Context) error {
 	if !t.checks {
 		_, err := t.send(ctx, 0, "")
 		return err
@@ -124,8 +124,8 @@ func (t *target) try(ctx context.Context) error {
 
 func (t *target) close() { t.server.http.CloseIdleConnections() }
 
-// do sends a request for a client that is drawn by lot.
-func (t *target) do(ctx context.Context, worker int) (string, error) {
+// sendForAny sends a request for a client that is drawn by lot.
+func (t *target) sendForAny(ctx context.Context, worker int) (string, error) {
 	n := t.draws[worker].IntN(t.keys)
 	body := ""
 	if t.checks {

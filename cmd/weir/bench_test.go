@@ -179,8 +179,8 @@ func TestBenchClients(t *testing.T) {
 	}
 	f := benchFlags{keys: 1000, concurrency: 1}
 	cmd := &cobra.Command{}
-	f.checkFlags.add(cmd)
-	aim, err := f.target(f.clientFlags.add(cmd))
+	f.checkFlags.addCheckFlags(cmd)
+	aim, err := f.target(f.clientFlags.addClientFlags(cmd))
 	if err != nil {
 		t.Fatal(err)
 	}

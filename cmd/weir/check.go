@@ -49,8 +49,8 @@ allowed, 3 if it is denied, and 1 if the check failed.`,
 			return err
 		},
 	}
-	f.add(cmd)
-	return c.add(cmd)
+	f.addCheckFlags(cmd)
+	return c.addClientFlags(cmd)
 }
 
 // checkFlags are the flags of a request that a running weir checks.
@@ -59,8 +59,8 @@ type checkFlags struct {
 	apiKeyFile string
 }
 
-func (f *checkFlags) add(cmd *cobra.Command) {
-	f.requestFlags.add(cmd)
+func (f *checkFlags) addCheckFlags(cmd *cobra.Command) {
+	f.requestFlags.addRequestFlags(cmd)
 	cmd.Flags().StringVar(&f.apiKeyFile, "api-key-file", "", "`file` with the API key, which keeps it out of the process list")
 	cmd.Flags().BoolVar(&f.Peek, "peek", false, "check without charging anything")
 }
@@ -219,7 +219,7 @@ that a rule with key [user, route] counts for her.`,
 	flags.StringVar(&ruleID, "rule", "", "only the rule with this `id`")
 	flags.StringVar(&tier, "tier", "", "`tier` of the client (default the tier of its last request)")
 	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
-	c.add(cmd)
+	c.addClientFlags(cmd)
 	cmd.AddCommand(newKeysReset())
 	return cmd
 }
@@ -241,7 +241,7 @@ func newKeysReset() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&ruleID, "rule", "", "only the rule with this `id`")
 	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func keyQuestion(method, key, rule, tier string) question {

@@ -225,8 +225,8 @@ var clientVariables = []string{"server", "token-file", "timeout", "ca", "cert", 
 const clientHelp = `Environment variables: WEIR_SERVER, WEIR_TOKEN (the token itself), WEIR_TOKEN_FILE,
 WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. Flags take precedence.`
 
-// add adds the flags to a verb, after its own, and returns the verb.
-func (f *clientFlags) add(cmd *cobra.Command) *cobra.Command {
+// addClientFlags adds the flags to a verb, after its own, and returns the verb.
+func (f *clientFlags) addClientFlags(cmd *cobra.Command) *cobra.Command {
 	cmd.Long += "\n\n" + clientHelp
 	flags := cmd.Flags()
 	flags.SortFlags = false

@@ -72,6 +72,6 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 	flags.DurationVar(&g.BodyTimeout, "body-timeout", 5*time.Minute, "how long a request body may take that a rule reads")
 	flags.Int64Var(&g.BodyRate, "body-rate", 1024, "least `bytes` per second of a request body that a rule reads, after 10 s")
 	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "maximum `count` of requests that wait at the same time because of rules with shape or wait")
-	f.add(flags)
+	f.addServerFlags(flags)
 	return cmd
 }

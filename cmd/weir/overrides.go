@@ -37,7 +37,7 @@ another limit under one rule until a given time. It is not part of the rules doc
 	flags.StringVar(&state, "state", "active", "`state` of the overrides: active, ended or all")
 	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"active", "ended", "all"}, cobra.ShellCompDirectiveNoFileComp))
-	c.add(cmd)
+	c.addClientFlags(cmd)
 	cmd.AddCommand(newOverridesAdd(), newOverridesEnd())
 	return cmd
 }
@@ -107,7 +107,7 @@ as in a rule, such as 500/1m, or unlimited.`,
 	flags.Int64Var(&body.Burst, "burst", 0, "capacity of a bucket, in `units` (default N of the limit)")
 	flags.StringVar(&body.Zone, "zone", "", "time zone of calendar limits, such as Asia/Shanghai (`name`; default that of the rule)")
 	flags.StringVar((*string)(&body.Starts), "starts", "", "start of calendar periods, such as 15 for months (`day or time`; default that of the rule)")
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func newOverridesEnd() *cobra.Command {
@@ -125,5 +125,5 @@ func newOverridesEnd() *cobra.Command {
 			})
 		},
 	}
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }

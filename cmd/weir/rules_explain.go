@@ -19,7 +19,7 @@ import (
 // requestFlags are a request as one writes it on a command line.
 type requestFlags struct{ httpapi.CheckRequest }
 
-func (f *requestFlags) add(cmd *cobra.Command) {
+func (f *requestFlags) addRequestFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.Method, "method", "GET", "HTTP `method` of the request")
@@ -99,7 +99,7 @@ and limits, and why the other rules do not apply. Nothing is charged.`,
 			return explain(cmd.OutOrStdout(), table, req, output)
 		},
 	}
-	f.add(cmd)
+	f.addRequestFlags(cmd)
 	addOutput(cmd, &output)
 	return cmd
 }

@@ -55,7 +55,7 @@ stored. After Redis has lost its data, this brings the rules back:
 		},
 	}
 	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules that the server applies, even if other rules are stored")
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func newRulesDelete() *cobra.Command {
@@ -71,7 +71,7 @@ func newRulesDelete() *cobra.Command {
 			return w.write(cmd, question{method: http.MethodDelete, path: []string{"rules", args[0]}})
 		},
 	}
-	return w.add(cmd)
+	return w.addWriteFlags(cmd)
 }
 
 // atMostOne is for verbs with an argument that may be left out.
@@ -111,11 +111,11 @@ type writeFlags struct {
 	placed  func(rule.Problems) rule.Problems // where warnings belong; nil leaves them as they are
 }
 
-func (f *writeFlags) add(cmd *cobra.Command) *cobra.Command {
+func (f *writeFlags) addWriteFlags(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	flags.Int64Var(&f.version, "if-version", 0, "`version` that the rules must have, otherwise nothing is written (default the current one)")
 	flags.StringVar(&f.summary, "summary", "", "summary `text` for the history (default a list of the changes)")
-	return f.clientFlags.add(cmd)
+	return f.clientFlags.addClientFlags(cmd)
 }
 
 // current asks for the document that is in force, and its version.
@@ -181,7 +181,7 @@ weir keeps the last %d versions.`, repo.MaxHistory),
 			return show(&c, cmd, q, new(httpapi.VersionAnswer), func(b *strings.Builder, v *httpapi.VersionAnswer) { b.WriteString(v.Source) })
 		},
 	}
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }
 
 func parseVersion(text string) (int64, error) {
@@ -223,5 +223,5 @@ in between stay in the history.`,
 			return w.write(cmd, question{method: http.MethodPost, path: []string{"rules", "rollback"}, body: body})
 		},
 	}
-	return w.add(cmd)
+	return w.addWriteFlags(cmd)
 }

@@ -45,7 +45,7 @@ standard error.`,
 			return say(cmd, "%s", listRules(set, all.Version))
 		},
 	}
-	return c.add(cmd)
+	return c.addClientFlags(cmd)
 }
 
 // rulesInForce returns the rules that a server applies. It prints a note on standard

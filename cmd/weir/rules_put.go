@@ -37,7 +37,7 @@ meanwhile.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.id, "id", "", "`id` of the only rule to take from the file")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and print what would change")
-	return f.writeFlags.add(cmd)
+	return f.writeFlags.addWriteFlags(cmd)
 }
 
 type putFlags struct {

@@ -50,7 +50,7 @@ for Redis clients, whether requests are allowed.
 			return f.serve(cmd, o)
 		},
 	}
-	f.add(cmd.Flags())
+	f.addServerFlags(cmd.Flags())
 	return cmd
 }
 
@@ -82,7 +82,7 @@ type serverFlags struct {
 	logLevel  string
 }
 
-func (f *serverFlags) add(flags *pflag.FlagSet) {
+func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.String("config", "", "`file` with settings (YAML)")
 	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, which weir creates if it does not exist; or redis, to keep the rules in Redis; or none, for no rules. With --envoy-config or --envoy-xds, or in a directory that is not writable, none is the default if there is no rules.yaml")

@@ -49,7 +49,7 @@ cannot tell which limit is enough. Add a copy of the rule with a higher limit an
 	flags.StringVar(&f.since, "since", "7d", "how far to look back (`duration`)")
 	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "shares of requests that a limit may deny (`percent list`)")
 	flags.BoolVar(&f.json, "json", false, "short for --output json")
-	return f.client.add(cmd)
+	return f.client.addClientFlags(cmd)
 }
 
 func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {

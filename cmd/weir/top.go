@@ -51,7 +51,7 @@ not a terminal, top prints them once. The dashboard has charts.`,
 	flags := cmd.Flags()
 	flags.BoolVar(&f.once, "once", false, "print the tables once and exit")
 	flags.DurationVar(&f.interval, "interval", 2*time.Second, "time between updates")
-	return f.client.add(cmd)
+	return f.client.addClientFlags(cmd)
 }
 
 // Bounds of --interval. Each update is six requests, and rankings are work for the server.

@@ -193,7 +193,7 @@ func Parse(text string) ([]Check, error) {
 			return nil, fmt.Errorf("alert: %s is given twice; write it once", s.Name)
 		}
 		seen[s.Name] = true
-		if err := checks[i].read(s); err != nil {
+		if err := checks[i].applySetting(s); err != nil {
 			return nil, fmt.Errorf("alert: %s: %w", s.Name, err)
 		}
 	}
@@ -211,8 +211,8 @@ func kinds(checks []Check) []string {
 	return names
 }
 
-// read takes over what a setting says.
-func (c *Check) read(s notation.Setting) (err error) {
+// applySetting takes over what a setting says.
+func (c *Check) applySetting(s notation.Setting) (err error) {
 	if c.Off = s.Value == "off"; !c.Off {
 		if c.Threshold, err = parseThreshold(s.Value); err != nil {
 			return err

@@ -105,20 +105,20 @@ func (e *Evaluator) Add(s Sample) []Alert {
 	if newest != 0 {
 		for ; newest < at; newest += step {
 			changed = append(changed, e.round(newest+step)...)
-			e.push(newest + step)
+			e.pushBucket(newest + step)
 		}
 	} else {
-		e.push(at)
+		e.pushBucket(at)
 	}
 	if s.Hot != nil {
 		e.hot = s.Hot
 	}
-	e.history[len(e.history)-1].add(s.Frame)
+	e.history[len(e.history)-1].addFrame(s.Frame)
 	return changed
 }
 
-// push begins a bucket, and forgets those that are too old.
-func (e *Evaluator) push(at int64) {
+// pushBucket begins a bucket, and forgets those that are too old.
+func (e *Evaluator) pushBucket(at int64) {
 	e.history = append(e.history, &bucket{at: at})
 	old := slices.IndexFunc(e.history, func(b *bucket) bool { return b.at >= at-e.keep })
 	e.history = slices.Delete(e.history, 0, old)

@@ -77,7 +77,7 @@ func (f *fleet) minute(bad bool, all ...*Watcher) {
 	})
 	for range 60 {
 		for _, w := range all {
-			w.take(f.t.Context(), stats.Live{Time: f.now, Frame: frame})
+			w.takeSecond(f.t.Context(), stats.Live{Time: f.now, Frame: frame})
 		}
 		f.now = f.now.Add(time.Second)
 	}
@@ -103,7 +103,7 @@ func (f *fleet) silence(w *Watcher, id string, d time.Duration) error {
 // told is what waits to be sent.
 func told(w *Watcher) string {
 	to := w.recipients[0]
-	for send := to.alerts.take(); send != nil; send = to.alerts.take() {
+	for send := to.alerts.takeMessage(); send != nil; send = to.alerts.takeMessage() {
 		if err := send(context.Background()); err != nil {
 			return err.Error()
 		}

@@ -186,7 +186,7 @@ type bucket struct {
 	archive.Frame
 }
 
-func (b *bucket) add(f *archive.Frame) {
+func (b *bucket) addFrame(f *archive.Frame) {
 	b.Merge(&archive.Frame{Requests: f.Requests, Decision: f.Decision, Clients: f.Clients})
 	for _, r := range f.Routes {
 		b.passed().Requests += r.Requests

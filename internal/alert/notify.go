@@ -64,8 +64,8 @@ func newOutbox(to, what string, logger *slog.Logger) *outbox {
 	return &outbox{to: to, what: what, logger: logger, signal: make(chan struct{}, 1)}
 }
 
-// put never waits: if too much does already, the oldest is dropped.
-func (o *outbox) put(send message) {
+// putMessage never waits: if too much does already, the oldest is dropped.
+func (o *outbox) putMessage(send message) {
 	o.mu.Lock()
 	o.waiting = append(o.waiting, send)
 	if len(o.waiting) > maxQueue {
@@ -79,8 +79,8 @@ func (o *outbox) put(send message) {
 	}
 }
 
-// take returns the first message; nil if there is none.
-func (o *outbox) take() (first message) {
+// takeMessage returns the first message; nil if there is none.
+func (o *outbox) takeMessage() (first message) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.waiting) > 0 {
@@ -94,7 +94,7 @@ func (o *outbox) run(ctx context.Context) {
 	for {
 		select {
 		case <-o.signal:
-			for send := o.take(); send != nil && ctx.Err() == nil; send = o.take() {
+			for send := o.takeMessage(); send != nil && ctx.Err() == nil; send = o.takeMessage() {
 				o.deliver(ctx, send)
 			}
 		case <-ctx.Done():

@@ -133,7 +133,7 @@ func TestOutbox(t *testing.T) {
 		notify := func(ctx context.Context) error { return r.Notify(ctx, some) }
 		var running sync.WaitGroup
 		running.Go(func() { o.run(ctx) })
-		o.put(notify)
+		o.putMessage(notify)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		if len(r.got) != 1 || len(r.tries) != 6 || o.dropped.Load() != 0 {
@@ -146,14 +146,14 @@ func TestOutbox(t *testing.T) {
 			}
 		}
 		r.fails, r.tries = 1000, nil
-		o.put(notify)
+		o.putMessage(notify)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if len(r.tries) != maxAttempts || o.dropped.Load() != 1 {
 			t.Errorf("%d attempts, %d dropped", len(r.tries), o.dropped.Load())
 		}
 		r.tries, r.err = nil, &PermanentError{errors.New("never")}
-		o.put(notify)
+		o.putMessage(notify)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(r.tries) != 1 || o.dropped.Load() != 2 {
@@ -162,7 +162,7 @@ func TestOutbox(t *testing.T) {
 		r.err = errors.New("away")
 		synctest.Wait()
 		for range maxQueue + 10 {
-			o.put(notify)
+			o.putMessage(notify)
 		}
 		if n := o.dropped.Load(); n < 11 {
 			t.Errorf("%d dropped", n)

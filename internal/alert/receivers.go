@@ -260,7 +260,7 @@ func (w *Watcher) warn(all archive.Warned) {
 	}
 	for _, r := range w.recipients {
 		if n, ok := r.Notifier.(WarningNotifier); ok {
-			r.warnings.put(func(ctx context.Context) error { return n.NotifyWarnings(ctx, out) })
+			r.warnings.putMessage(func(ctx context.Context) error { return n.NotifyWarnings(ctx, out) })
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestWarningWebhook(t *testing.T) {
 		{At: at + 2, Rule: "plan", Key: "user:bob", Policy: "10/1h", Threshold: 95, Used: 10, Limit: 10, ResetAt: at + 3e6},
 		{At: at + 1, Rule: "plan", Key: "user:alice", Policy: "10/1h", Threshold: 80, Used: 8, Limit: 10, ResetAt: at + 3e6},
 	}})
-	send := w.recipients[0].warnings.take()
+	send := w.recipients[0].warnings.takeMessage()
 	if send == nil {
 		t.Fatal("nothing is sent")
 	}

@@ -127,14 +127,14 @@ func (w *Watcher) Run(ctx context.Context) error {
 				return nil
 			}
 			w.warn(l.Warned)
-			w.take(ctx, l)
+			w.takeSecond(ctx, l)
 		}
 	}
 }
 
-// take takes a second, and every ten seconds asks the others. Silences come before the
+// takeSecond takes a second, and every ten seconds asks the others. Silences come before the
 // lead: who has become the one that sends must know of what to be silent.
-func (w *Watcher) take(ctx context.Context, l stats.Live) {
+func (w *Watcher) takeSecond(ctx context.Context, l stats.Live) {
 	s := Sample{Time: l.Time, Frame: l.Frame}
 	if now := w.options.Clock(); now.Sub(w.looked) >= resolution || now.Before(w.looked) {
 		w.looked = now
@@ -226,7 +226,7 @@ func (w *Watcher) tell(alerts []Alert, to ...*recipient) {
 		return
 	}
 	for _, r := range to {
-		r.alerts.put(func(ctx context.Context) error { return r.Notify(ctx, audible) })
+		r.alerts.putMessage(func(ctx context.Context) error { return r.Notify(ctx, audible) })
 	}
 }
 

@@ -52,9 +52,9 @@ func (a *App) openData(ctx, _ context.Context) error {
 	return nil
 }
 
-// keep restores what the last process saved, and saves it again as soon as this process
+// restoreAndKeep restores what the last process saved, and saves it again as soon as this process
 // has started. weir starts even if a file cannot be used.
-func (a *App) keep(k kept) {
+func (a *App) restoreAndKeep(k kept) {
 	if a.data == nil {
 		return
 	}

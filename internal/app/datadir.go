@@ -82,7 +82,7 @@ func (d *dataDir) known(name string) *dataFile {
 // Restore reads a file, and reports whether there is one. With an error it cannot be used;
 // nothing is saved in its place before SetAside.
 func (d *dataDir) Restore(name string, read func(io.Reader) error) (found bool, err error) {
-	err = d.read(name, read)
+	err = d.readFile(name, read)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	f := d.known(name)
@@ -93,7 +93,7 @@ func (d *dataDir) Restore(name string, read func(io.Reader) error) (found bool, 
 	return true, err
 }
 
-func (d *dataDir) read(name string, read func(io.Reader) error) error {
+func (d *dataDir) readFile(name string, read func(io.Reader) error) error {
 	f, err := disk.Open(d.file(name))
 	if err != nil {
 		return err

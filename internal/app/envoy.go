@@ -74,7 +74,7 @@ func (a *App) openEnvoyXDS(background context.Context, read envoyconfig.Options)
 	}
 	a.envoyXDS, a.envoyConfig = client, client.Config
 	// For a start while the control plane is unavailable.
-	a.keep(kept{xdsFile, "Envoy configuration", client.Snapshot, client.Restore})
+	a.restoreAndKeep(kept{xdsFile, "Envoy configuration", client.Snapshot, client.Restore})
 	a.background.Go(func() { client.Run(background) })
 	return nil
 }

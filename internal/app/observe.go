@@ -53,7 +53,7 @@ func (a *App) openEngine(_, background context.Context) error {
 	o.Counters = a.applications.counterUsage
 	if a.applications.queues != nil {
 		o.Queues = a.applications.lengths
-		a.background.Go(func() { a.applications.look(background) })
+		a.background.Go(func() { a.applications.watchLengths(background) })
 	}
 	var err error
 	if a.metrics, err = metrics.New(o); err != nil {

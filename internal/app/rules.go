@@ -352,7 +352,7 @@ func (a *App) openOverrides(ctx, background context.Context) error {
 	}
 	a.overrides = manage.NewOverrides(manage.OverrideOptions{Store: store, Engine: a.engine, Logger: a.options.Logger})
 	if a.store.redis != nil {
-		a.keep(kept{overridesFile, "overrides", a.overrides.Snapshot, a.overrides.Restore})
+		a.restoreAndKeep(kept{overridesFile, "overrides", a.overrides.Snapshot, a.overrides.Restore})
 	}
 	_ = a.overrides.Look(ctx) // which logs why not, and is tried again
 	a.follow(background, a.overrides.Follow, "could not watch the overrides; trying again")

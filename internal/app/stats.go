@@ -79,7 +79,7 @@ func (a *App) openArchive() (archive.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.keep(kept{statsFile, "statistics", m.Snapshot, m.Restore})
+	a.restoreAndKeep(kept{statsFile, "statistics", m.Snapshot, m.Restore})
 	return m, nil
 }
 

@@ -82,7 +82,7 @@ func (a *App) openStore(ctx, background context.Context) error {
 	}
 	a.store.memory = memory.New(memory.Options{MaxKeys: keys})
 	a.store.Store = a.store.memory
-	a.keep(kept{keysFile, "usage", a.store.memory.Snapshot, a.store.memory.Restore})
+	a.restoreAndKeep(kept{keysFile, "usage", a.store.memory.Snapshot, a.store.memory.Restore})
 	return nil
 }
 
@@ -168,7 +168,7 @@ func (a *App) openApplications(context.Context, context.Context) error {
 
 func (a *App) openApplicationsInMemory() error {
 	counters := countermemory.New(countermemory.Options{MaxEntries: a.options.CounterCapacity, Retention: a.options.CounterKeep})
-	a.keep(kept{countersFile, "counters", counters.Snapshot, func(r io.Reader) error {
+	a.restoreAndKeep(kept{countersFile, "counters", counters.Snapshot, func(r io.Reader) error {
 		err := counters.Restore(r)
 		if u := counters.Usage(); u.Entries > u.Capacity {
 			a.options.Logger.Warn("more counters restored than --counter-capacity; new names are rejected", "entries", u.Entries, "capacity", u.Capacity)
@@ -184,7 +184,7 @@ func (a *App) openApplicationsInMemory() error {
 	if err != nil {
 		return err
 	}
-	a.keep(kept{queuesFile, "queues", queues.Snapshot, queues.Restore})
+	a.restoreAndKeep(kept{queuesFile, "queues", queues.Snapshot, queues.Restore})
 	a.later(queues.Close) // before it is saved, so that nothing is accepted that is not
 	a.applications.queues = queues
 	return nil
@@ -205,8 +205,8 @@ func (a *App) openApplicationsInRedis(link func() (rueidis.Client, error)) (err 
 // queuesEvery is how old what /metrics says of queues may be.
 const queuesEvery = 5 * time.Second
 
-// look asks what is in the queues, so that a scrape need not.
-func (a *applications) look(ctx context.Context) {
+// watchLengths asks what is in the queues, so that a scrape need not.
+func (a *applications) watchLengths(ctx context.Context) {
 	for every := time.Tick(queuesEvery); ctx.Err() == nil; {
 		found := make([]metrics.Queue, 0, len(a.queueNames))
 		for _, name := range a.queueNames {

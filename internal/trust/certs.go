@@ -65,7 +65,7 @@ func OpenCerts(o Options) (*Certs, error) {
 		return nil, errors.New("certs: client names require a CA that verifies the clients; set the client CA file, too")
 	}
 	c := &Certs{options: o}
-	s, err := c.read(nil)
+	s, err := c.readFiles(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func hasName(cert *x509.Certificate, names []string) error {
 func (c *Certs) Reload() (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.read(c.current.Load())
+	s, err := c.readFiles(c.current.Load())
 	if err != nil || s == nil {
 		return false, err
 	}
@@ -125,8 +125,8 @@ func (c *Certs) Reload() (changed bool, err error) {
 // Expires is when the certificate is no longer good.
 func (c *Certs) Expires() time.Time { return c.current.Load().pair.Leaf.NotAfter }
 
-// read makes a state of the files. It is nil if they say what they said before.
-func (c *Certs) read(before *state) (*state, error) {
+// readFiles makes a state of the files. It is nil if they say what they said before.
+func (c *Certs) readFiles(before *state) (*state, error) {
 	o, s := c.options, &state{config: c.configuration()}
 	for _, f := range []struct {
 		name    string

@@ -98,13 +98,13 @@ type entry struct {
 // tells nothing of a token: a client cannot choose the beginning of a hash, and where a map
 // looks for it is random.
 func (l *List) Find(bearer string) (Holder, bool) {
-	if i, ok := l.find(bearer); ok {
+	if i, ok := l.findEntry(bearer); ok {
 		return l.entries[i].holder, true
 	}
 	return Holder{}, false
 }
 
-func (l *List) find(bearer string) (int, bool) {
+func (l *List) findEntry(bearer string) (int, bool) {
 	if l == nil || len(bearer) < minToken || len(bearer) > maxToken {
 		return 0, false
 	}
@@ -140,7 +140,7 @@ const maxSession = 160
 // it. It ends when the token is removed from the list. Its rights are the current ones
 // in the list.
 func (l *List) Session(token string, until time.Time) (string, bool) {
-	i, ok := l.find(token)
+	i, ok := l.findEntry(token)
 	if !ok {
 		return "", false
 	}

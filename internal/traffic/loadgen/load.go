@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) *Report {
 
 	report := &Report{Elapsed: time.Since(r.start), Outcomes: map[string]int64{}}
 	for i := range counted {
-		report.add(&counted[i])
+		report.addWorker(&counted[i])
 	}
 	r.tell()
 	return report
@@ -183,8 +183,8 @@ func (r *Report) Rate() float64 {
 	return float64(r.Answered) / r.Elapsed.Seconds()
 }
 
-// add takes over what a worker has counted, by itself, so that none waits for another.
-func (r *Report) add(worker *Report) {
+// addWorker takes over what a worker has counted, by itself, so that none waits for another.
+func (r *Report) addWorker(worker *Report) {
 	for outcome, n := range worker.Outcomes {
 		r.count(outcome, n)
 	}

@@ -278,14 +278,14 @@ func (p *Parser) value(s *jsontext.Scanner, depth int, keep, inside bool, err *e
 		}
 	}
 	if ok && keep {
-		p.keep(text)
+		p.keepValue(text)
 	}
 	return ok
 }
 
-// keep puts a value into the slots that its name is for. An empty one, or a dash,
+// keepValue puts a value into the slots that its name is for. An empty one, or a dash,
 // says nothing.
-func (p *Parser) keep(value []byte) {
+func (p *Parser) keepValue(value []byte) {
 	if len(value) == 0 || len(value) == 1 && value[0] == '-' {
 		return
 	}

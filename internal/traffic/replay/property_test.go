@@ -136,12 +136,12 @@ func TestSeries(t *testing.T) {
 		for range rapid.IntRange(1, 100).Draw(t, "n") {
 			now += rapid.Int64Range(0, int64(rapid.SampledFrom([]time.Duration{1, time.Second, time.Hour, 30 * 24 * time.Hour}).Draw(t, "scale"))).Draw(t, "gap") / 1000
 			no := rapid.Bool().Draw(t, "denied")
-			s.add(now, no)
+			s.countRequest(now, no)
 			times = append(times, now)
 			n++
 			if no {
 				denied++
-				s.addRule(7)
+				s.countRuleDenial(7)
 			}
 		}
 		for _, columns := range []int{maxSlices, 60, 10} {
@@ -175,7 +175,7 @@ func TestTop(t *testing.T) {
 		tops, exact := newTop(room), make(map[topKey]int64)
 		for range rapid.IntRange(0, 400).Draw(t, "n") {
 			key := topKey{rapid.IntRange(0, 1).Draw(t, "rule"), fmt.Sprint(rapid.IntRange(0, 1).Draw(t, "a") * rapid.IntRange(0, 30).Draw(t, "client"))}
-			tops.add(key.rule, key.client, 1)
+			tops.countDenial(key.rule, key.client, 1)
 			exact[key]++
 		}
 		listed := tops.most(len(exact))

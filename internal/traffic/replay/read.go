@@ -101,13 +101,13 @@ func (f *feed) fill(b *batch) error {
 		if end < 0 {
 			break
 		}
-		f.one(b, piece[:end])
+		f.parseLine(b, piece[:end])
 		piece = piece[end+1:]
 	}
 	switch {
 	case err != nil:
 		if len(piece) > 0 || f.skipping {
-			f.one(b, piece)
+			f.parseLine(b, piece)
 		}
 	case f.skipping || len(piece) > maxLine:
 		f.skipping = true
@@ -134,8 +134,8 @@ func readAll(r io.Reader, room []byte) (n int, err error) {
 	return n, err
 }
 
-// one takes one line apart.
-func (f *feed) one(b *batch, line []byte) {
+// parseLine takes one line apart.
+func (f *feed) parseLine(b *batch, line []byte) {
 	f.line++
 	b.lines++
 	if n := len(line); n > 0 && line[n-1] == '\r' {

@@ -165,7 +165,7 @@ func (r *replay) judge(ctx context.Context, h held) error {
 	if err := r.engine.Continue(ctx, &r.request, &r.verdict); err != nil {
 		return fmt.Errorf("replay: a request at %s: %w", time.UnixMicro(e.At).UTC().Format(time.RFC3339), err)
 	}
-	r.tally.add(r.now, e, &r.verdict)
+	r.tally.countVerdict(r.now, e, &r.verdict)
 	r.merger.done(h)
 	return nil
 }

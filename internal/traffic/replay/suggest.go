@@ -40,9 +40,9 @@ func newDemand(limit *weir.Compiled, cost int64, room int) *demand {
 	return &demand{limit: limit, cost: cost, room: max(1, room), clients: make(map[string]*client)}
 }
 
-// add remembers a request. The client's bytes are the caller's. Time does not go
+// addArrival remembers a request. The client's bytes are the caller's. Time does not go
 // back.
-func (d *demand) add(key string, now int64) {
+func (d *demand) addArrival(key string, now int64) {
 	if d.until != 0 {
 		return
 	}

@@ -118,7 +118,7 @@ func TestSuggestionsLeaveOutTiers(t *testing.T) {
 func TestNothingToSuggest(t *testing.T) {
 	d := newDemand(weir.MustCompile("sliding_log 5/1m"), 1, 100)
 	for range weir.MaxLogUnits + 1000 {
-		d.add("client", 1_794_700_800_000_000)
+		d.addArrival("client", 1_794_700_800_000_000)
 	}
 	s := d.suggest([]float64{0, 0.01})
 	if s.For[0].Limit != "" || s.For[1].Limit == "" {
@@ -139,8 +139,8 @@ func TestDemandIsBounded(t *testing.T) {
 		if i%20 == 0 {
 			key = "busy"
 		}
-		d.add(key, at)
-		exact.add(key, at)
+		d.addArrival(key, at)
+		exact.addArrival(key, at)
 		if d.used > room {
 			t.Fatalf("%d arrivals of %d clients", d.used, len(d.clients))
 		}
@@ -166,7 +166,7 @@ func TestDemandIsBounded(t *testing.T) {
 func TestDemandEnds(t *testing.T) {
 	d := newDemand(weir.MustCompile("sliding_log 20/1s"), 1, 128)
 	for i := range int64(1000) {
-		d.add(fmt.Sprint(i%4), 1_794_700_800_000_000+i)
+		d.addArrival(fmt.Sprint(i%4), 1_794_700_800_000_000+i)
 	}
 	if d.until != 1_794_700_800_000_128 || d.requests != 128 || d.used != 128 {
 		t.Errorf("until %d, %d requests, %d used", d.until, d.requests, d.used)

@@ -61,8 +61,8 @@ func newTally(o *Options) *tally {
 	return t
 }
 
-// add counts one verdict.
-func (t *tally) add(now int64, e *Entry, v *engine.Verdict) {
+// countVerdict counts one verdict.
+func (t *tally) countVerdict(now int64, e *Entry, v *engine.Verdict) {
 	if t.Requests == 0 {
 		t.From = Instant(now)
 	}
@@ -94,19 +94,19 @@ func (t *tally) add(now int64, e *Entry, v *engine.Verdict) {
 	if !v.Allowed {
 		t.Denied++
 	}
-	t.series.add(now, !v.Allowed)
-	t.addRules(now, v.Results)
+	t.series.countRequest(now, !v.Allowed)
+	t.countRules(now, v.Results)
 }
 
-// addRules counts what each rule says. The limits of one follow upon each other.
-func (t *tally) addRules(now int64, results []engine.Result) {
+// countRules counts what each rule says. The limits of one follow upon each other.
+func (t *tally) countRules(now int64, results []engine.Result) {
 	for len(results) > 0 {
 		r := &results[0]
 		n, denied := 0, false
 		for n < len(results) && results[n].Rule == r.Rule {
 			denied = denied || !results[n].Allowed
 			if d := t.demand[results[n].Compiled]; d != nil {
-				d.add(results[n].Key, now)
+				d.addArrival(results[n].Key, now)
 			}
 			n++
 		}
@@ -114,8 +114,8 @@ func (t *tally) addRules(now int64, results []engine.Result) {
 		t.rules[i].Applied++
 		if denied {
 			t.rules[i].Denied++
-			t.series.addRule(i)
-			t.top.add(i, r.Key, now)
+			t.series.countRuleDenial(i)
+			t.top.countDenial(i, r.Key, now)
 		}
 		results = results[n:]
 	}
@@ -129,14 +129,14 @@ type values struct {
 }
 
 func (v *values) Header(name string, from int) (string, int) {
-	return rule.OneValue(v.find(Header, name), from)
+	return rule.OneValue(v.extraValue(Header, name), from)
 }
 
 func (v *values) Cookie(name string, from int) (string, int) {
-	return rule.OneValue(v.find(Cookie, name), from)
+	return rule.OneValue(v.extraValue(Cookie, name), from)
 }
 
-func (v *values) find(kind ExtraKind, name string) string {
+func (v *values) extraValue(kind ExtraKind, name string) string {
 	for i, x := range v.extra {
 		if x.Kind == kind && x.Name == name {
 			return v.entry.Extra[i]
@@ -207,8 +207,8 @@ func newSeries() *series { return &series{rules: make(map[int][]int64)} }
 
 func (s *series) length() int64 { return widths[s.width] * 1_000_000 }
 
-// add counts a request. Time does not go back.
-func (s *series) add(now int64, denied bool) {
+// countRequest counts a request. Time does not go back.
+func (s *series) countRequest(now int64, denied bool) {
 	if len(s.offered) == 0 {
 		s.begin = now - now%s.length()
 	}
@@ -223,8 +223,8 @@ func (s *series) add(now int64, denied bool) {
 	}
 }
 
-// addRule counts that a rule denies the request that was added last.
-func (s *series) addRule(rule int) {
+// countRuleDenial counts that a rule denies the request that was added last.
+func (s *series) countRuleDenial(rule int) {
 	counts := s.rules[rule]
 	if counts == nil && len(s.rules) == maxLanes {
 		return
@@ -310,8 +310,8 @@ func newTop(room int) *top {
 	return &top{room: room, clients: make(map[topKey]*denials), rules: make(map[int]int64)}
 }
 
-// add counts a denial. The client's bytes are the caller's.
-func (t *top) add(rule int, client string, now int64) {
+// countDenial counts a denial. The client's bytes are the caller's.
+func (t *top) countDenial(rule int, client string, now int64) {
 	if d := t.clients[topKey{rule, client}]; d != nil {
 		d.count++
 		d.last = now

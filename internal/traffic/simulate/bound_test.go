@@ -48,7 +48,7 @@ func TestBoundIsNeverExceededAtRandom(t *testing.T) {
 func randomRequests(random *rand.Rand) []Request {
 	var c collector
 	for range 40 {
-		c.add(Request{
+		c.addRequest(Request{
 			At:   weir.Micros(random.Int64N(40)),
 			Key:  []string{"a", "b"}[random.IntN(2)],
 			Cost: 1 + random.Int64N(1+random.Int64N(4)),

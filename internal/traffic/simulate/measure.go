@@ -60,7 +60,7 @@ func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 			windows[r.Key] = w
 		}
 		since := periods.before(at)
-		if units := w.add(at, since, r.Cost); units > t.Worst {
+		if units := w.addRelease(at, since, r.Cost); units > t.Worst {
 			t.Worst, t.WorstBegin, t.WorstEnd = units, since, at
 		}
 	}
@@ -82,7 +82,7 @@ type release struct {
 	units int64
 }
 
-func (w *window) add(at, since weir.Micros, units int64) int64 {
+func (w *window) addRelease(at, since weir.Micros, units int64) int64 {
 	w.releases = append(w.releases, release{at, units})
 	w.units += units
 	for w.releases[w.oldest].at <= since {

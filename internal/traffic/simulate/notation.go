@@ -252,7 +252,7 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 				}
 				r.At -= midnight
 			}
-			c.add(r)
+			c.addRequest(r)
 			err = c.err
 		}
 		if err != nil {

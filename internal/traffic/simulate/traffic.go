@@ -47,7 +47,7 @@ type collector struct {
 	err      error // the first mistake
 }
 
-func (c *collector) add(r Request) {
+func (c *collector) addRequest(r Request) {
 	switch {
 	case !c.room(1):
 	case r.At < 0 || r.At > maxAt:
@@ -84,7 +84,7 @@ func (c *collector) each(n int64, at func(i int64) weir.Micros) {
 		return
 	}
 	for i := int64(0); i < n && c.err == nil; i++ {
-		c.add(Request{At: at(i), Key: "client", Cost: 1})
+		c.addRequest(Request{At: at(i), Key: "client", Cost: 1})
 	}
 }
 
@@ -107,7 +107,7 @@ func (c *collector) rate(n int64, period, from, to weir.Micros) {
 		if at >= to {
 			return
 		}
-		c.add(Request{At: at, Key: "client", Cost: 1})
+		c.addRequest(Request{At: at, Key: "client", Cost: 1})
 	}
 }
 
@@ -237,7 +237,7 @@ func (s *scriptCases) step(step *scenario.Step) error {
 		}
 		for n := range weir.Micros(step.Times) {
 			r := Request{At: step.At + n*every, Key: op.Key, Cost: min(op.Cost, beyond), MaxDelay: op.MaxDelay}
-			if c.add(r); c.err != nil {
+			if c.addRequest(r); c.err != nil {
 				return c.err
 			}
 		}
