@@ -170,7 +170,7 @@ func (f *simulateFlags) runTraffic(cmd *cobra.Command) error {
 // readTraffic reads the traffic, or the log that it is in.
 func (f *simulateFlags) readTraffic(cmd *cobra.Command, limit weir.Limit) (simulate.Traffic, error) {
 	if !cmd.Flags().Changed("log") {
-		traffic, err := simulate.ParseTraffic(f.traffic, limit, f.seed)
+		traffic, err := simulate.ParseTraffic(f.traffic, limit, f.seed, simulate.MaxRequests)
 		if err != nil {
 			err = usageError{err}
 		}

@@ -220,22 +220,16 @@ type Warning struct {
 	Instance  string    `json:"instance,omitempty"` // the instance that reports it
 }
 
-// Warnings are the warnings of one notification.
-type Warnings struct {
-	List []Warning
-	More int64 // further ones that happened at the same time, and are not listed
-}
-
 // WarningNotifier is a [Notifier] that also sends warnings. Each instance sends those that it
 // has seen, at most one notification a second, with at most archive.MaxWarnings of them.
 type WarningNotifier interface {
 	Notifier
-	NotifyWarnings(ctx context.Context, w Warnings) error
+	NotifyWarnings(ctx context.Context, all []Warning, more int64) error // more happened at the same time, and are not listed
 }
 
 // NotifyWarnings implements [WarningNotifier].
-func (w *Webhook) NotifyWarnings(ctx context.Context, warnings Warnings) error {
-	return w.send(ctx, Message{Version: 1, Alerts: []Alert{}, Warnings: warnings.List, More: warnings.More})
+func (w *Webhook) NotifyWarnings(ctx context.Context, all []Warning, more int64) error {
+	return w.send(ctx, Message{Version: 1, Alerts: []Alert{}, Warnings: all, More: more})
 }
 
 func (w *Webhook) send(ctx context.Context, m Message) error {
@@ -251,16 +245,16 @@ func (w *Watcher) warn(all archive.Warned) {
 	if all.N == 0 {
 		return
 	}
-	out := Warnings{List: make([]Warning, len(all.List)), More: all.N - int64(len(all.List))}
+	out := make([]Warning, len(all.List))
 	for i, x := range all.List {
-		out.List[len(all.List)-1-i] = Warning{ // in the order in which they happened
+		out[len(all.List)-1-i] = Warning{ // in the order in which they happened
 			At: x.At.Time(), Rule: x.Rule, Key: x.Key, Policy: x.Policy, Threshold: x.Threshold,
 			Used: x.Used, Limit: x.Limit, ResetAt: x.ResetAt.Time(), Instance: w.options.Instance,
 		}
 	}
 	for _, r := range w.recipients {
 		if n, ok := r.Notifier.(WarningNotifier); ok {
-			r.warnings.putMessage(func(ctx context.Context) error { return n.NotifyWarnings(ctx, out) })
+			r.warnings.putMessage(func(ctx context.Context) error { return n.NotifyWarnings(ctx, out, all.N-int64(len(out))) })
 		}
 	}
 }

@@ -154,13 +154,11 @@ type applications struct {
 
 func (a *App) openApplications(context.Context, context.Context) error {
 	a.applications.queueNames = slices.Sorted(maps.Keys(a.options.Queues))
-	var err error
-	if a.store.redis == nil {
-		err = a.openApplicationsInMemory()
-	} else {
-		err = a.openApplicationsInRedis(a.link())
+	open := a.openApplicationsInMemory
+	if a.store.redis != nil {
+		open = a.openApplicationsInRedis
 	}
-	if err != nil {
+	if err := open(); err != nil {
 		return fmt.Errorf("--queue: %w", err)
 	}
 	return nil
@@ -190,8 +188,8 @@ func (a *App) openApplicationsInMemory() error {
 	return nil
 }
 
-func (a *App) openApplicationsInRedis(link func() (rueidis.Client, error)) (err error) {
-	prefix := cmp.Or(a.store.config.Options.Prefix, redis.DefaultPrefix)
+func (a *App) openApplicationsInRedis() (err error) {
+	link, prefix := a.link(), cmp.Or(a.store.config.Options.Prefix, redis.DefaultPrefix)
 	a.applications.counters, err = counterredis.Open(link, counterredis.Options{
 		Prefix: prefix + "counter:", Timeout: a.store.timeout(counterredis.DefaultTimeout), Retention: a.options.CounterKeep,
 	})

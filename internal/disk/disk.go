@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"syscall"
 	"time"
 
@@ -89,6 +90,23 @@ func fill(f *os.File, mode os.FileMode, write func(io.Writer) error) error {
 		}
 	}
 	return f.Close()
+}
+
+// SyncFolder makes new names in a folder outlive a loss of power, where a folder can be synced.
+func SyncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil // it need not be
+	}
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	err = folder.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.ENOTSUP) {
+		return nil // a file system that cannot is as safe as it can be
+	}
+	return err
 }
 
 var errIrregular = errors.New("it is not a regular file")

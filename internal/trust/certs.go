@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirhq/weir/internal/disk"
 )
@@ -121,9 +120,6 @@ func (c *Certs) Reload() (changed bool, err error) {
 	c.current.Store(s)
 	return true, nil
 }
-
-// Expires is when the certificate is no longer good.
-func (c *Certs) Expires() time.Time { return c.current.Load().pair.Leaf.NotAfter }
 
 // readFiles makes a state of the files. It is nil if they say what they said before.
 func (c *Certs) readFiles(before *state) (*state, error) {

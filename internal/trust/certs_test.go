@@ -107,7 +107,7 @@ func TestBadFilesKeepTheOldPair(t *testing.T) {
 	f.write(f.ClientCAFile, a.pem)
 	c := f.open()
 	addr := serve(t, c)
-	expires := c.Expires()
+	expires := c.current.Load().pair.Leaf.NotAfter
 	for _, change := range []func(){
 		func() { f.write(f.CertFile, nil) },
 		func() { f.pair(a, "half"); f.tear(a) },
@@ -121,7 +121,7 @@ func TestBadFilesKeepTheOldPair(t *testing.T) {
 			t.Errorf("the server is %q", name)
 		}
 	}
-	if !c.Expires().Equal(expires) {
+	if !c.current.Load().pair.Leaf.NotAfter.Equal(expires) {
 		t.Error("the certificate was replaced")
 	}
 }

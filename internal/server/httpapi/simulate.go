@@ -122,7 +122,7 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 		field = "log"
 		traffic, err = simulate.ParseLog("log", s.Log, limit)
 	} else if most > 0 {
-		traffic, err = simulate.ParseTrafficUpTo(s.Traffic, limit, *s.Seed, most)
+		traffic, err = simulate.ParseTraffic(s.Traffic, limit, *s.Seed, most)
 	}
 	switch {
 	case err != nil:

@@ -29,7 +29,7 @@ func TestSimulate(t *testing.T) {
 		{`{"limits":["10/1s"],"traffic":"burst","algorithms":["sliding_log","leaky_bucket shape"]}`, "10/1s", "burst", 1, 60, []string{"sliding_log", "leaky_bucket shape"}},
 	} {
 		limit := weir.MustParseLimit(c.limit)
-		traffic, err := simulate.ParseTraffic(c.traffic, limit, c.seed)
+		traffic, err := simulate.ParseTraffic(c.traffic, limit, c.seed, simulate.MaxRequests)
 		if err != nil {
 			t.Fatal(err)
 		}

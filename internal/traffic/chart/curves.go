@@ -1,7 +1,9 @@
 package chart
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -130,16 +132,11 @@ func (s *sheet) curve(l *Curve, x, y span) {
 
 // names are the heights of the lines' names: at their ends, but none over another.
 func (c *Curves) names(y span) []float64 {
-	heights := make([]float64, len(c.Lines))
-	order := make([]int, 0, len(c.Lines))
+	heights, order := make([]float64, len(c.Lines)), make([]int, len(c.Lines))
 	for i, l := range c.Lines {
-		heights[i] = y.at(l.Points[len(l.Points)-1].Y)
-		at := len(order)
-		for at > 0 && heights[order[at-1]] > heights[i] {
-			at--
-		}
-		order = append(order[:at], append([]int{i}, order[at:]...)...)
+		heights[i], order[i] = y.at(l.Points[len(l.Points)-1].Y), i
 	}
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(heights[i], heights[j]) })
 	for k := 1; k < len(order); k++ {
 		heights[order[k]] = max(heights[order[k]], heights[order[k-1]]+nameHigh)
 	}

@@ -66,9 +66,6 @@ func NewScript(seed uint64) *Script {
 	return &Script{random: rand.New(rand.NewPCG(seed, 0))}
 }
 
-// MaxRate is more calls per second than the script ever makes.
-const MaxRate = 200
-
 // Next returns the calls of a short time, at a point of the script.
 func (s *Script) Next(at, short time.Duration) (calls []Call) {
 	at %= Cycle

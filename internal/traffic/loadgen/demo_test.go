@@ -55,7 +55,7 @@ func play(t *testing.T) (all map[string]*fate, rules map[string]*fate) {
 	for at := time.Duration(0); at < Cycle; at += tick {
 		now += weir.Micros(tick.Microseconds())
 		calls := script.Next(at, tick)
-		if most := MaxRate * tick.Seconds(); float64(len(calls)) > most {
+		if most := 200 * tick.Seconds(); float64(len(calls)) > most {
 			t.Fatalf("%d calls in %v", len(calls), tick)
 		}
 		for _, c := range calls {

@@ -28,7 +28,7 @@ func TestReplayIsTheSimulation(t *testing.T) {
 		for _, p := range simulate.Patterns() {
 			names = append(names, p.Name)
 		}
-		traffic, err := simulate.ParseTraffic(rapid.SampledFrom(names).Draw(t, "traffic"), limit, rapid.Uint64().Draw(t, "seed"))
+		traffic, err := simulate.ParseTraffic(rapid.SampledFrom(names).Draw(t, "traffic"), limit, rapid.Uint64().Draw(t, "seed"), simulate.MaxRequests)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -123,7 +123,11 @@ func (r *runner) step(step *Step) error {
 		return r.subject.Store.Reset(r.ctx, step.Ops...)
 	case "refund":
 		r.subject.Set(step.At)
-		return r.refund(step)
+		ops, err := r.withReceipts(step)
+		if err != nil {
+			return err
+		}
+		return r.subject.Store.Refund(r.ctx, ops...)
 	case "settle", "cancel", "extend":
 		r.subject.Set(step.At)
 		return r.settle(step)
@@ -208,14 +212,6 @@ func (r *runner) release(step *Step, now weir.Micros) {
 			r.releases[c] = append(all, release{now + weir.Micros(r.decisions[i].Delay.Microseconds()), op.Cost - r.decisions[i].Excess})
 		}
 	}
-}
-
-func (r *runner) refund(step *Step) error {
-	ops, err := r.withReceipts(step)
-	if err != nil {
-		return err
-	}
-	return r.subject.Store.Refund(r.ctx, ops...)
 }
 
 // withReceipts returns the ops of a step with the receipts of what it is about.

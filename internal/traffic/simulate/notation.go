@@ -21,14 +21,9 @@ const maxCount = 1_000_000_000
 const example = "write for example 50@10s, 3/1s@0s..1m, or the name of a pattern"
 
 // ParseTraffic reads traffic as people write it; see the package comment.
-// Patterns are scaled to the limit; the seed is for those that are random.
-func ParseTraffic(text string, limit weir.Limit, seed uint64) (Traffic, error) {
-	return ParseTrafficUpTo(text, limit, seed, MaxRequests)
-}
-
-// ParseTrafficUpTo is ParseTraffic for who has less room or time than a person at
-// a terminal: it denies more than so many requests, before it has made them all.
-func ParseTrafficUpTo(text string, limit weir.Limit, seed uint64, most int) (Traffic, error) {
+// Patterns are scaled to the limit; the seed is for those that are random. More than so many
+// requests, or MaxRequests, are an error, before all of them are made.
+func ParseTraffic(text string, limit weir.Limit, seed uint64, most int) (Traffic, error) {
 	if err := limit.Validate(); err != nil {
 		return Traffic{}, err
 	}

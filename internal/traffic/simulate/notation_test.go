@@ -21,7 +21,7 @@ func TestParseTraffic(t *testing.T) {
 		"boundary":              {6, 6, 7, 7, 8, 8, 9, 9},
 		"burst":                 slices.Repeat([]weir.Micros{0, 12, 24}, 8),
 	} {
-		traffic, err := ParseTraffic(text, limit, 1)
+		traffic, err := ParseTraffic(text, limit, 1, MaxRequests)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -66,14 +66,14 @@ func TestParseTrafficErrors(t *testing.T) {
 		"1@100000d":             "longer than 100 years",
 		"1/1d@99999d..100000d":  "longer than 100 years",
 	} {
-		_, err := ParseTraffic(text, limit, 1)
+		_, err := ParseTraffic(text, limit, 1, MaxRequests)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
 	huge := weir.Limit{Algorithm: weir.FixedWindow, N: weir.MaxUnits, Period: weir.MaxPeriod}
 	for _, p := range Patterns() {
-		if _, err := ParseTraffic(p.Name, huge, 1); err == nil || !strings.Contains(err.Error(), "more than 2000000") {
+		if _, err := ParseTraffic(p.Name, huge, 1, MaxRequests); err == nil || !strings.Contains(err.Error(), "more than 2000000") {
 			t.Errorf("%s of a huge limit: %v", p.Name, err)
 		}
 	}
@@ -89,7 +89,7 @@ func FuzzParseTraffic(f *testing.F) {
 	limit := mustLimit(f, "10/1m")
 	lanes, _ := AllLanes(limit)
 	f.Fuzz(func(t *testing.T, text string) {
-		traffic, err := ParseTraffic(text, limit, 1)
+		traffic, err := ParseTraffic(text, limit, 1, MaxRequests)
 		if err != nil {
 			return
 		}
@@ -119,14 +119,14 @@ func FuzzParseTraffic(f *testing.F) {
 func TestParseTrafficUpTo(t *testing.T) {
 	limit := mustLimit(t, "100/1m")
 	for text, requests := range map[string]int{"boundary": 200, "150@0s,50@1s": 200, "10/1s@0s..20s": 200} {
-		if traffic, err := ParseTrafficUpTo(text, limit, 1, requests); err != nil || len(traffic.Requests) != requests {
+		if traffic, err := ParseTraffic(text, limit, 1, requests); err != nil || len(traffic.Requests) != requests {
 			t.Errorf("%q: %d requests, %v", text, len(traffic.Requests), err)
 		}
-		if _, err := ParseTrafficUpTo(text, limit, 1, requests-1); err == nil || !strings.Contains(err.Error(), "more than 199 requests") {
+		if _, err := ParseTraffic(text, limit, 1, requests-1); err == nil || !strings.Contains(err.Error(), "more than 199 requests") {
 			t.Errorf("%q, one too many: %v", text, err)
 		}
 	}
-	if _, err := ParseTrafficUpTo("3000000@0s", limit, 1, 1<<30); err == nil || !strings.Contains(err.Error(), "more than 2000000 requests") {
+	if _, err := ParseTraffic("3000000@0s", limit, 1, 1<<30); err == nil || !strings.Contains(err.Error(), "more than 2000000 requests") {
 		t.Errorf("a bound beyond the package's own: %v", err)
 	}
 }

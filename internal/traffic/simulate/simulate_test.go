@@ -23,7 +23,7 @@ func mustLimit(t testing.TB, text string) weir.Limit {
 
 func mustTraffic(t testing.TB, text string, limit weir.Limit) Traffic {
 	t.Helper()
-	traffic, err := ParseTraffic(text, limit, 1)
+	traffic, err := ParseTraffic(text, limit, 1, MaxRequests)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,8 +136,8 @@ func TestDeterminism(t *testing.T) {
 		}
 	}
 	limit := mustLimit(t, "30/1m")
-	one, _ := ParseTraffic("poisson", limit, 1)
-	two, _ := ParseTraffic("poisson", limit, 2)
+	one, _ := ParseTraffic("poisson", limit, 1, MaxRequests)
+	two, _ := ParseTraffic("poisson", limit, 2, MaxRequests)
 	if one.Requests[0] == two.Requests[0] && one.Requests[1] == two.Requests[1] {
 		t.Error("the seed changes nothing")
 	}
