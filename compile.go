@@ -18,6 +18,7 @@ type Compiled struct {
 	capacity int64 // the most units that can ever be taken at once
 	kind     uint64
 	text     string // says the same as kind
+	policy   string
 
 	// The bucket's rate in lowest terms: n parts drain each microsecond, and a
 	// unit is p parts, so that N/Period = n/p exactly. full is capacity × p.
@@ -68,7 +69,7 @@ func (l Limit) Compile() (*Compiled, error) {
 	}
 	c.most = c.mostInUse()
 	c.quick = l.Algorithm.leaks() && !l.Shape || l.Algorithm == FixedWindow && !l.CountDenied
-	c.kind, c.text = c.kindNumber(), c.kindText()
+	c.kind, c.text, c.policy = c.kindNumber(), c.kindText(), l.Policy()
 	return c, nil
 }
 
@@ -90,6 +91,9 @@ func lowestTerms(n, period int64) (int64, int64) {
 
 // Limit returns the limit that was compiled.
 func (c *Compiled) Limit() Limit { return c.limit }
+
+// Policy returns [Limit.Policy] of the limit, which is written once: answers have it.
+func (c *Compiled) Policy() string { return c.policy }
 
 // Capacity returns the most units that can be taken at once: N, or the burst of a
 // bucket.

@@ -181,6 +181,23 @@ func TestMustCompilePanics(t *testing.T) {
 	weir.MustCompile("5/1m brust 7")
 }
 
+// What a compiled limit is called is what the limit is called.
+func TestCompiledPolicy(t *testing.T) {
+	for want, limit := range map[string]weir.Limit{
+		"100/1m":         weir.PerMinute(100),
+		"5/1s":           {N: 5, Period: time.Second, Burst: 20},
+		"concurrency 20": {Algorithm: weir.InFlight, N: 20, Period: time.Minute},
+	} {
+		c, err := limit.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Policy() != want || limit.Policy() != want {
+			t.Errorf("%s and %s, want %s", c.Policy(), limit.Policy(), want)
+		}
+	}
+}
+
 // Kind tells apart what cannot share a state, and only that.
 func TestKind(t *testing.T) {
 	same := func(a, b string) bool { return weir.MustCompile(a).Kind() == weir.MustCompile(b).Kind() }

@@ -140,7 +140,7 @@ func (r *Recorder) ObserveWarning(w engine.Warning) {
 		}
 		f.Warned.List = append(f.Warned.List, archive.Warning{
 			At: archive.Instant(r.options.Clock().UnixMicro()), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
-			Policy: w.Compiled.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
+			Policy: w.Compiled.Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
 			ResetAt: archive.Instant(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
 		})
 	})

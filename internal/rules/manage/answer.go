@@ -24,7 +24,7 @@ type Fields interface {
 }
 
 // TellVerdict tells what a verdict says, with what each limit says if it is wanted.
-func TellVerdict(f Fields, v *engine.Verdict, results bool, policy func(*engine.Result) string) {
+func TellVerdict(f Fields, v *engine.Verdict, results bool) {
 	a := v.Answer()
 	f.Object("")
 	f.Bool("allowed", v.Allowed)
@@ -51,7 +51,7 @@ func TellVerdict(f Fields, v *engine.Verdict, results bool, policy func(*engine.
 	if results {
 		f.List("results", len(v.Results))
 		for i := range v.Results {
-			TellResult(f, &v.Results[i], policy)
+			TellResult(f, &v.Results[i])
 		}
 		f.End(true)
 	}
@@ -59,12 +59,12 @@ func TellVerdict(f Fields, v *engine.Verdict, results bool, policy func(*engine.
 }
 
 // TellResult tells what one limit says.
-func TellResult(f Fields, r *engine.Result, policy func(*engine.Result) string) {
+func TellResult(f Fields, r *engine.Result) {
 	f.Object("")
 	f.Text("rule", r.Rule.ID)
 	f.Text("key", r.Key)
 	f.Text("algorithm", r.Compiled.Algorithm().String())
-	f.Text("policy", policy(r))
+	f.Text("policy", r.Compiled.Policy())
 	f.Bool("allowed", r.Allowed)
 	tellTrue(f, "shadow", r.Shadow)
 	tellTrue(f, "soft", r.Soft)

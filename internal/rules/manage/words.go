@@ -7,12 +7,9 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/rule"
 )
@@ -51,13 +48,13 @@ func Ended(text string) string {
 // maxRequestID is the maximum length of an id that a client sends.
 const maxRequestID = 64
 
-// RequestIDs returns a list with one element, the id of a call: the id that the client sent
-// if it is safe to log, otherwise a new one.
-func RequestIDs(given []string) []string {
+// RequestID returns the id of a call: the id that the client sent if it is safe to log,
+// otherwise a new one.
+func RequestID(given []string) string {
 	if len(given) == 1 && isRequestID(given[0]) {
-		return given[:1:1]
+		return given[0]
 	}
-	return []string{NewRequestID()}
+	return NewRequestID()
 }
 
 func isRequestID(id string) bool {
@@ -70,37 +67,6 @@ func isRequestID(id string) bool {
 func NewRequestID() string {
 	var room [16]byte
 	return string(strconv.AppendUint(room[:0], rand.Uint64()|1<<63, 16))
-}
-
-// Policies caches the texts of limits, such as "100/1m", because formatting is the most
-// expensive part of an answer about a limit. New rules empty the cache. The zero value is
-// ready to use.
-type Policies struct{ now atomic.Pointer[policyTexts] }
-
-type policyTexts struct {
-	table *rule.Table
-	texts sync.Map // *weir.Compiled → string
-}
-
-// Of returns the text of the limit of a result. It does not cache the text for an override,
-// because overrides change without new rules.
-func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
-	limit := r.Compiled
-	if r.Override != nil {
-		return limit.Limit().Policy()
-	}
-	table, _ := e.Rules()
-	known := p.now.Load()
-	if known == nil || known.table != table {
-		known = &policyTexts{table: table}
-		p.now.Store(known)
-	}
-	if text, ok := known.texts.Load(limit); ok {
-		return text.(string)
-	}
-	text := limit.Limit().Policy()
-	known.texts.Store(limit, text)
-	return text
 }
 
 // Unusable returns the message for rules with errors: the first error, and how many others

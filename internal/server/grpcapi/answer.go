@@ -62,7 +62,7 @@ var reasons = [...]pb.Reason{
 
 // answer says what a verdict does. Nothing in it is the verdict's, which is used again
 // before the answer is on its way.
-func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
+func answer(v *engine.Verdict) *pb.CheckResponse {
 	r := new(response)
 	a := &r.CheckResponse
 	a.Allowed, a.Reason, a.Degraded, a.Version = v.Allowed, reasons[v.Reason], v.Degraded != nil, v.Version
@@ -78,12 +78,12 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), timestamppb.New(v.HoldExpires.Time())
 	}
 	a.Unheld = v.Unheld
-	a.Results = s.results(v, r.results[:], r.pointers[:])
+	a.Results = results(v, r.results[:], r.pointers[:])
 	return a
 }
 
 // results says what each limit does, in the room that is given, or else in new one.
-func (s *Server) results(v *engine.Verdict, room []result, pointers []*pb.LimitResult) []*pb.LimitResult {
+func results(v *engine.Verdict, room []result, pointers []*pb.LimitResult) []*pb.LimitResult {
 	n := len(v.Results)
 	if n == 0 {
 		return nil
@@ -92,16 +92,16 @@ func (s *Server) results(v *engine.Verdict, room []result, pointers []*pb.LimitR
 		room, pointers = make([]result, n), make([]*pb.LimitResult, n)
 	}
 	for i := range n {
-		s.describe(&v.Results[i], &room[i])
+		describe(&v.Results[i], &room[i])
 		pointers[i] = &room[i].LimitResult
 	}
 	return pointers[:n]
 }
 
-func (s *Server) describe(from *engine.Result, to *result) {
+func describe(from *engine.Result, to *result) {
 	r := &to.LimitResult
 	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Compiled.Algorithm().String()
-	r.Policy = s.policies.Of(from, s.options.Engine)
+	r.Policy = from.Compiled.Policy()
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())
 	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining

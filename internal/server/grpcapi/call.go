@@ -39,7 +39,7 @@ func managed[A any](ctx context.Context, s *Server, method string, needs trust.R
 func guarded[A any](ctx context.Context, s *Server, method string, visit manage.Visit, do func(*call) (*A, error)) (*A, error) {
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
-	c := &call{Context: ctx, method: method, id: manage.RequestIDs(md[requestID])[0]}
+	c := &call{Context: ctx, method: method, id: manage.RequestID(md[requestID])}
 	c.client = s.clientOf(ctx, md)
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 

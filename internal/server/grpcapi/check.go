@@ -80,7 +80,7 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Ri
 	if right == trust.Charge {
 		l.s.withClient(ctx, &k).Charged(&q.verdict, nil)
 	}
-	return l.s.answer(&q.verdict), nil
+	return answer(&q.verdict), nil
 }
 
 // put asks what a client says, if the client may.
@@ -111,14 +111,14 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 			return nil, ofRequest(i, err)
 		}
 	}
-	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
+	all := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
 	for i, one := range req.GetRequests() {
 		if err := q.put(ctx, one, &k, trust.Check, l.s.options.Engine.Check); err != nil {
 			return nil, ofRequest(i, err)
 		}
-		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))
+		all.Responses = append(all.Responses, answer(&q.verdict))
 	}
-	return answer, nil
+	return all, nil
 }
 
 // ofRequest says of which of several requests an error is.

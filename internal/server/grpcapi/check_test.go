@@ -260,7 +260,7 @@ func TestAnswersDoNotMix(t *testing.T) {
 		if err := s.engine.Check(t.Context(), &rule.Request{User: user, Path: "/api/x"}, &v); err != nil {
 			t.Fatal(err)
 		}
-		answers = append(answers, s.answer(&v))
+		answers = append(answers, answer(&v))
 	}
 	if got := answers[0].Results[0].Key; got != "user:alice" {
 		t.Errorf("the answer to alice is about %s", got)

@@ -29,7 +29,7 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 			return nil, k.s.keyTrouble(c, err)
 		}
 		return &pb.GetKeyResponse{
-			Version: v.Version, Results: k.s.results(&v, nil, nil),
+			Version: v.Version, Results: results(&v, nil, nil),
 			Tier: tier.Name, TierFrom: pb.TierFrom(tier.From),
 		}, nil
 	})

@@ -220,9 +220,8 @@ type Options struct {
 
 // Server is the API. It is safe for concurrent use.
 type Server struct {
-	options  Options
-	clients  *clientip.Resolver
-	policies manage.Policies
+	options Options
+	clients *clientip.Resolver
 
 	open     *inbound.Guard  // of what anybody may call
 	checking *inbound.Guard  // of checks

@@ -106,7 +106,7 @@ func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
 	// Who hangs up has said what is wanted; the archive's own time bounds the wait.
 	err := list.Silence(context.WithoutCancel(c.r.Context()), s)
 	if errors.Is(err, alert.ErrNotShared) {
-		h.options.Logger.Warn("silence not shared with other instances", "alert", s.ID, "request_id", c.id, "error", err)
+		h.options.Logger.Warn("silence not shared with other instances", "alert", s.ID, "request_id", c.id[0], "error", err)
 		return nil, fault.StoreUnavailable.Of("The silence applies on this instance, but not yet on the others, and another instance may still send the alert. The others apply it when the archive is available again; to be sure, try again soon.").After(fault.Outage).Coded("silence-not-shared")
 	}
 	if err != nil {

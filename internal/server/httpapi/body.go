@@ -85,11 +85,12 @@ func (c *call) release() {
 
 // unread is why a body of at most so many bytes was not read.
 func (c *call) unread(err error, most int64) error {
-	var large *http.MaxBytesError
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case errors.As(err, &large):
+	}
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large:
 		return fault.TooLarge.Of("The body has more than %d bytes; send a smaller one.", most).Coded("", "max", most)
 	case errors.Is(err, budget.ErrBusy):
 		return fault.Busy.Of("Other calls use all the memory for large bodies; try again.").After(time.Second).Coded("memory-busy")

@@ -23,9 +23,9 @@ type call struct {
 	http.ResponseWriter
 	r *http.Request
 
-	name     string // of the route
-	variable string // what stands in the route's variable segment
-	id       string // of the request
+	name     string    // of the route
+	variable string    // what stands in the route's variable segment
+	id       [1]string // of the request, as its header has it
 	client   netip.Addr
 	status   int // 0 until there is an answer
 	logged   bool
@@ -83,8 +83,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{ResponseWriter: w, r: r, success: http.StatusOK, bodies: &h.bodies}
 	header := w.Header()
 	header["X-Content-Type-Options"] = nosniff
-	ids := manage.RequestIDs(r.Header["X-Request-Id"])
-	header["X-Request-Id"], c.id = ids, ids[0]
+	c.id[0] = manage.RequestID(r.Header["X-Request-Id"])
+	header["X-Request-Id"] = c.id[:]
 
 	found, variable, allowed := h.find(r.Method, r.URL.Path)
 	c.variable = variable
@@ -134,7 +134,7 @@ func (h *Handler) end(c *call, start time.Time) {
 	cause := recover()
 	if cause != nil && cause != http.ErrAbortHandler {
 		h.options.Logger.Error("a call failed unexpectedly; please report this",
-			"route", c.name, "request_id", c.id, "cause", cause, "stack", string(debug.Stack()))
+			"route", c.name, "request_id", c.id[0], "cause", cause, "stack", string(debug.Stack()))
 		if c.status == 0 {
 			c.reject(fault.Internal(""))
 			cause = nil
@@ -176,7 +176,7 @@ func (h *Handler) report(c *call, took time.Duration) {
 	h.options.Logger.LogAttrs(c.r.Context(), level, "management call",
 		slog.String("method", c.r.Method), slog.String("route", c.name), slog.Int("status", status),
 		slog.String("holder", c.caller.Name), slog.String("via", c.caller.Via.String()), slog.String("client", c.client.String()),
-		slog.String("request_id", c.id), slog.Duration("took", took))
+		slog.String("request_id", c.id[0]), slog.Duration("took", took))
 }
 
 // text is an answer that is written as it is.

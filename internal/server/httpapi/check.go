@@ -58,7 +58,7 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 		return nil, err
 	}
 	q.out = writer{out: q.out.out[:0]}
-	manage.TellVerdict(&q.out, &q.verdict, true, h.policy)
+	manage.TellVerdict(&q.out, &q.verdict, true)
 	q.out.out = append(q.out.out, '\n')
 	c.Header()["Content-Type"] = typeJSON
 	c.WriteHeader(http.StatusOK)

@@ -30,8 +30,10 @@ func (a *CheckRequest) parse(body []byte, ttl *int64) error {
 // a test compares the two.
 func (a *CheckRequest) quick(body []byte, ttl *int64) bool {
 	p := plainJSON{jsontext.Scanner{Text: body}, string(body)}
-	texts := [...]*string{&a.IP, &a.User, &a.APIKey, &a.Tier, &a.Priority, &a.Method, &a.Host, &a.Path, &a.Charge}
-	maps := [...]*map[string]string{&a.Headers, &a.Cookies, &a.Query, &a.Attributes}
+	fields := [...]any{
+		&a.IP, &a.User, &a.APIKey, &a.Tier, &a.Priority, &a.Method, &a.Host, &a.Path, &a.Charge,
+		&a.Headers, &a.Cookies, &a.Query, &a.Attributes, &a.Cost, &a.Peek, ttl,
+	}
 	seen := uint16(0)
 	ok := p.object(func(name string) bool {
 		at := slices.Index(checkFields, name)
@@ -39,25 +41,12 @@ func (a *CheckRequest) quick(body []byte, ttl *int64) bool {
 			return false
 		}
 		seen |= 1 << at
-		switch {
-		case at < len(texts):
-			return p.text(texts[at])
-		case at < len(texts)+len(maps):
-			return mapOf(&p, maps[at-len(texts)], (*plainJSON).text)
-		case name == "cost" && p.Peek() == '{':
-			return mapOf(&p, &a.Cost.ByUnit, (*plainJSON).number)
-		case name == "cost":
-			return p.number(&a.Cost.Units)
-		case name == "peek":
-			return p.bool(&a.Peek)
-		}
-		return ttl != nil && p.number(ttl)
+		return p.value(fields[at])
 	})
 	return ok && p.AtEnd()
 }
 
-// checkFields are the names of the fields of CheckRequest and ReserveRequest: texts, maps of
-// texts, and others, as quick has them.
+// checkFields are the names of the fields of CheckRequest and ReserveRequest, in the order of quick.
 var checkFields = []string{
 	"ip", "user", "api_key", "tier", "priority", "method", "host", "path", "charge",
 	"headers", "cookies", "query", "attributes", "cost", "peek", "ttl_ms",
@@ -68,6 +57,36 @@ var checkFields = []string{
 type plainJSON struct {
 	jsontext.Scanner
 	copy string
+}
+
+// value reads what a field takes.
+func (p *plainJSON) value(into any) bool {
+	switch into := into.(type) {
+	case *map[string]string:
+		return mapOf(p, into)
+	case *Amount:
+		if p.Peek() == '{' {
+			return mapOf(p, &into.ByUnit)
+		}
+		return p.number(&into.Units)
+	}
+	return p.scalar(into)
+}
+
+// scalar reads a text, a number or a boolean, by the type of its place: if it were told how to read it, the
+// place would escape to the heap.
+func (p *plainJSON) scalar(into any) bool {
+	switch into := into.(type) {
+	case *string:
+		return p.text(into)
+	case *int64:
+		return into != nil && p.number(into)
+	case *bool:
+		word, _ := p.Word()
+		*into = string(word) == "true"
+		return *into || string(word) == "false"
+	}
+	return false
 }
 
 func (p *plainJSON) text(into *string) bool {
@@ -99,12 +118,6 @@ func (p *plainJSON) number(into *int64) bool {
 	return true
 }
 
-func (p *plainJSON) bool(into *bool) bool {
-	word, _ := p.Word()
-	*into = string(word) == "true"
-	return *into || string(word) == "false"
-}
-
 // object reads names, and what the function reads after each.
 func (p *plainJSON) object(member func(name string) bool) bool {
 	return p.Items('{', '}', func() bool {
@@ -114,13 +127,13 @@ func (p *plainJSON) object(member func(name string) bool) bool {
 }
 
 // mapOf reads an object whose values are all alike, and whose names are different.
-func mapOf[T any](p *plainJSON, into *map[string]T, value func(*plainJSON, *T) bool) bool {
+func mapOf[T string | int64](p *plainJSON, into *map[string]T) bool {
 	all := map[string]T{}
 	*into = all
 	return p.object(func(name string) bool {
 		var v T
 		_, twice := all[name]
-		ok := value(p, &v) && !twice
+		ok := p.scalar(&v) && !twice
 		all[name] = v
 		return ok
 	})

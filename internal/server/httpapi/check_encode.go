@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/rules/manage"
 )
@@ -69,9 +68,6 @@ func (w *writer) End(list bool) {
 	}
 	w.out, w.begun = append(w.out, end), true
 }
-
-// policy is the text of the limit of a result.
-func (h *Handler) policy(r *engine.Result) string { return h.policies.Of(r, h.options.Engine) }
 
 // readBack is what was told, as a part of a larger answer has it.
 func readBack[A any](tell func(manage.Fields)) (a A) {

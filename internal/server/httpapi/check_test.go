@@ -344,7 +344,7 @@ func TestAnswerAsTheLibraryWritesIt(t *testing.T) {
 			}
 		}
 		var w writer
-		manage.TellVerdict(&w, &v, true, stand.policy)
+		manage.TellVerdict(&w, &v, true)
 		var a CheckAnswer
 		read := json.NewDecoder(bytes.NewReader(w.out))
 		read.DisallowUnknownFields()

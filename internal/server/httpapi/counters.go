@@ -54,7 +54,7 @@ var withCounters = having(func(o *Options) bool { return o.Counters != nil }, "c
 func (h *Handler) warn(c *call, message string, err error) {
 	now := h.options.Clock().Unix()
 	if before := h.warned.Load(); before != now && h.warned.CompareAndSwap(before, now) {
-		h.options.Logger.Warn(message, "route", c.name, "request_id", c.id, "error", err)
+		h.options.Logger.Warn(message, "route", c.name, "request_id", c.id[0], "error", err)
 	}
 }
 

@@ -36,7 +36,7 @@ func (h *Handler) getKey(c *call) (any, error) {
 		v.Results = v.Results[:n]
 	}
 	for i := range v.Results {
-		answer.Results = append(answer.Results, readBack[LimitAnswer](func(f manage.Fields) { manage.TellResult(f, &v.Results[i], h.policy) }))
+		answer.Results = append(answer.Results, readBack[LimitAnswer](func(f manage.Fields) { manage.TellResult(f, &v.Results[i]) }))
 	}
 	return answer, nil
 }

@@ -112,12 +112,11 @@ type Options struct {
 
 // Handler serves the API. It is safe for concurrent use.
 type Handler struct {
-	options  Options
-	routes   map[shape][]*mounted
-	clients  *clientip.Resolver
-	origins  *http.CrossOriginProtection
-	authz    http.Handler
-	policies manage.Policies
+	options Options
+	routes  map[shape][]*mounted
+	clients *clientip.Resolver
+	origins *http.CrossOriginProtection
+	authz   http.Handler
 
 	bodies     bodies
 	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on

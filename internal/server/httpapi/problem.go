@@ -59,7 +59,7 @@ func (h *Handler) fail(c *call, err error) {
 func (c *call) reject(f *fault.Fault) {
 	body, err := json.Marshal(Problem{
 		Type: problemPrefix + f.Kind.Name, Title: f.Kind.Title, Status: f.Kind.Status, Detail: f.Detail, Code: f.Code, Field: f.Field,
-		Params: f.Params, RequestID: c.id, Problems: f.Problems, Version: f.Version,
+		Params: f.Params, RequestID: c.id[0], Problems: f.Problems, Version: f.Version,
 	})
 	if err != nil {
 		panic(err) // every problem has a notation
@@ -86,6 +86,6 @@ func (h *Handler) unavailable(c *call, level slog.Level, what string, err error,
 	if own := c.r.Context().Err(); own != nil && errors.Is(err, own) {
 		return own
 	}
-	h.options.Logger.Log(c.r.Context(), level, what, "route", c.name, "request_id", c.id, "error", err)
+	h.options.Logger.Log(c.r.Context(), level, what, "route", c.name, "request_id", c.id[0], "error", err)
 	return f.After(fault.Outage)
 }

@@ -79,8 +79,7 @@ func (h *Handler) untried(c *call, err error) error {
 	return h.rulesTrouble(c, err)
 }
 
-// peek asks about a request that stands in a body. Texts of limits are not kept: those of
-// a draft are gone with it.
+// peek asks about a request that stands in a body.
 func (h *Handler) peek(c *call, asked CheckRequest, ask func(context.Context, *rule.Request, *engine.Verdict) error) (CheckAnswer, error) {
 	q := question{asked: asked}
 	if err := q.fill(); err != nil {
@@ -90,6 +89,5 @@ func (h *Handler) peek(c *call, asked CheckRequest, ask func(context.Context, *r
 	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
 		return CheckAnswer{}, err
 	}
-	policy := func(r *engine.Result) string { return r.Compiled.Limit().Policy() }
-	return readBack[CheckAnswer](func(f manage.Fields) { manage.TellVerdict(f, &q.verdict, true, policy) }), nil
+	return readBack[CheckAnswer](func(f manage.Fields) { manage.TellVerdict(f, &q.verdict, true) }), nil
 }

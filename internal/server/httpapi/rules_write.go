@@ -46,7 +46,7 @@ func (h *Handler) write(c *call, needsVersion bool, about string, change func(co
 // unwritten is why a change did not take place, or is not in force.
 func (h *Handler) unwritten(c *call, about string, err error) error {
 	if idle, ok := errors.AsType[*manage.UnappliedError](err); ok {
-		h.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id, "error", idle.Err)
+		h.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id[0], "error", idle.Err)
 	}
 	if errors.Is(err, ruleedit.ErrNoRule) {
 		return calls.NoRule(about)

@@ -44,16 +44,46 @@ type body struct{ strings.Reader }
 
 func (*body) Close() error { return nil }
 
-func measure(b *testing.B, h http.Handler) {
+// repeating returns a function that asks a question again and again.
+func repeating(h http.Handler, question string) func() {
 	r := httptest.NewRequest("POST", "/v1/check", nil)
 	r.Host = "127.0.0.1:8080"
 	w, content := &discard{http.Header{}}, new(body)
-	r.Body, r.ContentLength = content, int64(len(ordinary))
-	b.ReportAllocs()
-	for b.Loop() {
-		content.Reset(ordinary)
+	r.Body, r.ContentLength = content, int64(len(question))
+	return func() {
+		content.Reset(question)
 		clear(w.header)
 		h.ServeHTTP(w, r)
+	}
+}
+
+func measure(b *testing.B, h http.Handler) {
+	ask := repeating(h, ordinary)
+	b.ReportAllocs()
+	for b.Loop() {
+		ask()
+	}
+}
+
+// A check allocates its call, the id of that, and a copy of the body; a map of headers is three more, and
+// a denial has texts of its own.
+func TestCheckAllocations(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := newStand(t, Options{})
+	for question, most := range map[string]float64{
+		`{"user":"bob","tier":"enterprise","path":"/api/items","cost":1}`:                  3,
+		`{"user":"bob","tier":"enterprise","path":"/api/items","headers":{"X-Trace":"a"}}`: 6,
+		ordinary: 10,
+	} {
+		ask := repeating(s, question)
+		for range 1100 { // beyond the limit of the ordinary one
+			ask()
+		}
+		if got := testing.AllocsPerRun(200, ask); got > most {
+			t.Errorf("%s: %v allocations, want at most %v", question, got, most)
+		}
 	}
 }
 
@@ -86,7 +116,7 @@ func BenchmarkJSON(b *testing.B) {
 				b.Fatal("the question is wrong")
 			}
 			room = writer{out: room.out[:0]}
-			manage.TellVerdict(&room, &v, true, s.policy)
+			manage.TellVerdict(&room, &v, true)
 		},
 		func() {
 			var q CheckRequest

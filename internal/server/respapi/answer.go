@@ -4,20 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/rules/manage"
 )
-
-// writeVerdict answers with the fields of POST /v1/check, with the results of each limit
-// only if the client wants them.
-func (w *work) writeVerdict() {
-	manage.TellVerdict(&w.writer, &w.verdict, w.asked.results, w.policy)
-}
-
-// policy is the text of the limit of a result.
-func (w *work) policy(r *engine.Result) string {
-	return w.server.policies.Of(r, w.server.options.Engine)
-}
 
 // writer appends answers. Those of RESP3 have types of their own; RESP2 has integers for
 // booleans, and flat arrays for maps.

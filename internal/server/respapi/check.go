@@ -251,6 +251,6 @@ func (w *work) judged(k *manage.Checker, right trust.Rights, ask func(context.Co
 		w.reject(err)
 		return false
 	}
-	w.writeVerdict()
+	manage.TellVerdict(&w.writer, &w.verdict, w.asked.results)
 	return true
 }

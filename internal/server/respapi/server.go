@@ -52,13 +52,12 @@ type Options struct {
 
 // Server answers Redis clients. It is safe for concurrent use.
 type Server struct {
-	options  Options
-	policies manage.Policies
-	limits   limits
-	large    *budget.Inbox
-	work     sync.Pool
-	stats    stats
-	warned   atomic.Int64 // of an HTTP request, in Unix seconds
+	options Options
+	limits  limits
+	large   *budget.Inbox
+	work    sync.Pool
+	stats   stats
+	warned  atomic.Int64 // of an HTTP request, in Unix seconds
 
 	ctx     context.Context // of all commands
 	cancel  context.CancelFunc
