@@ -139,11 +139,6 @@ func Store(changes bool) *Fault {
 // Hold is that the store of a hold did not answer, which ends once, however often it is asked.
 func Hold() *Fault { return StoreUnavailable.Of("The store is unavailable; try again.").After(Outage) }
 
-// Rules is that the rules could not be read or written.
-func Rules() *Fault {
-	return RulesUnavailable.Of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made.").After(Outage)
-}
-
 // Internal is that a call has panicked; the log has more, under an id that stands in what.
 func Internal(under string) *Fault {
 	return InternalError.Of("An internal error occurred; weir's log has the cause under %s.", cmp.Or(under, "this request ID"))

@@ -85,6 +85,30 @@ func TellResult(f Fields, r *engine.Result) {
 	f.End(false)
 }
 
+// TellSettled tells what has become of a hold. Nothing is known of the parts of one that is pending.
+func TellSettled(f Fields, s *engine.Settled) {
+	f.Object("")
+	f.Text("state", s.State.String()) // open, settled or pending
+	if s.State == weir.HoldOpen {
+		f.Time("expires_at", s.Expires.Time())
+	}
+	f.List("parts", len(s.Parts))
+	for _, p := range s.Parts {
+		f.Object("")
+		f.Text("rule", p.Rule)
+		if p.Unit != "" {
+			f.Text("unit", p.Unit)
+		}
+		tellTrue(f, "shadow", p.Shadow)
+		f.Int("reserved", p.Reserved)
+		f.Int("used", p.Used)
+		tellInt(f, "excess", p.Excess)
+		f.End(false)
+	}
+	f.End(true)
+	f.End(false)
+}
+
 // tellNumbers tells the six that an answer and each of its results have in common. Times are in
 // milliseconds, rounded up; null is that waiting does not help.
 func tellNumbers(f Fields, d *weir.Decision, asked bool) {

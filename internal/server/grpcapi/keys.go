@@ -2,10 +2,8 @@ package grpcapi
 
 import (
 	"context"
-	"log/slog"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/trust"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -26,7 +24,7 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 		var v engine.Verdict
 		tier, err := k.s.options.Engine.Standing(c, req.GetRule(), req.GetKey(), req.GetTier(), &v)
 		if err != nil {
-			return nil, k.s.keyTrouble(c, err)
+			return nil, k.s.trouble(c).Key(err)
 		}
 		return &pb.GetKeyResponse{
 			Version: v.Version, Results: results(&v, nil, nil),
@@ -43,20 +41,8 @@ func (k keys) ResetKey(ctx context.Context, req *pb.ResetKeyRequest) (*pb.ResetK
 		}
 		rules, err := k.s.options.Engine.Reset(c, req.GetRule(), req.GetKey())
 		if err != nil {
-			return nil, k.s.keyTrouble(c, err)
+			return nil, k.s.trouble(c).Key(err)
 		}
 		return &pb.ResetKeyResponse{Rules: rules}, nil
 	})
-}
-
-// keyTrouble is why a key could not be looked at or reset.
-func (s *Server) keyTrouble(c *call, err error) error {
-	f := calls.Of(err)
-	switch {
-	case f == nil:
-		return s.unavailable(c, slog.LevelWarn, "store unavailable", err, fault.Store(false))
-	case f.Kind == fault.BadField:
-		f.Field = "key"
-	}
-	return f
 }

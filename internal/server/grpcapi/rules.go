@@ -1,12 +1,14 @@
 package grpcapi
 
 import (
+	"cmp"
 	"context"
-	"log/slog"
+	"errors"
 
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/rules/repo"
+	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
@@ -23,7 +25,7 @@ func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRu
 	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, trust.Read, func(c *call) (*pb.GetRulesResponse, error) {
 		v, err := r.s.options.Editor.Current(c)
 		if err != nil {
-			return nil, r.s.rulesTrouble(c, err)
+			return nil, r.s.trouble(c).Rules(err)
 		}
 		source := v.Source
 		if id := req.GetId(); id != "" {
@@ -42,13 +44,9 @@ func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb
 	return managed(ctx, r.s, pb.Rules_ListVersions_FullMethodName, trust.Read, func(c *call) (*pb.ListVersionsResponse, error) {
 		versions, err := r.s.options.Editor.History(c)
 		if err != nil {
-			return nil, r.s.rulesTrouble(c, err)
+			return nil, r.s.trouble(c).Rules(err)
 		}
-		answer := new(pb.ListVersionsResponse)
-		for _, v := range versions {
-			answer.Versions = append(answer.Versions, versionOf(v))
-		}
-		return answer, nil
+		return &pb.ListVersionsResponse{Versions: made(versions, versionOf)}, nil
 	})
 }
 
@@ -68,13 +66,7 @@ func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.V
 // find is a version that is kept.
 func (r rules) find(c *call, number int64) (repo.Version, error) {
 	v, err := r.s.options.Editor.Version(c, number)
-	if f := calls.OfVersion(number, err); f != nil {
-		return v, f
-	}
-	if err != nil {
-		err = r.s.rulesTrouble(c, err)
-	}
-	return v, err
+	return v, r.s.trouble(c).Version(number, err)
 }
 
 // ValidateRules implements pb.RulesServer.
@@ -85,7 +77,7 @@ func (r rules) ValidateRules(ctx context.Context, req *pb.ValidateRulesRequest) 
 		if req.GetRule() {
 			var err error
 			if problems, err = r.s.options.Editor.Try(c, source); err != nil {
-				return nil, r.s.rulesTrouble(c, err)
+				return nil, r.s.trouble(c).Rules(err)
 			}
 		} else {
 			_, problems = rule.Parse("", source)
@@ -114,7 +106,92 @@ func problemsOf(problems rule.Problems) []*pb.Problem {
 	return all
 }
 
-// rulesTrouble is that the rules could not be read or written.
-func (s *Server) rulesTrouble(c *call, err error) error {
-	return s.unavailable(c, slog.LevelError, "cannot read or write rules", err, fault.Rules())
+// PutRules implements pb.RulesServer.
+func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	read := func(*call) (*ruleedit.Document, error) { return r.s.options.Editor.Read([]byte(req.GetSource())) }
+	return write(ctx, r.s, pb.Rules_PutRules_FullMethodName, d, read, r.s.options.Editor.Replace)
+}
+
+// CreateRule implements pb.RulesServer. A new rule overwrites no change, so it needs no
+// version.
+func (r rules) CreateRule(ctx context.Context, req *pb.CreateRuleRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.Base == nil, summary: req.GetSummary()}
+	read := func(*call) (*rule.Rule, error) { return manage.ParseRule([]byte(req.GetSource())) }
+	return write(ctx, r.s, pb.Rules_CreateRule_FullMethodName, d, read, r.s.options.Editor.Add)
+}
+
+// PutRule implements pb.RulesServer.
+func (r rules) PutRule(ctx context.Context, req *pb.PutRuleRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	read := func(*call) (*rule.Rule, error) { return manage.ParseRule([]byte(req.GetSource())) }
+	return write(ctx, r.s, pb.Rules_PutRule_FullMethodName, d, read, r.s.options.Editor.Put)
+}
+
+// DeleteRule implements pb.RulesServer.
+func (r rules) DeleteRule(ctx context.Context, req *pb.DeleteRuleRequest) (*pb.WriteResponse, error) {
+	d := draft{id: req.GetId(), base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	read := func(*call) (string, error) { return d.id, nil }
+	return write(ctx, r.s, pb.Rules_DeleteRule_FullMethodName, d, read, r.s.options.Editor.Delete)
+}
+
+// Rollback implements pb.RulesServer.
+func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	read := func(c *call) (repo.Version, error) {
+		if n := req.GetVersion(); n < 1 {
+			return repo.Version{}, fault.BadField.Of("version: %d is not a version; ListVersions lists the versions that are kept.", n).In("version")
+		}
+		return r.find(c, req.GetVersion())
+	}
+	return write(ctx, r.s, pb.Rules_Rollback_FullMethodName, d, read, r.s.options.Editor.RollBack)
+}
+
+// draft is what all changes say.
+type draft struct {
+	id      string // of the rule that is deleted
+	base    *int64 // the version that was read
+	any     bool   // instead: whatever is there
+	summary string
+}
+
+// terms are those of a draft, if it makes sense.
+func (d draft) terms(c *call) (manage.Terms, error) {
+	t := manage.Terms{Author: cmp.Or(c.holder, "grpc"), Summary: d.summary}
+	switch {
+	case d.base != nil && d.any:
+		return t, fault.BadField.Of("any_version: cannot be combined with base %d; send one of the two.", *d.base).In("any_version")
+	case d.base != nil:
+		t.Match = manage.Base(*d.base)
+	case !d.any:
+		return t, fault.VersionRequired.Of("base is required, so that no change is overwritten; send the version you read as base, or any_version to replace any version.").In("base")
+	}
+	if len(d.summary) > rule.MaxSummary {
+		return t, fault.BadField.Of("summary: %d bytes exceed the maximum of %d; write one line.", len(d.summary), rule.MaxSummary).In("summary")
+	}
+	return t, nil
+}
+
+// write reads what the rules are to become, and carries the change out.
+func write[T any](ctx context.Context, s *Server, method string, d draft, read func(*call) (T, error), change func(context.Context, manage.Terms, T) (manage.Written, error)) (*pb.WriteResponse, error) {
+	return managed(ctx, s, method, trust.Admin, func(c *call) (*pb.WriteResponse, error) {
+		t, err := d.terms(c)
+		if err != nil {
+			return nil, err
+		}
+		var w manage.Written
+		to, err := read(c)
+		if err == nil {
+			w, err = change(c, t, to)
+		}
+		switch {
+		case errors.Is(err, manage.ErrEmpty):
+			return nil, fault.BadField.Of("source: %s", manage.Sentence(err)).In("source")
+		case err != nil:
+			return nil, s.trouble(c).Change(d.id, err)
+		}
+		return &pb.WriteResponse{
+			Version: versionOf(w.Version), Warnings: problemsOf(w.Warnings), CommentsKept: w.CommentsKept, Created: w.New,
+		}, nil
+	})
 }

@@ -103,15 +103,9 @@ func violations(problems rule.Problems) *errdetails.BadRequest {
 	return all
 }
 
-// unavailable returns the fault of a call that needs something that is unavailable, unless the
-// call itself has ended. The cause is only logged, because it may contain internal paths and
-// servers.
-func (s *Server) unavailable(c *call, level slog.Level, what string, err error, f *fault.Fault) error {
-	if cause := c.Err(); cause != nil && errors.Is(err, cause) {
-		return cause
-	}
-	s.options.Logger.Log(c, level, what, "method", c.method, "request_id", c.id, "error", err)
-	return f
+// trouble is for what goes wrong below a call.
+func (s *Server) trouble(c *call) fault.Trouble {
+	return fault.Trouble{Calls: &calls, Context: c, Logger: s.options.Logger, Name: slog.String("method", c.method), ID: c.id}
 }
 
 // codeOf is what the client gets to see of an error.

@@ -106,30 +106,26 @@ func (h *Handler) atHome(c *call, needs access) error {
 	return h.fromOwnPage(c, needs)
 }
 
-// fromOwnPage is an error if a page of another site has caused a call without a token.
-func (h *Handler) fromOwnPage(c *call, needs access) error {
-	if h.strange(c.r, needs) {
-		return fault.ForeignOrigin.Of("The server rejects calls without a token from web pages of other sites; call it from a program, or start it so that the call requires a token.")
-	}
-	return nil
-}
-
-// strange reports whether a page of another site has caused a call. A proxy passes on
-// what its own clients' browsers say of pages, but then it also tells what it asks
+// fromOwnPage is an error if a page of another site has caused a call without a token. A proxy
+// passes on what its own clients' browsers say of pages, but then it also tells what it asks
 // about, in headers that no page can send to another site. Without these, a call
 // charges, whatever its method.
-func (h *Handler) strange(r *http.Request, needs access) bool {
+func (h *Handler) fromOwnPage(c *call, needs access) error {
+	r := c.r
 	if needs == proxied {
 		for _, name := range tells {
 			if len(r.Header[name]) > 0 {
-				return false
+				return nil
 			}
 		}
 		charging := *r
 		charging.Method = http.MethodPost
 		r = &charging
 	}
-	return h.origins.Check(r) != nil
+	if h.origins.Check(r) != nil {
+		return fault.ForeignOrigin.Of("The server rejects calls without a token from web pages of other sites; call it from a program, or start it so that the call requires a token.")
+	}
+	return nil
 }
 
 // local reports whether a Host header names this machine and cannot be a domain of an

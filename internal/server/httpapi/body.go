@@ -42,6 +42,9 @@ func newBodies() bodies {
 	return bodies{budget.NewBodyReader(openBodies), budget.NewBodyReader(managedBodies), budget.New(decodedBodies)}
 }
 
+// maxSmallBody is the longest body that is neither rules nor a check.
+const maxSmallBody = 4 << 10
+
 // maxWait is how long a call waits for room for what it decodes.
 const maxWait = 2 * time.Second
 

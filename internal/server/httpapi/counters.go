@@ -246,7 +246,7 @@ func (h *Handler) resetCounters(c *call, want *ResetRequest) (any, error) {
 
 // getCounters answers GET /v1/counters.
 func (h *Handler) getCounters(c *call) (any, error) {
-	q, named, keys := countersAsked(c)
+	q, named, keys := countersAsked(c, "distinct")
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -256,7 +256,7 @@ func (h *Handler) getCounters(c *call) (any, error) {
 
 // getCounterHistory answers GET /v1/counters/history.
 func (h *Handler) getCounterHistory(c *call) (any, error) {
-	q, named, keys := countersAsked(c, "n")
+	q, named, keys := countersAsked(c, "distinct", "n")
 	n := q.windows(q.window(counter.Ever))
 	if q.err != nil {
 		return nil, q.err
@@ -275,10 +275,10 @@ func (h *Handler) nextID(c *call, want *IDRequest) (any, error) {
 	return IDAnswer{ID: id}, err
 }
 
-// countersAsked are the counters that a query names: several names, and one group,
+// countersAsked are the counters or distributions that a query names: several names, and one group,
 // window and zone for all.
 func countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys []counter.Key) {
-	q = c.queryOfTexts("name", append([]string{"group", "window", "zone", "distinct"}, more...)...)
+	q = c.queryOfTexts("name", append([]string{"group", "window", "zone"}, more...)...)
 	window, distinct := q.window(counter.Ever), q.yes("distinct")
 	for _, name := range q.list("name", counter.MaxBatch) {
 		k := CounterKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone"), Distinct: distinct}

@@ -11,18 +11,13 @@ import (
 	"github.com/weirhq/weir/internal/rules/manage"
 )
 
-// DistributionKey names a distribution, as CounterKey does a counter.
-type DistributionKey struct {
+// DistributionSample is values for a distribution, which is named as CounterKey does a counter.
+type DistributionSample struct {
 	Name   string         `json:"name"`
 	Group  string         `json:"group,omitempty"`
 	Window counter.Window `json:"window,omitempty"` // default ever
 	Zone   string         `json:"zone,omitempty"`   // an IANA name; default UTC
-}
-
-// DistributionSample is values for a distribution.
-type DistributionSample struct {
-	DistributionKey
-	Values []Reading `json:"values"`
+	Values []Reading      `json:"values"`
 }
 
 // Reading is a measured value: any number, which is rounded to an amount.
@@ -60,7 +55,7 @@ type DistributionsAnswer struct {
 // DistributionTrack is a distribution in each window, the earliest first, and in all of them
 // together.
 type DistributionTrack struct {
-	DistributionKey
+	CounterKey
 	Points []Percentiles `json:"points"`
 	Merged Percentiles   `json:"merged"`
 }
@@ -91,7 +86,7 @@ func percentiles(s counter.Summary) Percentiles {
 func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
 	n := 0
 	samples, err := fault.Each("observe", want.Observe, counter.MaxBatch, func(s DistributionSample, field func(string) string) (sample counter.Sample, err error) {
-		if sample.Key, err = distributionKey(s.DistributionKey, field); err != nil {
+		if sample.Key, err = counterKey(CounterKey{Name: s.Name, Group: s.Group, Window: s.Window, Zone: s.Zone}, field); err != nil {
 			return sample, err
 		}
 		for _, v := range s.Values {
@@ -108,17 +103,8 @@ func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
 
 // getDistributions answers GET /v1/distributions.
 func (h *Handler) getDistributions(c *call) (any, error) {
-	q := c.queryOfTexts("name", "group", "window", "zone", "n")
-	window := q.window(counter.Ever)
-	n := q.windows(window)
-	var named []DistributionKey
-	var keys []counter.Key
-	for _, name := range q.list("name", counter.MaxBatch) {
-		k := DistributionKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone")}
-		key, err := distributionKey(k, itself)
-		q.wrong(err)
-		named, keys = append(named, k), append(keys, key)
-	}
+	q, named, keys := countersAsked(c, "n")
+	n := q.windows(q.window(counter.Ever))
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -126,15 +112,11 @@ func (h *Handler) getDistributions(c *call) (any, error) {
 	answer := DistributionsAnswer{Distributions: make([]DistributionTrack, len(series))}
 	for i, points := range series {
 		each, merged := counter.Summarize(points)
-		track := DistributionTrack{DistributionKey: named[i], Points: make([]Percentiles, len(each)), Merged: percentiles(merged)}
+		track := DistributionTrack{CounterKey: named[i], Points: make([]Percentiles, len(each)), Merged: percentiles(merged)}
 		for j := range each {
 			track.Points[j] = percentiles(each[j])
 		}
 		answer.Distributions[i] = track
 	}
 	return answer, err
-}
-
-func distributionKey(k DistributionKey, field func(string) string) (counter.Key, error) {
-	return counterKey(CounterKey{Name: k.Name, Group: k.Group, Window: k.Window, Zone: k.Zone}, field)
 }

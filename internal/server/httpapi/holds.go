@@ -75,23 +75,6 @@ func (r *ExtendRequest) validate() error {
 	return fault.Wrong(err)
 }
 
-// HoldAnswer is what has become of a hold.
-type HoldAnswer struct {
-	State     string       `json:"state"`                // open, settled or pending
-	ExpiresAt *time.Time   `json:"expires_at,omitempty"` // of what is open
-	Parts     []PartAnswer `json:"parts"`                // none if it is pending
-}
-
-// PartAnswer is what has become of one rule's part of a hold.
-type PartAnswer struct {
-	Rule     string `json:"rule"`
-	Unit     string `json:"unit,omitempty"`
-	Shadow   bool   `json:"shadow,omitempty"`
-	Reserved int64  `json:"reserved"`
-	Used     int64  `json:"used"`             // 0 as long as the hold is open
-	Excess   int64  `json:"excess,omitempty"` // of what was used, not charged
-}
-
 // reserve answers POST /v1/reserve.
 func (h *Handler) reserve(c *call) (any, error) {
 	var ttl int64
@@ -134,7 +117,7 @@ func settling[T any](do func(*Handler, *call, *T) (engine.Settled, error)) handl
 
 func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error) {
 	if err != nil && calls.Of(err) == nil {
-		err = h.unavailable(c, slog.LevelWarn, "a hold could not be settled", err, fault.Hold())
+		err = h.trouble(c).Unavailable(slog.LevelWarn, "a hold could not be settled", err, fault.Hold())
 	}
 	if err != nil {
 		return nil, err
@@ -145,13 +128,7 @@ func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error)
 	if s.State == weir.HoldPending {
 		c.success = http.StatusAccepted
 	}
-	answer := HoldAnswer{State: s.State.String(), Parts: []PartAnswer{}}
-	if s.State == weir.HoldOpen {
-		expires := s.Expires.Time()
-		answer.ExpiresAt = &expires
-	}
-	for _, p := range s.Parts {
-		answer.Parts = append(answer.Parts, PartAnswer(p))
-	}
-	return answer, nil
+	var w writer
+	manage.TellSettled(&w, s)
+	return text{typeJSON, append(w.out, '\n')}, nil
 }

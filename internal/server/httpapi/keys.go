@@ -2,8 +2,6 @@ package httpapi
 
 import (
 	"cmp"
-	"context"
-	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -27,7 +25,7 @@ func (h *Handler) getKey(c *call) (any, error) {
 	var v engine.Verdict
 	used, err := h.options.Engine.Standing(c.r.Context(), id, key, tier, &v)
 	if err != nil {
-		return nil, h.keyTrouble(c, err)
+		return nil, h.trouble(c).Key(err)
 	}
 	answer := KeysAnswer{Key: key, Tier: used.Name, TierFrom: used.From.String(), Version: v.Version, Results: []LimitAnswer{}}
 	if left := len(v.Results) - n; left > 0 {
@@ -52,7 +50,7 @@ func (h *Handler) resetKey(c *call) (any, error) {
 	}
 	rules, err := h.options.Engine.Reset(c.r.Context(), id, key)
 	if err != nil {
-		return nil, h.keyTrouble(c, err)
+		return nil, h.trouble(c).Key(err)
 	}
 	return ResetAnswer{Key: key, Rules: append([]string{}, rules...)}, nil
 }
@@ -64,18 +62,6 @@ func (c *call) who(more ...string) (key, id, tier string, n int, err error) {
 	n = int(q.whole("n", math.MaxInt32, 1, maxStandings))
 	q.wrong(fault.Wrong(manage.CheckClient(key, tier, "?key=user:alice", "/v1/check")))
 	return key, id, tier, n, q.err
-}
-
-// keyTrouble is why a key could not be looked at or reset.
-func (h *Handler) keyTrouble(c *call, err error) error {
-	f := calls.Of(err)
-	switch {
-	case f == nil:
-		return h.unavailable(c, slog.LevelWarn, "store unavailable", err, fault.Store(false))
-	case f.Kind == fault.BadField:
-		f.Field = "key"
-	}
-	return f
 }
 
 var listRoutes = []route{
@@ -112,8 +98,6 @@ func list(name string, off bool) handler {
 		if q.err != nil {
 			return nil, q.err
 		}
-		return h.write(c, false, "", func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-			return h.options.Editor.List(ctx, t, l)
-		}, kinds...)
+		return write(h, c, false, "", h.options.Editor.List, l, kinds...)
 	}
 }

@@ -51,19 +51,9 @@ func (s *Start) UnmarshalJSON(source []byte) error {
 	return json.Unmarshal(source, (*string)(s))
 }
 
-// OverrideAnswer is an override.
+// OverrideAnswer is an override. When and how it ended stands behind its state.
 type OverrideAnswer struct {
-	ID         string               `json:"id"`
-	Rule       string               `json:"rule"`
-	Key        string               `json:"key"`
-	Limits     []string             `json:"limits"`
-	Burst      int64                `json:"burst,omitempty"`
-	Zone       string               `json:"zone,omitempty"`
-	Starts     string               `json:"starts,omitempty"`
-	Reason     string               `json:"reason"`
-	Author     string               `json:"author"`
-	CreatedAt  time.Time            `json:"created_at"`
-	EndsAt     time.Time            `json:"ends_at"`
+	manage.Override
 	State      manage.OverrideState `json:"state"`
 	EndedAt    time.Time            `json:"ended_at,omitzero"` // of one that is not active
 	EndedBy    string               `json:"ended_by,omitempty"`
@@ -84,11 +74,7 @@ type LimitOverride struct {
 }
 
 func overrideAnswer(o manage.ListedOverride) OverrideAnswer {
-	a := OverrideAnswer{
-		ID: o.ID, Rule: o.Rule, Key: o.Key, Limits: o.Limits, Burst: o.Burst, Zone: o.Zone, Starts: o.Starts, Reason: o.Reason, Author: o.Author,
-		CreatedAt: o.CreatedAt, EndsAt: o.EndsAt, State: o.State,
-		EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect.Detail, Code: o.NoEffect.Code,
-	}
+	a := OverrideAnswer{Override: o.Override, State: o.State, EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect.Detail, Code: o.NoEffect.Code}
 	if o.State != manage.OverrideActive {
 		a.EndedAt = o.End()
 	}
@@ -177,6 +163,6 @@ func (h *Handler) overrideTrouble(c *call, err error) error {
 	if calls.Of(err) != nil {
 		return err
 	}
-	return h.unavailable(c, slog.LevelError, "cannot read or write overrides", err,
+	return h.trouble(c).Unavailable(slog.LevelError, "cannot read or write overrides", err,
 		fault.StoreUnavailable.Of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Active overrides stay in force until they end. If this was a change, list the overrides later to see whether it was made.").Coded("overrides-unavailable"))
 }

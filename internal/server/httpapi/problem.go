@@ -79,13 +79,7 @@ func (c *call) reject(f *fault.Fault) {
 	c.Write(append(body, '\n'))
 }
 
-// unavailable returns the fault of a call that needs something that is unavailable, unless the
-// call itself has ended. The cause is only logged, because it may contain internal paths and
-// servers.
-func (h *Handler) unavailable(c *call, level slog.Level, what string, err error, f *fault.Fault) error {
-	if own := c.r.Context().Err(); own != nil && errors.Is(err, own) {
-		return own
-	}
-	h.options.Logger.Log(c.r.Context(), level, what, "route", c.name, "request_id", c.id[0], "error", err)
-	return f.After(fault.Outage)
+// trouble is for what goes wrong below a call.
+func (h *Handler) trouble(c *call) fault.Trouble {
+	return fault.Trouble{Calls: &calls, Context: c.r.Context(), Logger: h.options.Logger, Name: slog.String("route", c.name), ID: c.id[0]}
 }

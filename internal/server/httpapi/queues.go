@@ -181,11 +181,7 @@ type DeadAnswer struct {
 
 // DeadWork is an item that has failed for good.
 type DeadWork struct {
-	Number int64  `json:"number"`
-	ID     string `json:"id,omitempty"`
-	WorkPayload
-	Tries  int       `json:"tries"`
-	Pushed time.Time `json:"pushed"`
+	WorkItem
 	Died   time.Time `json:"died"`
 	Reason string    `json:"reason"`
 }
@@ -222,10 +218,7 @@ func (h *Handler) getDead(c *call) (any, error) {
 	letters, err := h.options.Queues.DeadLetters(c.r.Context(), c.variable, after, int(limit))
 	answer := DeadAnswer{Dead: make([]DeadWork, len(letters)), Next: after}
 	for i, l := range letters {
-		answer.Dead[i] = DeadWork{
-			Number: l.Number, ID: l.ID, WorkPayload: payloadOf(l.Payload), Tries: l.Tries,
-			Pushed: timeOf(l.Pushed), Died: timeOf(l.Died), Reason: l.Reason,
-		}
+		answer.Dead[i] = DeadWork{WorkItem: itemOf(l.Number, l.ID, l.Payload, l.Tries, l.Pushed), Died: timeOf(l.Died), Reason: l.Reason}
 		answer.Next = l.Number
 	}
 	return answer, err

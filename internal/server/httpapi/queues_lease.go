@@ -38,25 +38,25 @@ type LeaseAnswer struct {
 	WaitMS *int64      `json:"wait_ms"` // until it makes sense to ask again; null if the queue is empty
 }
 
+// WorkItem is an item of a queue. Its payload is a text if it is UTF-8, or else in base64.
+type WorkItem struct {
+	Number        int64     `json:"number"`
+	ID            string    `json:"id,omitempty"`
+	Payload       *string   `json:"payload,omitempty"`
+	PayloadBase64 string    `json:"payload_base64,omitempty"`
+	Tries         int       `json:"tries"` // of a lease, with this one
+	Pushed        time.Time `json:"pushed"`
+}
+
 // WorkLease is an item at a worker.
 type WorkLease struct {
-	Number int64  `json:"number"`
-	ID     string `json:"id,omitempty"`
-	WorkPayload
-	Tries  int       `json:"tries"` // with this one
-	Pushed time.Time `json:"pushed"`
+	WorkItem
 
 	// Token proves the lease. It is a secret.
 	Token string `json:"token"`
 
 	DelayMS        int64 `json:"delay_ms"`         // hold it so long, then begin
 	ExpiresAfterMS int64 `json:"expires_after_ms"` // when it goes to another
-}
-
-// WorkPayload is a payload: as text if it is UTF-8, or else in base64.
-type WorkPayload struct {
-	Payload       *string `json:"payload,omitempty"`
-	PayloadBase64 string  `json:"payload_base64,omitempty"`
 }
 
 // leaseWork answers POST /v1/queues/{queue}/lease.
@@ -82,7 +82,7 @@ func (h *Handler) leaseWork(c *call, want *LeaseRequest) (any, error) {
 	}
 	for _, l := range batch.Leases {
 		answer.Leases = append(answer.Leases, WorkLease{
-			Number: l.Number, ID: l.ID, WorkPayload: payloadOf(l.Payload), Tries: l.Tries, Pushed: timeOf(l.Pushed), Token: l.Token,
+			WorkItem: itemOf(l.Number, l.ID, l.Payload, l.Tries, l.Pushed), Token: l.Token,
 			DelayMS: millis(l.Delay), ExpiresAfterMS: int64((time.Duration(l.Expires-l.Release)*time.Microsecond + l.Delay) / time.Millisecond),
 		})
 	}
@@ -154,13 +154,15 @@ func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Dur
 	}
 }
 
-// payloadOf is a payload in JSON.
-func payloadOf(payload []byte) WorkPayload {
-	if !utf8.Valid(payload) {
-		return WorkPayload{PayloadBase64: base64.StdEncoding.EncodeToString(payload)}
+func itemOf(number int64, id string, payload []byte, tries int, pushed weir.Micros) WorkItem {
+	item := WorkItem{Number: number, ID: id, Tries: tries, Pushed: timeOf(pushed)}
+	if utf8.Valid(payload) {
+		text := string(payload)
+		item.Payload = &text
+	} else {
+		item.PayloadBase64 = base64.StdEncoding.EncodeToString(payload)
 	}
-	text := string(payload)
-	return WorkPayload{Payload: &text}
+	return item
 }
 
 func timeOf(at weir.Micros) time.Time { return time.UnixMicro(int64(at)).UTC() }

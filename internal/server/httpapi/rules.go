@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,43 +15,38 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// rulesRead is the rules that a call is about.
-type rulesRead struct {
-	repo.Version
-	inForce bool // the rules that this instance applies, whatever is stored
-}
-
 // current is the latest version of the rules. While that cannot be read, or if the call
 // asks for them, it is the rules in force.
-func (h *Handler) current(c *call) (d rulesRead, w rulesWanted, err error) {
+func (h *Handler) current(c *call) (v repo.Version, w rulesWanted, err error) {
 	if w, err = c.rulesWanted(); err != nil {
-		return d, w, err
+		return v, w, err
 	}
 	if !w.inForce {
-		if d.Version, err = h.options.Editor.Current(c.r.Context()); err == nil {
-			return d, w, nil
+		if v, err = h.options.Editor.Current(c.r.Context()); err == nil {
+			return v, w, nil
 		}
+		w.unavailable = true
 	}
 	if v, ok := h.options.Editor.InForce(); ok && c.r.Context().Err() == nil {
-		return rulesRead{v, true}, w, nil
+		return v, w, nil
 	}
-	return d, w, h.rulesTrouble(c, cmp.Or(err, errNotInstalled))
+	return v, w, h.trouble(c).Rules(cmp.Or(err, errNotInstalled))
 }
 
 var errNotInstalled = errors.New("httpapi: no rules are in force")
 
 // getRules answers GET /v1/rules.
 func (h *Handler) getRules(c *call) (any, error) {
-	d, w, err := h.current(c)
-	if err != nil || c.upToDate(d.Version) {
+	v, w, err := h.current(c)
+	if err != nil || c.upToDate(v) {
 		return nil, err
 	}
 	if w.yaml {
-		return text{typeYAML, d.Source}, nil
+		return text{typeYAML, v.Source}, nil
 	}
 	_, judging := h.options.Engine.Rules()
-	answer := RulesAnswer{Version: d.Number, InForce: judging, Unavailable: d.inForce && !w.inForce, NotLoaded: notLoaded(h.options.NotLoaded())}
-	if err := json.Unmarshal(rule.ToJSON(d.Document.Set), &answer); err != nil {
+	answer := RulesAnswer{Version: v.Number, InForce: judging, Unavailable: w.unavailable, NotLoaded: notLoaded(h.options.NotLoaded())}
+	if err := json.Unmarshal(rule.ToJSON(v.Document.Set), &answer); err != nil {
 		panic(err) // it is what ToJSON writes
 	}
 	if answer.Rules == nil {
@@ -69,15 +64,15 @@ func notLoaded(since time.Time, cause error) *NotLoaded {
 
 // getRule answers GET /v1/rules/{id}.
 func (h *Handler) getRule(c *call) (any, error) {
-	d, w, err := h.current(c)
+	v, w, err := h.current(c)
 	if err != nil {
 		return nil, err
 	}
-	r := d.Document.Find(c.variable)
+	r := v.Document.Find(c.variable)
 	switch {
 	case r == nil:
 		return nil, calls.NoRule(c.variable)
-	case c.upToDate(d.Version):
+	case c.upToDate(v):
 		return nil, nil
 	case w.yaml:
 		return text{typeYAML, manage.RuleToYAML(r)}, nil
@@ -101,6 +96,8 @@ func (c *call) upToDate(v repo.Version) bool {
 type rulesWanted struct {
 	yaml    bool // as written, instead of JSON
 	inForce bool // return the rules that this instance applies, instead of the stored ones
+
+	unavailable bool // they are returned because the stored ones cannot be read
 }
 
 func (c *call) rulesWanted() (w rulesWanted, err error) {
@@ -132,7 +129,50 @@ func (c *call) prefersYAML() bool {
 	return false
 }
 
-// rulesTrouble is that the rules could not be read or written.
-func (h *Handler) rulesTrouble(c *call, err error) error {
-	return h.unavailable(c, slog.LevelError, "cannot read or write rules", err, fault.Rules())
+func versionAnswer(v repo.Version) VersionAnswer {
+	return VersionAnswer{
+		Number: v.Number, Time: v.Time.UTC(), Author: v.Author, Summary: v.Summary, Source: string(v.Source),
+	}
+}
+
+// getHistory answers GET /v1/rules/history.
+func (h *Handler) getHistory(c *call) (any, error) {
+	q := c.queryOfTexts("", "rule")
+	if q.err != nil {
+		return nil, q.err
+	}
+	var (
+		versions []repo.Version
+		all      = true
+		err      error
+	)
+	if id := q.text("rule"); id == "" {
+		versions, err = h.options.Editor.History(c.r.Context())
+	} else {
+		versions, all, err = h.options.Editor.RuleHistory(c.r.Context(), id)
+	}
+	if err != nil {
+		return nil, h.trouble(c).Rules(err)
+	}
+	answer := HistoryAnswer{Versions: []VersionAnswer{}, Incomplete: !all}
+	for _, v := range versions {
+		answer.Versions = append(answer.Versions, versionAnswer(v))
+	}
+	return answer, nil
+}
+
+// getVersion answers GET /v1/rules/history/{version}.
+func (h *Handler) getVersion(c *call) (any, error) {
+	number, err := strconv.ParseInt(c.variable, 10, 64)
+	if err != nil || number < 0 {
+		return nil, fault.NoVersion.Of("A version is a number; GET /v1/rules/history lists the versions that are kept.")
+	}
+	v, err := h.version(c, number)
+	return versionAnswer(v), err
+}
+
+// version finds a version.
+func (h *Handler) version(c *call, number int64) (repo.Version, error) {
+	v, err := h.options.Editor.Version(c.r.Context(), number)
+	return v, h.trouble(c).Version(number, err)
 }

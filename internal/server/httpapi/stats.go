@@ -28,14 +28,7 @@ var statsRoutes = []route{
 }
 
 // counted makes a handler of one that needs to know what happened.
-func counted(serve handler) handler {
-	return func(h *Handler, c *call) (any, error) {
-		if h.options.Stats == nil {
-			return nil, fault.NotEnabled.Of("Statistics are not enabled on this server.").Coded("statistics-off")
-		}
-		return serve(h, c)
-	}
-}
+var counted = having(func(o *Options) bool { return o.Stats != nil }, "statistics-off", "Statistics are not enabled on this server.")
 
 // consulting makes a handler of a question to the recorder: how its query is read, how it is
 // put, and how the answer is written. A question that makes no sense does so because of
@@ -62,7 +55,7 @@ func consulting[Q, A any](field string, read func(*Handler, *call) (Q, error), a
 		case errors.Is(err, errNoTurn):
 			return nil, fault.Busy.Of("Too many calls read the statistics at the same time; try again.").After(time.Second).Coded("statistics-busy")
 		}
-		return nil, h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, fault.StoreUnavailable.Of("The statistics are unavailable; try again soon.").Coded("statistics-unavailable"))
+		return nil, h.trouble(c).Unavailable(slog.LevelWarn, "cannot read statistics", err, fault.StoreUnavailable.Of("The statistics are unavailable; try again soon.").Coded("statistics-unavailable"))
 	})
 }
 

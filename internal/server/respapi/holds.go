@@ -83,35 +83,8 @@ func (w *work) hold(do func(weir.HoldID) (engine.Settled, error)) {
 	} else if f := calls.Hold(s.State); f != nil {
 		w.reject(f)
 	} else {
-		w.writeSettled(&s)
+		manage.TellSettled(&w.writer, &s)
 	}
-}
-
-// writeSettled answers with the fields of POST /v1/settle.
-func (w *work) writeSettled(s *engine.Settled) {
-	w.Object("")
-	w.Text("state", s.State.String())
-	if s.State == weir.HoldOpen {
-		w.Time("expires_at", s.Expires.Time())
-	}
-	w.List("parts", len(s.Parts))
-	for _, p := range s.Parts {
-		w.Object("")
-		w.Text("rule", p.Rule)
-		if p.Unit != "" {
-			w.Text("unit", p.Unit)
-		}
-		if p.Shadow {
-			w.Bool("shadow", true)
-		}
-		w.Int("reserved", p.Reserved)
-		w.Int("used", p.Used)
-		if p.Excess != 0 {
-			w.Int("excess", p.Excess)
-		}
-		w.End(false)
-	}
-	w.End(false)
 }
 
 // unavailable answers with an error. If it is none that a client can do something about, the
