@@ -94,14 +94,20 @@ func (k *Checker) Need(right trust.Rights) error {
 	return err
 }
 
-// Permit lets a request be charged under what the patterns of a right match. The error is a
-// *RightError. What the engine then says goes through Judged.
-func (k *Checker) Permit(right trust.Rights, req *rule.Request) error {
+// Asking is a method of an engine that decides a request.
+type Asking func(context.Context, *rule.Request, *engine.Verdict) error
+
+// Ask lets an engine decide a request, which may be charged under what the patterns of a right
+// match. The error is a *RightError, or that of the engine.
+func (k *Checker) Ask(ctx context.Context, right trust.Rights, req *rule.Request, v *engine.Verdict, ask Asking) error {
 	req.Permit = k.Holder.Permit(right)
-	return k.Need(right)
+	if err := k.Need(right); err != nil {
+		return err
+	}
+	return k.Judged(right, ask(ctx, req, v))
 }
 
-// PermitDemands is Permit for limits that are not in the rules.
+// PermitDemands is a *RightError unless limits that are not in the rules may be charged.
 func (k *Checker) PermitDemands(right trust.Rights, demands []engine.Demand) error {
 	permit := k.Holder.Permit(right)
 	for i := range demands {

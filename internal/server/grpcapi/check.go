@@ -70,10 +70,7 @@ func (l limiter) Peek(ctx context.Context, req *pb.CheckRequest) (*pb.CheckRespo
 	return l.judge(ctx, req, trust.Peek, l.s.options.Engine.Peek)
 }
 
-// asking is a method of the engine.
-type asking func(context.Context, *rule.Request, *engine.Verdict) error
-
-func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Rights, ask asking) (*pb.CheckResponse, error) {
+func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Rights, ask manage.Asking) (*pb.CheckResponse, error) {
 	k, err := l.s.checker(ctx)
 	if err != nil {
 		return nil, failed(err, "")
@@ -90,14 +87,11 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Ri
 }
 
 // put asks what a client says, if the client may.
-func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right trust.Rights, ask asking) error {
+func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right trust.Rights, ask manage.Asking) error {
 	if bad := q.read(req); bad != nil {
 		return bad
 	}
-	if err := k.Permit(right, &q.said.Request); err != nil {
-		return err
-	}
-	return k.Judged(right, ask(ctx, &q.said.Request, &q.verdict))
+	return k.Ask(ctx, right, &q.said.Request, &q.verdict, ask)
 }
 
 // CheckMany implements pb.LimiterServer. All requests are validated before the first is

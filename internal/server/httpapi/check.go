@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"context"
+	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
@@ -67,8 +71,9 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 }
 
 // ask lets the engine decide in the way that the client wants, if it may.
-func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
-	right, life := trust.Check, time.Duration(0)
+func (h *Handler) ask(c *call, q *question, ttl *int64) error {
+	e := h.options.Engine
+	right, way := trust.Check, manage.Asking(e.Check)
 	switch {
 	case q.asked.Charge != "" && q.asked.Charge != "always":
 		return fault.BadField.Of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).In("charge")
@@ -77,35 +82,21 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) (err error) {
 	case q.asked.Peek && ttl != nil:
 		return fault.BadField.Of("peek: a reservation cannot be a peek; use POST /v1/check.").In("peek")
 	case ttl != nil:
-		var bad *manage.FieldError
-		if life, bad = manage.TTL(*ttl); bad != nil {
+		life, bad := manage.TTL(*ttl)
+		if bad != nil {
 			return bad
 		}
+		way = func(ctx context.Context, r *rule.Request, v *engine.Verdict) error { return e.Reserve(ctx, r, life, v) }
 	case q.asked.Charge != "":
-		right = trust.Charge
+		right, way = trust.Charge, e.Charge
 	case q.asked.Peek:
-		right = trust.Peek
+		right, way = trust.Peek, e.Peek
 	}
-	ctx, e, r, v := c.r.Context(), h.options.Engine, &q.said.Request, &q.verdict
-	if err := c.checks.Permit(right, r); err != nil {
-		return err
+	err := c.checks.Ask(c.r.Context(), right, &q.said.Request, &q.verdict, way)
+	if err == nil && right == trust.Charge {
+		h.checker(c).Charged(&q.verdict, nil)
 	}
-	switch {
-	case ttl != nil:
-		err = e.Reserve(ctx, r, life, v)
-	case right == trust.Charge:
-		if err = e.Charge(ctx, r, v); err == nil {
-			h.checker(c).Charged(v, nil)
-		}
-	case right == trust.Peek:
-		err = e.Peek(ctx, r, v)
-	default:
-		err = e.Check(ctx, r, v)
-	}
-	if err != nil {
-		return c.checks.Judged(right, err)
-	}
-	return nil
+	return err
 }
 
 // fill takes in what the client says, if it makes sense.
@@ -122,8 +113,75 @@ func (q *question) fill() error {
 		},
 		Headers: a.Headers, Cookies: a.Cookies, Parameters: a.Query,
 	}
-	if err := q.said.Read(a.IP); err != nil {
-		return err
+	return fault.Wrong(q.said.Read(a.IP))
+}
+
+// writer appends JSON as json.Marshal would write it, in a fraction of the time. It implements
+// manage.Fields. A test compares it with the library.
+type writer struct {
+	out   []byte
+	begun bool // something stands before in the same object or list
+}
+
+func (w *writer) name(name string) {
+	if w.begun {
+		w.out = append(w.out, ',')
 	}
-	return nil
+	w.begun = true
+	if name != "" {
+		w.out = append(append(append(w.out, '"'), name...), '"', ':')
+	}
+}
+
+func (w *writer) Text(name, value string) {
+	w.name(name)
+	w.out = jsontext.AppendString(w.out, value)
+}
+
+func (w *writer) Int(name string, n int64) {
+	w.name(name)
+	w.out = strconv.AppendInt(w.out, n, 10)
+}
+
+func (w *writer) Bool(name string, yes bool) {
+	w.name(name)
+	w.out = strconv.AppendBool(w.out, yes)
+}
+
+func (w *writer) Null(name string) {
+	w.name(name)
+	w.out = append(w.out, "null"...)
+}
+
+func (w *writer) Time(name string, at time.Time) {
+	w.name(name)
+	w.out = append(at.AppendFormat(append(w.out, '"'), time.RFC3339Nano), '"')
+}
+
+func (w *writer) Object(name string) {
+	w.name(name)
+	w.out, w.begun = append(w.out, '{'), false
+}
+
+func (w *writer) List(name string, _ int) {
+	w.name(name)
+	w.out, w.begun = append(w.out, '['), false
+}
+
+func (w *writer) End(list bool) {
+	end := byte('}')
+	if list {
+		end = ']'
+	}
+	w.out, w.begun = append(w.out, end), true
+}
+
+// readBack is what was told, as a part of a larger answer has it.
+func readBack[A any](tell func(manage.Fields)) (a A) {
+	w := new(writer)
+	tell(w)
+	if err := json.Unmarshal(w.out, &a); err != nil {
+		panic(err) // it is what the types say
+	}
+	return a
 }
