@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -243,4 +244,32 @@ func (t Trouble) Key(err error) error {
 		f.Field = "key"
 	}
 	return f
+}
+
+// Seldom lets one line a second into the log, because clients can cause some trouble at any rate.
+type Seldom struct{ last atomic.Int64 } // in Unix seconds
+
+func (s *Seldom) next(at time.Time) bool {
+	before, now := s.last.Load(), at.Unix()
+	return before != now && s.last.CompareAndSwap(before, now)
+}
+
+// Store is why the store of counters or queues did not do what it was asked; nil if it did. The log is told
+// that it is full, or what, seldom.
+func (t Trouble) Store(what string, changes bool, err error, log *Seldom, now time.Time) error {
+	var answer error
+	switch left := t.Context.Err(); {
+	case errors.Is(err, counter.ErrFull):
+		what, answer = "counters full; new names are rejected", err
+	case err == nil || t.Of(err) != nil:
+		return err
+	case left != nil:
+		return left
+	default:
+		answer = Store(changes)
+	}
+	if log.next(now) {
+		t.Logger.Warn(what, t.Name, "request_id", t.ID, "error", err)
+	}
+	return answer
 }

@@ -104,7 +104,10 @@ func (k *Checker) Ask(ctx context.Context, right trust.Rights, req *rule.Request
 	if err := k.Need(right); err != nil {
 		return err
 	}
-	return k.Judged(right, ask(ctx, req, v))
+	if err := ask(ctx, req, v); err != nil {
+		return k.Judged(right, err)
+	}
+	return nil
 }
 
 // PermitDemands is a *RightError unless limits that are not in the rules may be charged.

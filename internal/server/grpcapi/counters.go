@@ -88,7 +88,7 @@ func counting[M, T, A any](ctx context.Context, s *Server, method string, needs 
 			answer, err = do(c, named)
 		}
 		if err != nil {
-			return nil, s.counterTrouble(c, err, needs == trust.Use)
+			return nil, s.trouble(c).Store("store of counters unavailable", needs == trust.Use, err, &s.warned, time.Now())
 		}
 		return answer, nil
 	})
@@ -101,30 +101,6 @@ func made[T, M any](all []T, one func(T) M) []M {
 		to[i] = one(t)
 	}
 	return to
-}
-
-// warn logs an error of the store. Clients can cause one at any rate, so it is logged at most
-// once per second.
-func (s *Server) warn(c *call, message string, err error) {
-	now := time.Now().Unix()
-	if before := s.warned.Load(); before != now && s.warned.CompareAndSwap(before, now) {
-		s.options.Logger.Warn(message, "method", c.method, "request_id", c.id, "error", err)
-	}
-}
-
-// counterTrouble is why a call about counters failed.
-func (s *Server) counterTrouble(c *call, err error, changes bool) error {
-	if errors.Is(err, counter.ErrFull) {
-		s.warn(c, "counters full; new names are rejected", err)
-	}
-	switch {
-	case calls.Of(err) != nil:
-		return err
-	case c.Err() != nil:
-		return c.Err()
-	}
-	s.warn(c, "store of counters unavailable", err)
-	return fault.Store(changes)
 }
 
 func readKey(k *pb.CounterKey, field func(string) string) (counter.Key, error) {

@@ -19,7 +19,6 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -233,7 +232,7 @@ type Server struct {
 	down     context.Context // ended by Shutdown
 	shutDown context.CancelFunc
 	names    func() map[string]bool // of the services that are registered
-	warned   atomic.Int64           // the second in which the store of counters was last reported
+	warned   fault.Seldom           // of the store of counters
 }
 
 // New returns the API of an engine and its rules.

@@ -40,34 +40,16 @@ var counterRoutes = []route{
 func counting(serve handler) handler {
 	return withCounters(func(h *Handler, c *call) (any, error) {
 		answer, err := serve(h, c)
-		if errors.Is(err, counter.ErrFull) {
-			h.warn(c, "counters full; new names are rejected", err)
-		}
 		return answer, h.storeTrouble(c, err)
 	})
 }
 
 var withCounters = having(func(o *Options) bool { return o.Counters != nil }, "counters-off", "Counters are not enabled on this server.")
 
-// warn logs an error of a store. Clients can cause such errors at any rate, so they are logged
-// at most once per second.
-func (h *Handler) warn(c *call, message string, err error) {
-	now := h.options.Clock().Unix()
-	if before := h.warned.Load(); before != now && h.warned.CompareAndSwap(before, now) {
-		h.options.Logger.Warn(message, "route", c.name, "request_id", c.id[0], "error", err)
-	}
-}
-
-// storeTrouble returns the fault for an error of a store.
+// storeTrouble is why a store has not done what it was asked; nil if it has.
 func (h *Handler) storeTrouble(c *call, err error) error {
-	if err == nil || calls.Of(err) != nil {
-		return err
-	}
-	if left := c.r.Context().Err(); left != nil {
-		return left
-	}
-	h.warn(c, "store of counters or queues unavailable", err)
-	return fault.Store(c.r.Method != "GET" && c.r.Method != "HEAD")
+	changes := c.r.Method != "GET" && c.r.Method != "HEAD"
+	return h.trouble(c).Store("store of counters or queues unavailable", changes, err, &h.warned, h.options.Clock())
 }
 
 // invalidIn is an error of a check, which is a *weir.InvalidError or nil. Where the value stands

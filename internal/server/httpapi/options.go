@@ -26,6 +26,7 @@ import (
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
@@ -127,7 +128,7 @@ type Handler struct {
 
 	waiting atomic.Int32 // calls that wait for work
 	foreign atomic.Bool  // the log has that somebody calls by a name that is not known
-	warned  atomic.Int64 // the second in which the log was last told of trouble
+	warned  fault.Seldom // of a store
 }
 
 // New returns the API of an engine and its rules.
