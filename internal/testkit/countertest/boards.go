@@ -2,18 +2,11 @@ package countertest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testBoards(t *testing.T, open Open) {
-	t.Run("Order", func(t *testing.T) { testOrder(newTable(t, open, Settings{})) })
-	t.Run("Windows", func(t *testing.T) { testBoardWindows(newTable(t, open, Settings{})) })
-	t.Run("Room", func(t *testing.T) { testRoom(newTable(t, open, Settings{MaxMembers: 16})) })
-}
 
 // The highest is first, equal ones go by their bytes, and no member has 0.
 func testOrder(b *table) {

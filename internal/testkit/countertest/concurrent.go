@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/counter"
@@ -13,8 +12,8 @@ import (
 )
 
 // Many at once lose nothing, and share no number.
-func testConcurrent(t *testing.T, open Open) {
-	b := newTable(t, open, Settings{})
+func testConcurrent(b *table) {
+	t := b.t
 	const users, rounds = 8, 40
 	k := []counter.Key{{Group: "g", Name: "x"}, {Group: "g", Name: "y", Window: counter.Day}}
 	board, sliding := counter.Board{Name: "b"}, counter.Board{Name: "b", Sliding: time.Hour}
@@ -69,8 +68,8 @@ func testConcurrent(t *testing.T, open Open) {
 
 // While many add, one sets: what each setting found, and what was added since, is all that
 // was.
-func testConcurrentSet(t *testing.T, open Open) {
-	b := newTable(t, open, Settings{})
+func testConcurrentSet(b *table) {
+	t := b.t
 	const users, rounds = 6, 40
 	k := counter.Key{Name: "k"}
 	var all sync.WaitGroup

@@ -3,25 +3,12 @@ package countertest
 import (
 	"errors"
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testCounters(t *testing.T, open Open) {
-	t.Run("Windows", func(t *testing.T) { testWindows(newTable(t, open, Settings{})) })
-	t.Run("Zones", func(t *testing.T) { testZones(newTable(t, open, Settings{})) })
-	t.Run("ClocksAreSet", func(t *testing.T) { testClocksAreSet(newTable(t, open, Settings{})) })
-	t.Run("Months", func(t *testing.T) { testMonths(newTable(t, open, Settings{})) })
-	t.Run("Set", func(t *testing.T) { testSet(newTable(t, open, Settings{})) })
-	t.Run("Names", func(t *testing.T) { testNames(newTable(t, open, Settings{})) })
-	t.Run("Range", func(t *testing.T) { testRange(newTable(t, open, Settings{})) })
-	t.Run("Retention", func(t *testing.T) { testRetention(t, open) })
-	t.Run("IDs", func(t *testing.T) { testIDs(newTable(t, open, Settings{})) })
-}
 
 // A window ends at exactly its end, and the past stays what it was.
 func testWindows(b *table) {
@@ -234,8 +221,8 @@ func testRange(b *table) {
 }
 
 // What is older than is kept cannot be read, and does not stay; what is not is not lost.
-func testRetention(t *testing.T, open Open) {
-	b := newTable(t, open, Settings{Retention: counter.Retention{Minutes: 3}})
+func testRetention(b *table) {
+	t := b.t
 	k := counter.Key{Name: "k", Window: counter.Minute}
 	for range 100 {
 		b.add(k, "2", "2")
@@ -266,8 +253,8 @@ func testIDs(b *table) {
 }
 
 // A user's actions are counted by the hour and by the day of a zone.
-func testActions(t *testing.T, open Open) {
-	b := newTable(t, open, Settings{})
+func testActions(b *table) {
+	t := b.t
 	actions := counter.Actions{Store: b.Store, Zone: zone(t, "Asia/Shanghai")}
 	record := func(user string, names ...string) []counter.Tally {
 		t.Helper()

@@ -37,25 +37,75 @@ type Subject struct {
 // Open returns a new subject.
 type Open func(t *testing.T, o Settings) Subject
 
+// suite is all tests, each with the options of its store.
+var suite = []struct {
+	name string
+	test func(*table)
+	Settings
+}{
+	{"Recipes/FixedWindow", recipeFixedWindow, Settings{}},
+	{"Recipes/UserLimits", recipeUserLimits, Settings{}},
+	{"Recipes/DistributedID", recipeDistributed, Settings{}},
+	{"Recipes/BusinessCounters", recipeBusiness, Settings{}},
+	{"Recipes/IncrCommands", recipeIncr, Settings{}},
+	{"Recipes/PageViews", recipeVisits, Settings{}},
+	{"Recipes/UserOperations", recipeOperations, Settings{}},
+	{"Recipes/Reset", recipeReset, Settings{}},
+	{"Recipes/HotProducts", recipeHotProduct, Settings{}},
+	{"Recipes/SearchLeaderboard", recipeHotSearch, Settings{}},
+	{"Recipes/UserActions", recipeBehaviour, Settings{}},
+	{"Recipes/LiveMetrics", recipeLive, Settings{}},
+	{"Recipes/Retention", recipeRetention, Settings{}},
+	{"Recipes/SubWindows", recipeSubCounts, Settings{}},
+	{"Counters/Windows", testWindows, Settings{}},
+	{"Counters/Zones", testZones, Settings{}},
+	{"Counters/ClocksAreSet", testClocksAreSet, Settings{}},
+	{"Counters/Months", testMonths, Settings{}},
+	{"Counters/Set", testSet, Settings{}},
+	{"Counters/Names", testNames, Settings{}},
+	{"Counters/Range", testRange, Settings{}},
+	{"Counters/Retention", testRetention, Settings{Retention: counter.Retention{Minutes: 3}}},
+	{"Counters/IDs", testIDs, Settings{}},
+	{"Distinct/Once", testDistinctOnce, Settings{}},
+	{"Distinct/Windows", testDistinctWindows, Settings{}},
+	{"Distinct/Error", testDistinctError, Settings{}},
+	{"Distinct/AllOrNone", testDistinctAllOrNone, Settings{}},
+	{"Distinct/Concurrent", testDistinctConcurrent, Settings{}},
+	{"Distributions/Values", testValues, Settings{}},
+	{"Distributions/Windows", testDistributionWindows, Settings{}},
+	{"Distributions/Retention", testDistributionRetention, Settings{Retention: counter.Retention{Minutes: 3}}},
+	{"Distributions/Concurrent", testObserveConcurrent, Settings{}},
+	{"Boards/Order", testOrder, Settings{}},
+	{"Boards/Windows", testBoardWindows, Settings{}},
+	{"Boards/Room", testRoom, Settings{MaxMembers: 16}},
+	{"Sliding/Slides", testSlides, Settings{}},
+	{"Sliding/Room", testSlidingRoom, Settings{MaxMembers: 8}},
+	{"Sliding/DropsSlideAway", testDropsSlideAway, Settings{MaxMembers: 8}},
+	{"Sliding/ClockGoesBack", testSlidingBack, Settings{}},
+	{"Hot/TurnsAndCools", testTurns, Settings{}},
+	{"Hot/Hysteresis", testHysteresis, Settings{}},
+	{"Hot/NewThreshold", testNewThreshold, Settings{}},
+	{"Hot/Room", testHotRoom, Settings{MaxMembers: 16}},
+	{"Hot/ManyEvents", testManyEvents, Settings{}},
+	{"Hot/Forgotten", testForgotten, Settings{}},
+	{"Hot/Once", testOnce, Settings{}},
+	{"Hot/Watch", testWatch, Settings{}},
+	{"Actions", testActions, Settings{}},
+	{"Concurrent", testConcurrent, Settings{}},
+	{"ConcurrentSet", testConcurrentSet, Settings{}},
+	{"Input/Bad", testBadInput, Settings{}},
+	{"Input/Largest", testLargest, Settings{}},
+	{"Input/Cancelled", testCancelled, Settings{}},
+}
+
 // Run runs the whole suite.
 func Run(t *testing.T, open Open) {
-	for _, part := range []struct {
-		name string
-		test func(*testing.T, Open)
-	}{
-		{"Recipes", testRecipes},
-		{"Counters", testCounters},
-		{"Distinct", testDistinct},
-		{"Distributions", testDistributions},
-		{"Boards", testBoards},
-		{"Sliding", testSliding},
-		{"Hot", testHot},
-		{"Actions", testActions},
-		{"Concurrent", testConcurrent},
-		{"ConcurrentSet", testConcurrentSet},
-		{"Input", testInput},
-	} {
-		t.Run(part.name, func(t *testing.T) { part.test(t, open) })
+	for _, c := range suite {
+		t.Run(c.name, func(t *testing.T) {
+			b := &table{t: t, Subject: open(t, c.Settings)}
+			b.at(noon)
+			c.test(b)
+		})
 	}
 }
 
@@ -67,13 +117,6 @@ type table struct {
 	t *testing.T
 	Subject
 	now time.Time
-}
-
-func newTable(t *testing.T, open Open, o Settings) *table {
-	t.Helper()
-	b := &table{t: t, Subject: open(t, o)}
-	b.at(noon)
-	return b
 }
 
 func (b *table) at(now time.Time) {

@@ -5,20 +5,11 @@ import (
 	"fmt"
 	"math"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testDistinct(t *testing.T, open Open) {
-	t.Run("Once", func(t *testing.T) { testDistinctOnce(newTable(t, open, Settings{})) })
-	t.Run("Windows", func(t *testing.T) { testDistinctWindows(newTable(t, open, Settings{})) })
-	t.Run("Error", func(t *testing.T) { testDistinctError(newTable(t, open, Settings{})) })
-	t.Run("AllOrNone", func(t *testing.T) { testDistinctAllOrNone(newTable(t, open, Settings{})) })
-	t.Run("Concurrent", func(t *testing.T) { testDistinctConcurrent(newTable(t, open, Settings{})) })
-}
 
 // include adds members and wants how many there are.
 func (b *table) include(k counter.Key, want string, members ...string) {

@@ -4,22 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testDistributions(t *testing.T, open Open) {
-	t.Run("Values", func(t *testing.T) { testValues(newTable(t, open, Settings{})) })
-	t.Run("Windows", func(t *testing.T) { testDistributionWindows(newTable(t, open, Settings{})) })
-	t.Run("Retention", func(t *testing.T) {
-		testDistributionRetention(newTable(t, open, Settings{Retention: counter.Retention{Minutes: 3}}))
-	})
-	t.Run("Concurrent", func(t *testing.T) { testObserveConcurrent(newTable(t, open, Settings{})) })
-}
 
 func (b *table) observe(k counter.Key, values ...string) {
 	b.t.Helper()

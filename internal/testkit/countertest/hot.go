@@ -4,23 +4,11 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testHot(t *testing.T, open Open) {
-	t.Run("TurnsAndCools", func(t *testing.T) { testTurns(newTable(t, open, Settings{})) })
-	t.Run("Hysteresis", func(t *testing.T) { testHysteresis(newTable(t, open, Settings{})) })
-	t.Run("NewThreshold", func(t *testing.T) { testNewThreshold(newTable(t, open, Settings{})) })
-	t.Run("Room", func(t *testing.T) { testHotRoom(newTable(t, open, Settings{MaxMembers: 16})) })
-	t.Run("ManyEvents", func(t *testing.T) { testManyEvents(newTable(t, open, Settings{})) })
-	t.Run("Forgotten", func(t *testing.T) { testForgotten(newTable(t, open, Settings{})) })
-	t.Run("Once", func(t *testing.T) { testOnce(newTable(t, open, Settings{})) })
-	t.Run("Watch", func(t *testing.T) { testWatch(newTable(t, open, Settings{})) })
-}
 
 // An item turns hot with the hit that reaches the threshold, and cools when enough hits
 // have left the window. Each is told once.

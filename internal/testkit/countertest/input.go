@@ -4,19 +4,12 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testInput(t *testing.T, open Open) {
-	t.Run("Bad", func(t *testing.T) { testBadInput(newTable(t, open, Settings{})) })
-	t.Run("Largest", func(t *testing.T) { testLargest(newTable(t, open, Settings{})) })
-	t.Run("Cancelled", func(t *testing.T) { testCancelled(newTable(t, open, Settings{})) })
-}
 
 // Each mistake names the field, and nothing is done.
 func testBadInput(b *table) {

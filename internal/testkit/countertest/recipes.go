@@ -3,34 +3,11 @@ package countertest
 import (
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-// testRecipes checks that counters can do what applications often do with Redis commands.
-func testRecipes(t *testing.T, open Open) {
-	for name, test := range map[string]func(*table){
-		"FixedWindow":       recipeFixedWindow,
-		"UserLimits":        recipeUserLimits,
-		"DistributedID":     recipeDistributed,
-		"BusinessCounters":  recipeBusiness,
-		"IncrCommands":      recipeIncr,
-		"PageViews":         recipeVisits,
-		"UserOperations":    recipeOperations,
-		"Reset":             recipeReset,
-		"HotProducts":       recipeHotProduct,
-		"SearchLeaderboard": recipeHotSearch,
-		"UserActions":       recipeBehaviour,
-		"LiveMetrics":       recipeLive,
-		"Retention":         recipeRetention,
-		"SubWindows":        recipeSubCounts,
-	} {
-		t.Run(name, func(t *testing.T) { test(newTable(t, open, Settings{})) })
-	}
-}
 
 // INCR and EXPIRE on a key for each minute.
 func recipeFixedWindow(b *table) {

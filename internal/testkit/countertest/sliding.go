@@ -2,19 +2,11 @@ package countertest
 
 import (
 	"fmt"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/testkit"
 )
-
-func testSliding(t *testing.T, open Open) {
-	t.Run("Slides", func(t *testing.T) { testSlides(newTable(t, open, Settings{})) })
-	t.Run("Room", func(t *testing.T) { testSlidingRoom(newTable(t, open, Settings{MaxMembers: 8})) })
-	t.Run("DropsSlideAway", func(t *testing.T) { testDropsSlideAway(newTable(t, open, Settings{MaxMembers: 8})) })
-	t.Run("ClockGoesBack", func(t *testing.T) { testSlidingBack(newTable(t, open, Settings{})) })
-}
 
 // What was scored counts for the window at least, and a step more at most.
 func testSlides(b *table) {
