@@ -1,15 +1,20 @@
 package testkit
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
+	"time"
 )
 
 // Child is one run of a program.
 type Child struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
+	cmd   *exec.Cmd
+	done  chan struct{} // closed when it has ended
+	log   string        // what it writes
+	begun int64         // where in the log
 }
 
 // Start starts a program whose output is appended to a file: through a pipe, a child of
@@ -21,7 +26,11 @@ func Start(path string, args []string, log string, env ...string) (*Child, error
 	if err != nil {
 		return nil, err
 	}
-	p := &Child{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	before, err := out.Stat()
+	if err != nil {
+		return nil, err
+	}
+	p := &Child{cmd: exec.Command(path, args...), done: make(chan struct{}), log: log, begun: before.Size()}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr, p.cmd.Env = attr(), env
 	started := make(chan error)
@@ -39,6 +48,29 @@ func Start(path string, args []string, log string, env ...string) (*Child, error
 		}
 	}()
 	return p, <-started
+}
+
+// startup is how long a program may take to say what it is awaited to.
+const startup = 30 * time.Second
+
+// Await returns what a pattern finds in what the program writes, as soon as it does. A program
+// that ends or takes too long before that is killed, and what it wrote is in the error.
+func (p *Child) Await(pattern *regexp.Regexp) ([]string, error) {
+	for deadline := time.Now().Add(startup); ; time.Sleep(5 * time.Millisecond) {
+		ended := !p.Alive()
+		all, err := os.ReadFile(p.log)
+		if err != nil {
+			return nil, err
+		}
+		text := string(all[p.begun:])
+		if found := pattern.FindStringSubmatch(text); found != nil {
+			return found, nil
+		}
+		if ended || time.Now().After(deadline) {
+			p.Kill()
+			return nil, fmt.Errorf("%s does not start:\n%s", p.cmd.Path, text)
+		}
+	}
 }
 
 // PID is the number of the process.

@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/test/chaos/plan"
 )
 
-// Account is what a client knows of its holds, and of what was charged after all of them had
-// ended.
+// Account is what a client knows of its holds, and of what was charged, or how many places were
+// taken, after all of them had ended.
 type Account struct {
 	Begun          time.Duration
 	Path, User, IP string
@@ -29,22 +29,8 @@ type Hold struct {
 	Cost    int64
 	TTL     time.Duration
 	Reserve Call
+	Extends []Call `json:",omitempty"`
 	Ends    []Call // settlements
-}
-
-// Call is a call about a hold.
-type Call struct {
-	Span
-	Instance, Life int
-	Error          string `json:",omitempty"`
-	Status         int
-
-	Allowed, Degraded bool          // of a reservation
-	By                map[string]By `json:",omitempty"` // of a reservation: who decided, by rule
-	Used              int64         // as it was sent
-
-	State string           `json:",omitempty"` // that was answered
-	Got   map[string]int64 `json:",omitempty"` // what was used, as it was answered; by rule
 }
 
 const (
@@ -162,10 +148,7 @@ func (a *Account) judgeLocked(c *Checker) {
 	for i := range a.Holds {
 		h := &a.Holds[i]
 		c.tally.Holds++
-		c.callLocked(&h.Reserve, "reserve")
-		for k := range h.Ends {
-			c.callLocked(&h.Ends[k], "settle")
-		}
+		c.callsLocked(h, "settle")
 		c.onceLocked(a, h)
 	}
 	for i := range a.Readings {
@@ -180,6 +163,17 @@ func (a *Account) judgeLocked(c *Checker) {
 					What: fmt.Sprintf("%d units are charged; by the settlements it is %d to %d", got, want.least, want.most)})
 			}
 		}
+	}
+}
+
+// callsLocked checks how the calls about a hold were answered.
+func (c *Checker) callsLocked(h *Hold, end string) {
+	c.callLocked(&h.Reserve, "reserve")
+	for i := range h.Extends {
+		c.callLocked(&h.Extends[i], "extend")
+	}
+	for i := range h.Ends {
+		c.callLocked(&h.Ends[i], end)
 	}
 }
 

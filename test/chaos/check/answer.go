@@ -9,18 +9,26 @@ import (
 
 // Answer is what a client knows of a request that it made.
 type Answer struct {
+	Call
+	plan.Request
+	Reason string
+	Waits  bool                     // it was told to come back later
+	Delays map[string]time.Duration `json:",omitempty"` // by rule
+}
+
+// Call is what a client knows of any call that it made.
+type Call struct {
 	Span                  // from before it was sent until after its answer came
 	Instance, Life int    // whom it asked, and how often that one had been started
 	Error          string `json:",omitempty"` // why there was no answer
 	Status         int    // of HTTP
 
-	plan.Request
-	Allowed  bool
-	Degraded bool
-	Reason   string
-	Waits    bool                     // it was told to come back later
-	By       map[string]By            `json:",omitempty"` // who decided, by rule
-	Delays   map[string]time.Duration `json:",omitempty"` // by rule
+	Allowed, Degraded bool          // of a check or a reservation
+	By                map[string]By `json:",omitempty"` // likewise: who decided, by rule
+
+	Used  int64            `json:",omitempty"` // as it was sent
+	State string           `json:",omitempty"` // of a hold, as it was answered
+	Got   map[string]int64 `json:",omitempty"` // what was used, as it was answered; by rule
 }
 
 // By is who decided a rule.

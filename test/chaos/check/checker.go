@@ -42,7 +42,7 @@ type Checker struct {
 
 	mu         sync.Mutex
 	waiting    []Answer // to be checked
-	groups     []group  // likewise
+	groups     []Group  // likewise
 	history    []Answer // that were, as a ring
 	next       int      // in the ring
 	meters     map[place]*meter
@@ -52,14 +52,14 @@ type Checker struct {
 	more       int // violations that are not kept
 }
 
-// group is requests that are checked together, after the last of them: an account or a crowd.
-type group interface {
+// Group is requests that are checked together, after the last of them: an account or a crowd.
+type Group interface {
 	end() time.Duration
 	judgeLocked(c *Checker)
 }
 
-// NoteGroup records an account or a crowd, to be checked later.
-func (c *Checker) NoteGroup(g group) {
+// NoteGroup records requests that are to be checked together later.
+func (c *Checker) NoteGroup(g Group) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.groups = append(c.groups, g)
@@ -95,7 +95,7 @@ func (c *Checker) Judge(before time.Duration) {
 		n++
 	}
 	c.waiting = slices.Delete(c.waiting, 0, n)
-	c.groups = slices.DeleteFunc(c.groups, func(g group) bool {
+	c.groups = slices.DeleteFunc(c.groups, func(g Group) bool {
 		over := g.end() < before
 		if over {
 			g.judgeLocked(c)

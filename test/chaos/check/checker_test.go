@@ -28,7 +28,7 @@ func rules() plan.Rules {
 
 // answer is a sound one: allowed by the store, 5 ms after it was asked.
 func answer(path string, sent time.Duration, change ...func(*Answer)) Answer {
-	a := Answer{Span: Span{sent, sent + 5*ms}, Status: 200, Allowed: true, Reason: "limits", By: map[string]By{path[1:]: Store},
+	a := Answer{Call: Call{Span: Span{sent, sent + 5*ms}, Status: 200, Allowed: true, By: map[string]By{path[1:]: Store}}, Reason: "limits",
 		Request: plan.Request{Path: path, User: "u", IP: "10.0.0.1", Cost: 1}}
 	for _, c := range change {
 		c(&a)

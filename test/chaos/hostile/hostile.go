@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/testkit"
 )
 
@@ -74,15 +75,8 @@ func start(h *testkit.Scope, program, upstream string) (*Client, func()) {
 	process := testkit.Must(testkit.Start(program, []string{"gateway", "--rules", file, "--http", "127.0.0.1:0", "--grpc", "off",
 		"--listen", "127.0.0.1:0", "--upstream", upstream, "--adaptive", "5-1000", "--log-level", "error"}, log))(h)
 	h.Cleanup(process.Kill)
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		text, _ := os.ReadFile(log)
-		if found := listening.FindSubmatch(text); found != nil {
-			return &Client{API: string(found[1]), Gateway: string(found[2])}, process.Kill
-		}
-		if !process.Alive() || time.Now().After(deadline) {
-			h.Fatalf("weir does not start:\n%s", text)
-		}
-	}
+	found := testkit.Must(process.Await(listening))(h)
+	return &Client{API: found[1], Gateway: found[2]}, process.Kill
 }
 
 // try attacks while honest clients ask.
@@ -101,7 +95,7 @@ func (c *Client) try(ctx context.Context, a Attack, long time.Duration) Outcome 
 		attacking.Go(func() {
 			for ctx.Err() == nil {
 				a.Do(ctx, c)
-				wait(ctx, pause)
+				_ = clock.Sleep(ctx, pause)
 			}
 		})
 	}
@@ -122,7 +116,7 @@ func (c *Client) try(ctx context.Context, a Attack, long time.Duration) Outcome 
 					}
 				}
 				mu.Unlock()
-				wait(ctx, pause)
+				_ = clock.Sleep(ctx, pause)
 			}
 		})
 	}
@@ -139,13 +133,6 @@ func canUse(ip net.IP) bool {
 		_ = l.Close()
 	}
 	return err == nil
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // question is what an honest client asks.

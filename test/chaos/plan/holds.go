@@ -57,19 +57,20 @@ const (
 	Settle End = "settle" // with what was used: less, the same or more
 	Race   End = "race"   // the same at two instances at once, with different numbers
 	Cancel End = "cancel"
-	Leave  End = "leave" // it expires
+	Leave  End = "leave" // it expires, as if its holder had been killed
 	Late   End = "late"  // after it has expired
 )
 
 // Hold is what a client does with one hold.
 type Hold struct {
-	After time.Duration // since the account was opened
-	Cost  int64
-	TTL   time.Duration
-	Work  time.Duration // until it ends
-	End   End
-	Used  int64
-	Again bool // it is ended once more, with another number
+	After   time.Duration // since the account was opened
+	Cost    int64
+	TTL     time.Duration
+	Extends int           // how often it is extended, each time before it expires
+	Work    time.Duration // until it ends
+	End     End
+	Used    int64
+	Again   bool // it is ended once more, with another number
 }
 
 // TTLs of holds that are ended, and of those that are not.
@@ -80,8 +81,7 @@ const (
 
 // DrawAccount draws an account with keys of its own.
 func DrawAccount(r *rand.Rand, rules Rules, number int) Account {
-	name := fmt.Sprintf("h%d", number)
-	a := Account{Path: rules[r.IntN(len(rules))].Paths[0], User: name, IP: fmt.Sprintf("10.%d.%d.%d", 1+number>>16, number>>8&255, number&255)}
+	a := newAccount(rules[r.IntN(len(rules))].Paths[0], "h", number)
 	for range 3 + r.IntN(6) {
 		h := Hold{After: time.Duration(r.Int64N(int64(2 * time.Second))), Cost: 1 + r.Int64N(20), TTL: longTTL,
 			Work: time.Duration(r.Int64N(int64(1500 * time.Millisecond))), Again: r.IntN(2) == 0,
@@ -108,26 +108,21 @@ func PlaceRules() Rules {
 		Limits: []weir.Limit{{Algorithm: weir.InFlight, N: 3, Period: PlaceTTL}}}}
 }
 
-// Crowd is a client with more requests than places, some of whose holders are killed.
-type Crowd struct {
-	Path, User string
-	Visits     []Visit
-}
-
-// Visit is a request that takes a place.
-type Visit struct {
-	After   time.Duration // since the crowd came
-	Work    time.Duration
-	Extends int  // how often its hold is extended, each time before it expires
-	Killed  bool // it gives nothing back
-}
-
-// DrawCrowd draws a crowd with a key of its own.
-func DrawCrowd(r *rand.Rand, rules Rules, number int) Crowd {
-	c := Crowd{Path: rules[0].Paths[0], User: fmt.Sprintf("p%d", number)}
+// DrawCrowd draws an account with more requests at once than places, some of whose holders are
+// killed.
+func DrawCrowd(r *rand.Rand, rules Rules, number int) Account {
+	a := newAccount(rules[0].Paths[0], "p", number)
 	for range 10 + r.IntN(10) {
-		c.Visits = append(c.Visits, Visit{After: time.Duration(r.Int64N(int64(3 * time.Second))), Work: time.Duration(r.Int64N(int64(time.Second))),
-			Extends: max(0, r.IntN(6)-3), Killed: r.IntN(3) == 0})
+		h := Hold{After: time.Duration(r.Int64N(int64(3 * time.Second))), Cost: 1, TTL: PlaceTTL,
+			Work: time.Duration(r.Int64N(int64(time.Second))), Extends: max(0, r.IntN(6)-3), End: Cancel}
+		if r.IntN(3) == 0 {
+			h.End = Leave
+		}
+		a.Holds = append(a.Holds, h)
 	}
-	return c
+	return a
+}
+
+func newAccount(path, prefix string, number int) Account {
+	return Account{Path: path, User: fmt.Sprint(prefix, number), IP: fmt.Sprintf("10.%d.%d.%d", 1+number>>16, number>>8&255, number&255)}
 }

@@ -33,14 +33,13 @@ type instance struct {
 	life    int    // how often it has been started
 }
 
-// startup is how long a weir may take to listen.
-const startup = 30 * time.Second
+// farewell is how long a weir that is told to stop may take.
+const farewell = 30 * time.Second
 
 var listening = regexp.MustCompile(`(?m)^weir listens on (\S+)`)
 
 // start starts it, and returns when it listens.
 func (i *instance) start() error {
-	from := size(i.log)
 	process, err := testkit.Start(i.path, i.args, i.log)
 	if err != nil {
 		return err
@@ -48,28 +47,15 @@ func (i *instance) start() error {
 	i.mu.Lock()
 	i.process = process
 	i.mu.Unlock()
-	for deadline := time.Now().Add(startup); ; time.Sleep(5 * time.Millisecond) {
-		text, _ := os.ReadFile(i.log)
-		if found := listening.FindSubmatch(text[min(from, len(text)):]); found != nil {
-			i.mu.Lock()
-			i.base, i.life = string(found[1]), i.life+1
-			i.mu.Unlock()
-			i.line.Ready(i.number, i.now())
-			return nil
-		}
-		if !process.Alive() || time.Now().After(deadline) {
-			process.Kill()
-			return fmt.Errorf("weir does not start:\n%s", text)
-		}
-	}
-}
-
-func size(file string) int {
-	info, err := os.Stat(file)
+	found, err := process.Await(listening)
 	if err != nil {
-		return 0
+		return err
 	}
-	return int(info.Size())
+	i.mu.Lock()
+	i.base, i.life = found[1], i.life+1
+	i.mu.Unlock()
+	i.line.Ready(i.number, i.now())
+	return nil
 }
 
 // end ends it at once, or as an operator would. Whatever is asked from here on may be lost.
@@ -82,7 +68,7 @@ func (i *instance) end(atOnce bool) {
 	i.process.Signal(syscall.SIGTERM)
 	select {
 	case <-i.process.Done():
-	case <-time.After(startup):
+	case <-time.After(farewell):
 		i.process.Kill()
 	}
 }

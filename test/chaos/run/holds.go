@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -13,18 +14,19 @@ import (
 	"github.com/weirhq/weir/test/chaos/plan"
 )
 
-// holders are clients that reserve and settle, each with one account after the other.
+// holders are clients that reserve and settle, each with one account after the other, and crowds
+// that have more requests than places.
 type holders struct {
 	*load
-	rules plan.Rules
+	rules, places plan.Rules
 
-	mu   sync.Mutex
-	next int
-	open map[int]plan.Account
+	next atomic.Int64 // number of an account or a crowd
+	open sync.Map     // accounts by number, without crowds
 }
 
 const (
 	accountsAtOnce = 8
+	crowdsAtOnce   = 4
 
 	// endsWithin is for how long a client tries to end a hold. It is more than most faults take.
 	endsWithin = 7 * time.Second
@@ -38,46 +40,37 @@ const (
 	readsAgain = 3 * time.Second
 )
 
-func newHolders(l *load, rules plan.Rules) *holders {
-	return &holders{load: l, rules: rules, open: map[int]plan.Account{}}
+// start lets clients open accounts, and crowds come, until the context ends.
+func (h *holders) start(ctx context.Context, seed uint64) {
+	h.repeat(ctx, accountsAtOnce, seed, 1<<20, func(r *rand.Rand, number int) check.Group {
+		a := plan.DrawAccount(r, h.rules, number)
+		h.open.Store(number, a)
+		defer h.open.Delete(number)
+		return new(h.play(ctx, r, a))
+	})
+	h.repeat(ctx, crowdsAtOnce, seed, 1<<21, func(r *rand.Rand, number int) check.Group {
+		return h.crowd(ctx, r, plan.DrawCrowd(r, h.places, number))
+	})
 }
 
-// start lets clients open accounts until the context ends.
-func (h *holders) start(ctx context.Context, seed uint64) {
-	for n := range accountsAtOnce {
-		r := rand.New(rand.NewPCG(seed, uint64(1<<20+n)))
+// repeat lets so many clients play one account after the other, each with a number of its own.
+func (h *holders) repeat(ctx context.Context, clients int, seed, first uint64, play func(r *rand.Rand, number int) check.Group) {
+	for n := range clients {
+		r := rand.New(rand.NewPCG(seed, first+uint64(n)))
 		h.running.Go(func() {
 			for ctx.Err() == nil {
-				number, a := h.draw(r)
-				known := h.play(ctx, r, a)
-				if ctx.Err() == nil {
-					h.checker.NoteGroup(&known)
+				if known := play(r, int(h.next.Add(1))); ctx.Err() == nil {
+					h.checker.NoteGroup(known)
 				}
-				h.forget(number)
 			}
 		})
 	}
 }
 
-func (h *holders) draw(r *rand.Rand) (int, plan.Account) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.next++
-	h.open[h.next] = plan.DrawAccount(r, h.rules, h.next)
-	return h.next, h.open[h.next]
-}
-
-func (h *holders) forget(number int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.open, number)
-}
-
 // keys are those of the accounts that are open.
 func (h *holders) keys() (keys []string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, a := range h.open {
+	for _, open := range h.open.Range {
+		a := open.(plan.Account)
 		keys = append(keys, "user:"+a.User, "ip:"+a.IP)
 	}
 	slices.Sort(keys)
@@ -87,21 +80,8 @@ func (h *holders) keys() (keys []string) {
 // play makes the holds of an account and reads what was charged in the end: as soon as it is
 // right, and some time later.
 func (h *holders) play(ctx context.Context, r *rand.Rand, a plan.Account) check.Account {
-	known := check.Account{Begun: h.now(), Path: a.Path, User: a.User, IP: a.IP, Holds: make([]check.Hold, len(a.Holds))}
-	var all sync.WaitGroup
-	for i := range a.Holds {
-		own := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
-		all.Go(func() { known.Holds[i] = h.hold(ctx, own, &a, &a.Holds[i]) })
-	}
-	all.Wait()
-	var last *check.Reading
-	for until := h.now() + readsWithin; h.now() < until && ctx.Err() == nil; h.sleep(ctx, readsEvery) {
-		if one := h.read(h.any(r), &a); one != nil {
-			if last = one; h.checker.Fits(&known, one) {
-				break
-			}
-		}
-	}
+	known := h.holds(ctx, r, &a)
+	last := h.readUntil(ctx, r, &a, func(one *check.Reading) bool { return h.checker.Fits(&known, one) })
 	if last == nil {
 		return known
 	}
@@ -111,6 +91,41 @@ func (h *holders) play(ctx context.Context, r *rand.Rand, a plan.Account) check.
 		known.Readings = append(known.Readings, *again)
 	}
 	return known
+}
+
+// crowd makes the holds of a crowd, and reads what is taken when all places must be free.
+func (h *holders) crowd(ctx context.Context, r *rand.Rand, a plan.Account) *check.Crowd {
+	known := &check.Crowd{Account: h.holds(ctx, r, &a)}
+	h.sleep(ctx, h.checker.FreeBy(known)-h.now())
+	if last := h.readUntil(ctx, r, &a, func(*check.Reading) bool { return true }); last != nil {
+		known.Readings = []check.Reading{*last}
+	}
+	return known
+}
+
+// holds makes the holds of an account, each by itself.
+func (h *holders) holds(ctx context.Context, r *rand.Rand, a *plan.Account) check.Account {
+	known := check.Account{Begun: h.now(), Path: a.Path, User: a.User, IP: a.IP, Holds: make([]check.Hold, len(a.Holds))}
+	var all sync.WaitGroup
+	for i := range a.Holds {
+		own := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
+		all.Go(func() { known.Holds[i] = h.hold(ctx, own, a, &a.Holds[i]) })
+	}
+	all.Wait()
+	return known
+}
+
+// readUntil reads what is charged until that is right, and returns what was read last; nil for
+// nothing.
+func (h *holders) readUntil(ctx context.Context, r *rand.Rand, a *plan.Account, right func(*check.Reading) bool) (last *check.Reading) {
+	for until := h.now() + readsWithin; h.now() < until && ctx.Err() == nil; h.sleep(ctx, readsEvery) {
+		if one := h.read(h.any(r), a); one != nil {
+			if last = one; right(one) {
+				break
+			}
+		}
+	}
+	return last
 }
 
 func (h *holders) any(r *rand.Rand) *instance { return h.fleet[r.IntN(len(h.fleet))] }
@@ -124,9 +139,17 @@ func (h *holders) hold(ctx context.Context, r *rand.Rand, a *plan.Account, p *pl
 	to := h.any(r)
 	var s said
 	known.Reserve = h.call(to, "/v1/reserve", map[string]any{"path": a.Path, "user": a.User, "ip": a.IP, "cost": p.Cost, "ttl_ms": p.TTL.Milliseconds()}, &s)
-	known.Reserve.Allowed, known.Reserve.Degraded, known.Reserve.By, known.ID = s.Allowed, s.Degraded, s.by(), s.Hold
+	known.ID = s.Hold
 	if known.ID == "" || known.Reserve.Status != http.StatusOK {
 		return known
+	}
+	for range p.Extends {
+		h.sleep(ctx, time.Duration(500+r.Int64N(800))*time.Millisecond)
+		c := h.call(h.any(r), "/v1/extend", map[string]any{"hold": known.ID, "ttl_ms": p.TTL.Milliseconds()}, new(said))
+		if c.Status == http.StatusServiceUnavailable { // as documented while the store is unavailable
+			c.Status = http.StatusAccepted
+		}
+		known.Extends = append(known.Extends, c)
 	}
 	if p.End == plan.Leave || p.End == plan.Late {
 		h.sleep(ctx, p.TTL+500*time.Millisecond)
@@ -188,8 +211,6 @@ func (h *holders) settle(to *instance, id string, used int64) check.Call {
 	c := h.call(to, path, body, &s)
 	c.Used = used
 	switch c.Status {
-	case http.StatusOK, http.StatusAccepted:
-		c.State = s.State
 	case http.StatusNotFound:
 		c.State = "unknown"
 	case http.StatusConflict:
@@ -216,72 +237,4 @@ func (h *holders) read(to *instance, a *plan.Account) *check.Reading {
 		r.Charged[result.Rule] = result.Limit - result.Remaining
 	}
 	return r
-}
-
-// crowds are clients with more requests than places, each one after the other.
-type crowds struct {
-	*holders
-	rules plan.Rules
-}
-
-const crowdsAtOnce = 4
-
-// start lets crowds come until the context ends.
-func (h *crowds) start(ctx context.Context, seed uint64) {
-	for n := range crowdsAtOnce {
-		r := rand.New(rand.NewPCG(seed, uint64(1<<21+n)))
-		h.running.Go(func() {
-			for number := n; ctx.Err() == nil; number += crowdsAtOnce {
-				a := plan.DrawCrowd(r, h.rules, number)
-				known := h.play(ctx, r, &a)
-				if ctx.Err() == nil {
-					h.checker.NoteGroup(&known)
-				}
-			}
-		})
-	}
-}
-
-// play lets a crowd come and go, and reads what is taken when all places must be free.
-func (h *crowds) play(ctx context.Context, r *rand.Rand, a *plan.Crowd) check.Crowd {
-	known := check.Crowd{Begun: h.now(), Path: a.Path, User: a.User, Stays: make([]check.Stay, len(a.Visits))}
-	var all sync.WaitGroup
-	for i := range a.Visits {
-		own := rand.New(rand.NewPCG(r.Uint64(), uint64(i)))
-		all.Go(func() { known.Stays[i] = h.visit(ctx, own, a, &a.Visits[i]) })
-	}
-	all.Wait()
-	h.sleep(ctx, h.checker.FreeBy(&known)-h.now())
-	for until := h.now() + readsWithin; known.Last == nil && h.now() < until && ctx.Err() == nil; h.sleep(ctx, readsEvery) {
-		known.Last = h.read(h.any(r), &plan.Account{Path: a.Path, User: a.User})
-	}
-	return known
-}
-
-// visit takes a place and, unless it is killed, gives it back.
-func (h *crowds) visit(ctx context.Context, r *rand.Rand, a *plan.Crowd, p *plan.Visit) (known check.Stay) {
-	h.sleep(ctx, p.After)
-	var s said
-	ttl := plan.PlaceTTL.Milliseconds()
-	known.Reserve = h.call(h.any(r), "/v1/reserve", map[string]any{"path": a.Path, "user": a.User, "ttl_ms": ttl}, &s)
-	known.Reserve.Allowed, known.Reserve.Degraded = s.Allowed, s.Degraded
-	if s.Hold == "" || known.Reserve.Status != http.StatusOK {
-		return known
-	}
-	for range p.Extends {
-		h.sleep(ctx, time.Duration(500+r.Int64N(800))*time.Millisecond)
-		var extended said
-		c := h.call(h.any(r), "/v1/extend", map[string]any{"hold": s.Hold, "ttl_ms": ttl}, &extended)
-		if c.Status == http.StatusOK {
-			c.State = extended.State
-		} else if c.Status == http.StatusServiceUnavailable { // as documented while the store is unavailable
-			c.Status = http.StatusAccepted
-		}
-		known.Extends = append(known.Extends, c)
-	}
-	h.sleep(ctx, p.Work)
-	if !p.Killed {
-		known.Ends = append(known.Ends, h.settle(h.any(r), s.Hold, 0))
-	}
-	return known
 }

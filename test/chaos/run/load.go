@@ -46,12 +46,10 @@ func (l *load) start(ctx context.Context, seed uint64, rate float64) {
 		r := rand.New(rand.NewPCG(seed, uint64(n)))
 		l.running.Go(func() {
 			// A pace of its own for each, or they would all come at once.
-			tick := time.NewTicker(every - every/10 + time.Duration(r.Int64N(int64(every/5))))
-			defer tick.Stop()
-			for ctx.Err() == nil {
+			own := every - every/10 + time.Duration(r.Int64N(int64(every/5)))
+			for tick := time.Tick(own); ctx.Err() == nil; <-tick {
 				q, to := l.traffic.Draw(r), l.fleet[r.IntN(len(l.fleet))]
 				l.checker.Note(l.ask(q, to))
-				<-tick.C
 			}
 		})
 	}
@@ -127,6 +125,7 @@ func (l *load) call(to *instance, path string, request any, s *said) check.Call 
 	c.To = l.now()
 	if err == nil && (c.Status == http.StatusOK || c.Status == http.StatusAccepted) {
 		err = json.Unmarshal(body, s)
+		c.Allowed, c.Degraded, c.By, c.State = s.Allowed, s.Degraded, s.by(), s.State
 	}
 	if err != nil {
 		c.Status, c.Error = 0, err.Error()
@@ -136,14 +135,8 @@ func (l *load) call(to *instance, path string, request any, s *said) check.Call 
 
 func (l *load) ask(q plan.Request, to *instance) check.Answer {
 	var s said
-	c := l.call(to, "/v1/check", q, &s)
-	a := check.Answer{Request: q, Span: c.Span, Instance: c.Instance, Life: c.Life, Status: c.Status, Error: c.Error}
-	if c.Status != http.StatusOK {
-		return a
-	}
-	a.Allowed, a.Degraded, a.Reason = s.Allowed, s.Degraded, s.Reason
-	a.Waits = s.RetryAfterMS != nil && *s.RetryAfterMS > 0
-	a.By = s.by()
+	a := check.Answer{Request: q, Call: l.call(to, "/v1/check", q, &s)}
+	a.Reason, a.Waits = s.Reason, s.RetryAfterMS != nil && *s.RetryAfterMS > 0
 	for _, r := range s.Results {
 		if r.DelayMS > 0 {
 			if a.Delays == nil {

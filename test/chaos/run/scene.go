@@ -76,7 +76,7 @@ func (s *scene) open() {
 	s.fleet = startFleet(s.scope, s.options.Weir, url, both.YAML(), s.now, s.line)
 	s.watch = &watch{store: s.store, timeline: s.line, now: s.now, patience: s.options.Timeout}
 	s.load = newLoad(rules, s.fleet, s.checker, s.now)
-	s.holders = newHolders(s.load, holdRules)
+	s.holders = &holders{load: s.load, rules: holdRules, places: placeRules}
 
 	ctx, stop := context.WithCancel(s.ctx)
 	s.stop = stop
@@ -87,7 +87,6 @@ func (s *scene) open() {
 	s.running.Go(func() { s.judge(ctx) })
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
 	s.holders.start(ctx, s.options.Seed)
-	(&crowds{s.holders, placeRules}).start(ctx, s.options.Seed)
 }
 
 // close ends the clients and the watchers, and checks the remaining answers. The scope
@@ -142,11 +141,8 @@ func (s *scene) measure() {
 
 // judge checks answers as soon as enough is known.
 func (s *scene) judge(ctx context.Context) {
-	tick := time.NewTicker(500 * time.Millisecond)
-	defer tick.Stop()
-	for ctx.Err() == nil {
+	for tick := time.Tick(500 * time.Millisecond); ctx.Err() == nil; <-tick {
 		s.checker.Judge(s.now() - check.Hindsight)
-		<-tick.C
 	}
 }
 

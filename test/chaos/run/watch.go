@@ -30,11 +30,8 @@ const (
 )
 
 func (w *watch) run(ctx context.Context) {
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	well := w.now()
-	sick := false
-	for ctx.Err() == nil {
+	well, sick := w.now(), false
+	for tick := time.Tick(watchEvery); ctx.Err() == nil; <-tick {
 		begun := w.now()
 		o := w.look()
 		ok := w.ask(o)
@@ -44,7 +41,6 @@ func (w *watch) run(ctx context.Context) {
 		if sick = !ok; ok {
 			well = begun
 		}
-		<-tick.C
 	}
 }
 
