@@ -60,7 +60,8 @@ func TestPriorities(t *testing.T) {
 			}
 			for _, c := range testoverload.Cases(kind, 8, loads...) {
 				c.Mix = m
-				f, by := c.PlayBy(simulated{overload.New(5, 1000)}, 3)
+				f := c.Play(simulated{overload.New(5, 1000)}, 3)
+				by := f.By
 				if c.Load > 1 && (f.Goodput < 0.9 || f.P99 > 3) || c.Load < 1 && f.Denied > 0 {
 					t.Errorf("%v, %v: %+v", c, m, f)
 				}

@@ -69,7 +69,7 @@ func Cases(kind Kind, servers int, loads ...float64) []Case {
 		{"a cold start, 5 × slower for 15 s", 1, 1, 5, 1},
 	} {
 		after := int(h.serversAfter * float64(servers))
-		unloaded := Unloaded(kind, after, time.Duration(h.after*float64(mean)))
+		unloaded := unloaded(kind, after, time.Duration(h.after*float64(mean)))
 		for _, load := range loads {
 			c := Case{What: h.what, Kind: kind, Servers: servers, Load: load}
 			c.Capacity = float64(after) / (h.after * mean.Seconds())
@@ -98,8 +98,8 @@ func Cases(kind Kind, servers int, loads ...float64) []Case {
 	return all
 }
 
-// Unloaded is the p99 of a service with a tenth of its load.
-func Unloaded(kind Kind, servers int, mean time.Duration) time.Duration {
+// unloaded is the p99 of a service with a tenth of its load.
+func unloaded(kind Kind, servers int, mean time.Duration) time.Duration {
 	r := Run(World{
 		Servers: func(time.Duration) int { return servers },
 		Service: func(_ time.Duration, r *rand.Rand) time.Duration { return kind.draw(r, mean) },
@@ -114,16 +114,11 @@ type Figure struct {
 	Goodput float64 // of capacity, or of the load if that is less
 	P99     float64 // × Unloaded
 	Denied  float64 // share of requests, from the start if the capacity was never less
+	By      [overload.Classes]Share
 }
 
 // Play runs a case.
 func (c Case) Play(l Limiter, seed uint64) Figure {
-	f, _ := c.PlayBy(l, seed)
-	return f
-}
-
-// PlayBy also returns what became of the requests of each priority.
-func (c Case) PlayBy(l Limiter, seed uint64) (Figure, [overload.Classes]Share) {
 	r := Run(c.World, l, seed)
 	seconds := (c.Length - c.From).Seconds()
 	offered, denied := r.Offered, r.Denied
@@ -134,7 +129,8 @@ func (c Case) PlayBy(l Limiter, seed uint64) (Figure, [overload.Classes]Share) {
 		Goodput: float64(r.Good) / seconds / (c.Capacity * min(1, c.Load)),
 		P99:     float64(r.Quantile(0.99)) / float64(c.Unloaded),
 		Denied:  float64(denied) / float64(offered),
-	}, r.By
+		By:      r.By,
+	}
 }
 
 func (c Case) String() string {

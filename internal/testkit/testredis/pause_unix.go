@@ -3,7 +3,11 @@
 package testredis
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"os"
+	"runtime"
 	"syscall"
 )
 
@@ -18,6 +22,14 @@ func (s *Server) Pause() {
 		}
 		return nil
 	}, s)
+}
+
+// stopped reports whether a SIGSTOP has reached the process. The state follows the program's
+// name, which is in parentheses and may contain anything. Only Linux says cheaply; elsewhere the
+// signal is taken for the deed.
+func stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return runtime.GOOS != "linux" || err == nil && bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T"))
 }
 
 // Resume lets a paused server go on.

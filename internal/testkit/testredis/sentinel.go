@@ -66,7 +66,7 @@ func (s *Sentinel) Master() *Server {
 	s.t.Helper()
 	var master *Server
 	wait(s.t, "no sentinel knows the master", func() (err error) {
-		master, err = s.masterBy(s.one())
+		master, err = s.TryMaster()
 		return err
 	}, s.Sentinels...)
 	return master
@@ -74,20 +74,11 @@ func (s *Sentinel) Master() *Server {
 
 // TryMaster is Master without waiting.
 func (s *Sentinel) TryMaster() (*Server, error) {
-	if len(up(s.Sentinels)) == 0 {
-		return nil, errors.New("no Sentinel is up")
-	}
-	return s.masterBy(s.one())
-}
-
-// one is any Sentinel that can be asked.
-func (s *Sentinel) one() *Server {
-	s.t.Helper()
 	alive := up(s.Sentinels)
 	if len(alive) == 0 {
-		s.t.Fatal("no Sentinel is up")
+		return nil, errors.New("no Sentinel is up")
 	}
-	return alive[0]
+	return s.masterBy(alive[0])
 }
 
 // FailOver makes the replica the master, and returns when everyone has taken note
@@ -96,7 +87,7 @@ func (s *Sentinel) FailOver() {
 	s.t.Helper()
 	old := s.WaitForMaster(nil)                                 // so that the replica has all
 	wait(s.t, "the Sentinel does not fail over", func() error { // until it finds the replica good enough
-		_, err := s.one().TryDo("SENTINEL", "FAILOVER", s.MasterName)
+		_, err := up(s.Sentinels)[0].TryDo("SENTINEL", "FAILOVER", s.MasterName)
 		return err
 	}, s.Sentinels...)
 	s.WaitForMaster(old)
@@ -144,7 +135,7 @@ func (s *Sentinel) hurry(on bool) {
 
 // agreed is the master if all Sentinels that are up say the same.
 func (s *Sentinel) agreed() (*Server, error) {
-	master, err := s.masterBy(s.one())
+	master, err := s.TryMaster()
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/weirhq/weir/internal/testkit"
 )
 
@@ -219,6 +221,13 @@ func wait(t testing.TB, what string, ready func() error, servers ...*Server) {
 	if err := await(ready); err != nil {
 		fatal(t, what, err, servers...)
 	}
+}
+
+// VerifyMain runs the tests of a package, and fails if they leave goroutines behind. A cluster's
+// client closes connections that it needs no more five seconds later, whether or not it is
+// closed itself.
+func VerifyMain(m *testing.M, options ...goleak.Option) {
+	os.Exit(testkit.Run(m, append(options, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))...))
 }
 
 // FlushScripts makes the server forget every script: EVALSHA answers NOSCRIPT.
