@@ -93,7 +93,7 @@ func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) 
 		return subject{callers, func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			return func(n int) error {
-				return allowed(l.Take(context.Background(), walk[(at+n)%len(walk)], 1))
+				return bench.Allowed(l.Take(context.Background(), walk[(at+n)%len(walk)], 1))
 			}
 		}}
 	}
@@ -108,7 +108,7 @@ func fill(t testing.TB, l *weir.Limiter, keys, callers int) {
 	errs := make([]error, callers)
 	bench.AtOnce(callers, func(g int) {
 		for i := g; i < keys && errs[g] == nil; i += callers {
-			errs[g] = allowed(l.Take(context.Background(), key(i), used))
+			errs[g] = bench.Allowed(l.Take(context.Background(), key(i), used))
 		}
 	})
 	testkit.OK(t, errors.Join(errs...))
@@ -129,13 +129,6 @@ func strung(keys int) []string {
 		out[i] = all[i*size : (i+1)*size]
 	}
 	return out
-}
-
-func allowed(d weir.Decision, err error) error {
-	if err == nil && !d.Allowed {
-		err = bench.Denied(d)
-	}
-	return err
 }
 
 // overLimits measures a store with so many limits for each request.
@@ -221,7 +214,7 @@ func overCosts(a weir.Algorithm) func(testing.TB, int) subject {
 		l := testkit.Must(weir.NewLimiter(inMemory(t), weir.Limit{Algorithm: a, N: 100 * int64(cost), Period: keys * 2 * time.Microsecond}))(t)
 		walk := strung(keys)
 		return subject{1, func(int) func(int) error {
-			return func(n int) error { return allowed(l.Take(context.Background(), walk[n%len(walk)], int64(cost))) }
+			return func(n int) error { return bench.Allowed(l.Take(context.Background(), walk[n%len(walk)], int64(cost))) }
 		}}
 	}
 }

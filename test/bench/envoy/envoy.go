@@ -15,16 +15,13 @@
 package envoy
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir/internal/testkit"
@@ -107,7 +104,7 @@ func (h *field) start(ctx context.Context) {
 	config := testkit.Must(peer.Layout(root))(h)
 	testkit.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
 	h.startTheirs(ctx, root)
-	h.startNothing(ctx)
+	h.startNothing()
 	redis := testredis.Start(h)
 	weir := bench.Build(h)
 	h.startWeir(weirMemory, weir, config, "memory://")
@@ -136,23 +133,13 @@ func (h *field) startWeir(name, path, config, store string, others ...int) {
 	h.add(name, weir.Address, append(others, weir.PID)...)
 }
 
-// startNothing starts this program as a contestant.
-func (h *field) startNothing(ctx context.Context) {
-	c := exec.CommandContext(ctx, testkit.Must(os.Executable())(h))
+// startNothing starts this program as a contestant. Its standard input ends with this process.
+func (h *field) startNothing() {
+	c := exec.Command(testkit.Must(os.Executable())(h))
 	c.Env = append(os.Environ(), serveVariable+"=1")
-	c.Stderr = os.Stderr
-	in, out := testkit.Must(c.StdinPipe())(h), testkit.Must(c.StdoutPipe())(h)
-	testkit.OK(h, c.Start())
-	h.Cleanup(func() {
-		_ = in.Close()
-		_ = c.Wait() // it ends without an error, or has said which
-	})
-	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		h.Fatalf("%s did not say where it listens: %v", doesNothing, err)
-	}
-	go func() { _, _ = io.Copy(io.Discard, out) }()
-	h.add(doesNothing, strings.TrimSpace(address), c.Process.Pid)
+	testkit.Must(c.StdinPipe())(h)
+	p := bench.Listen(h, c, "")
+	h.add(doesNothing, p.Address, p.PID)
 }
 
 func (h *field) add(name, address string, processes ...int) {

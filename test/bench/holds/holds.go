@@ -177,8 +177,7 @@ func measure(c contestant, l *weir.Limiter, keys []string, callers int, round ti
 }
 
 func take(l *weir.Limiter, key string) error {
-	d, err := l.Take(context.Background(), key, cost)
-	return allowed(d, err)
+	return bench.Allowed(l.Take(context.Background(), key, cost))
 }
 
 // takeOp takes one unit, as rules do, and leaves so many percent.
@@ -189,29 +188,22 @@ func takeOp(percent int64) func(weir.Store, *weir.Compiled, string) error {
 		if err != nil {
 			return err
 		}
-		return allowed(d[0], nil)
+		return bench.Allowed(d[0], nil)
 	}
 }
 
 func takeAndRelease(l *weir.Limiter, key string) error {
 	d, err := l.Take(context.Background(), key, 1)
-	if err := allowed(d, err); err != nil {
+	if err := bench.Allowed(d, err); err != nil {
 		return err
 	}
 	return l.Refund(context.Background(), key, 1, d.Receipt)
 }
 
-func allowed(d weir.Decision, err error) error {
-	if err == nil && !d.Allowed {
-		err = bench.Denied(d)
-	}
-	return err
-}
-
 func reserve(used int64) func(*weir.Limiter, string) error {
 	return func(l *weir.Limiter, key string) error {
 		hold, d, err := l.Reserve(context.Background(), key, cost, 0)
-		if err := allowed(d, err); err != nil {
+		if err := bench.Allowed(d, err); err != nil {
 			return err
 		}
 		s, err := hold.Settle(context.Background(), used)

@@ -1,6 +1,7 @@
 package peers
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +18,7 @@ func TestEveryContestantLimitsEachKeyByItself(t *testing.T) {
 		for where, contestants := range everybody(t) {
 			for _, c := range contestants {
 				l := c.New(Limit{N: n, Period: Month}, len(testKeys))
-				if err := Check(l, n, testKeys); err != nil {
+				if err := prove(l, n, testKeys); err != nil {
 					t.Errorf("%s %s with %d units: %v", c.Name, where, n, err)
 				}
 				l.Close()
@@ -92,10 +93,6 @@ func keyless(l Limiter) Limiter {
 	return Limiter{Take: func(string) bool { return l.Take("") }, Drain: func(string) { l.Drain("") }}
 }
 
-func always(answer bool) Limiter {
-	return Limiter{Take: func(string) bool { return answer }, Drain: func(string) {}}
-}
-
 // counter is right for the n it was given.
 func counter(n int) Limiter {
 	used := map[string]int{}
@@ -114,7 +111,7 @@ func undrained(l Limiter) Limiter {
 
 func TestCheckNoticesBrokenLimiters(t *testing.T) {
 	const n = 10
-	if err := Check(counter(n), n, testKeys); err != nil {
+	if err := prove(counter(n), n, testKeys); err != nil {
 		t.Fatalf("a correct counter fails: %v", err)
 	}
 	broken := map[string]Limiter{
@@ -126,8 +123,42 @@ func TestCheckNoticesBrokenLimiters(t *testing.T) {
 		"does not drain":      undrained(counter(n)),
 	}
 	for what, l := range broken {
-		if err := Check(l, n, testKeys); err == nil {
+		if err := prove(l, n, testKeys); err == nil {
 			t.Errorf("a limiter that %s passes", what)
 		}
 	}
+}
+
+// prove proves that a limiter of n units limits each of the keys separately:
+// exactly n are allowed to each, whatever the others do in between, the next
+// one is denied, and neither helps or harms a key that was not there yet. The
+// limiter must be new, have a period much longer than the check, and at least
+// four keys.
+func prove(l Limiter, n int, keys []string) error {
+	asked, drained, untouched := keys[:len(keys)-2], keys[len(keys)-2], keys[len(keys)-1]
+	for i := range n {
+		for _, key := range asked {
+			if !l.Take(key) {
+				return fmt.Errorf("peers: %q was denied unit %d of %d", key, i+1, n)
+			}
+		}
+	}
+	for _, key := range asked {
+		if l.Take(key) {
+			return fmt.Errorf("peers: %q was allowed unit %d of %d", key, n+1, n)
+		}
+	}
+	l.Drain(drained)
+	if l.Take(drained) {
+		return fmt.Errorf("peers: %q was allowed after all its %d units were drained", drained, n)
+	}
+	for i := range n {
+		if !l.Take(untouched) {
+			return fmt.Errorf("peers: %q was denied unit %d of %d although only others had taken", untouched, i+1, n)
+		}
+	}
+	if l.Take(untouched) {
+		return fmt.Errorf("peers: %q was allowed unit %d of %d", untouched, n+1, n)
+	}
+	return nil
 }

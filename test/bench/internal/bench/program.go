@@ -40,7 +40,7 @@ func Build(t testing.TB) string {
 	return path
 }
 
-// Process is a weir that listens.
+// Process is a program that listens.
 type Process struct {
 	Address string
 	PID     int
@@ -57,7 +57,13 @@ const (
 // ServeWeir runs the program in a directory, whose rules.yaml it uses, until it says where it listens.
 func ServeWeir(t testing.TB, path, dir, says string, flags ...string) *Process {
 	cmd := exec.Command(path, append([]string{"serve", "--log-level", "error"}, flags...)...)
-	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	cmd.Dir = dir
+	return Listen(t, cmd, says)
+}
+
+// Listen starts a program, and waits until it says where it listens.
+func Listen(t testing.TB, cmd *exec.Cmd, says string) *Process {
+	cmd.Stderr = os.Stderr
 	out := testkit.Must(cmd.StdoutPipe())(t)
 	testkit.OK(t, cmd.Start())
 	p := &Process{PID: cmd.Process.Pid, cmd: cmd}
@@ -68,7 +74,7 @@ func ServeWeir(t testing.TB, path, dir, says string, flags ...string) *Process {
 			return p
 		}
 	}
-	t.Fatal("weir did not say where it listens")
+	t.Fatalf("%s did not say where it listens", cmd.Path)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/traffic/loadgen"
 )
 
@@ -171,3 +172,11 @@ func (l Load) Run(caller func(caller int) func(n int) error) (Round, error) {
 
 // Denied is the error of a request that should have been allowed.
 func Denied(decision any) error { return fmt.Errorf("denied: %+v", decision) }
+
+// Allowed is an error unless a request was allowed.
+func Allowed(d weir.Decision, err error) error {
+	if err == nil && !d.Allowed {
+		err = Denied(d)
+	}
+	return err
+}

@@ -1,4 +1,4 @@
-package memory
+package peers
 
 import (
 	"bytes"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/test/bench/internal/bench"
-	"github.com/weirhq/weir/test/bench/peers"
 )
 
 // write writes what a person reads, a table for each outcome and GOMAXPROCS, then what each
@@ -73,7 +72,7 @@ func (r results) writeGroup(w *bytes.Buffer, group scenario) {
 }
 
 // after is what is kept of a key that was used like this; the loop itself keeps nothing.
-func (s size) after(allowed peers.Outcome) string {
+func (s size) after(allowed Outcome) string {
 	switch {
 	case s.Keys == 0:
 		return "-"
@@ -114,7 +113,7 @@ func (r results) writeSummary(w *bytes.Buffer) {
 			}
 			row = append(row, strings.Join(ratios, "  "))
 		}
-		t.Cells(append(row, fmt.Sprintf("%.2f", allocs), s.after(peers.Allowed)))
+		t.Cells(append(row, fmt.Sprintf("%.2f", allocs), s.after(Allowed)))
 	}
 	t.Write(w)
 	fmt.Fprintf(w, "\nEach cell has three figures: for %s keys. Below 1.00 is faster than every peer.\n", strings.Join(keys, ", "))

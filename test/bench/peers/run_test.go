@@ -1,4 +1,4 @@
-package memory
+package peers
 
 import (
 	"bytes"
@@ -9,14 +9,13 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/test/bench/internal/bench"
-	"github.com/weirhq/weir/test/bench/peers"
 )
 
 // The harness's own keys, with the check that every peer has to pass.
 func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
-	for _, c := range peers.InMemory() {
-		l := c.New(peers.Limit{N: 3, Period: peers.Month}, 100)
-		if err := peers.Check(l, 3, bench.Keys(100)); err != nil {
+	for _, c := range InMemory() {
+		l := c.New(Limit{N: 3, Period: Month}, 100)
+		if err := prove(l, 3, bench.Keys(100)); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 		l.Close()
@@ -27,14 +26,14 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 	keys, walks := bench.Keys(10), [][]uint32{bench.Walk(0, 10, walkLen), bench.Walk(1, 10, walkLen)}
 	for _, answer := range []bool{true, false} {
 		l := always(answer)
-		if _, err := round(l, keys, walks, 1000, peers.Outcome(answer)); err != nil {
+		if _, err := round(l, keys, walks, 1000, Outcome(answer)); err != nil {
 			t.Errorf("all as wanted: %v", err)
 		}
-		if _, err := round(l, keys, walks, 1000, peers.Outcome(!answer)); err == nil {
+		if _, err := round(l, keys, walks, 1000, Outcome(!answer)); err == nil {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
-	few := peers.InMemory()[0].New(peers.Limit{N: 50, Period: peers.Month}, 10)
+	few := InMemory()[0].New(Limit{N: 50, Period: Month}, 10)
 	defer few.Close()
 	if _, err := round(few, keys, walks, 1000, true); err == nil {
 		t.Error("a limit that is used up on the way passes as all allowed")
@@ -44,7 +43,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 func TestRun(t *testing.T) {
 	r := bench.Test(t)
 	results := measure(r, options{keys: []int{1, 100}, procs: []int{1, 2}, rounds: 2, round: time.Millisecond, trial: 200, limit: time.Minute})
-	if want := 2 * 2 * 2 * (len(peers.InMemory()) + 1); len(results.figures) != want {
+	if want := 2 * 2 * 2 * (len(InMemory()) + 1); len(results.figures) != want {
 		t.Fatalf("%d figures, want %d", len(results.figures), want)
 	}
 	for _, f := range results.figures {
@@ -54,7 +53,7 @@ func TestRun(t *testing.T) {
 	}
 	results.write(r)
 	tables, raw := r.File("peers.txt").String(), r.File("peers.jsonl")
-	for _, c := range peers.InMemory() {
+	for _, c := range InMemory() {
 		if got := strings.Count(tables, "| "+c.Name+" "); got < 6 {
 			t.Errorf("%s is in %d of 6 tables", c.Name, got)
 		}
@@ -75,18 +74,18 @@ func TestRun(t *testing.T) {
 // memory until it is counted.
 func TestBytesOfAKey(t *testing.T) {
 	const size = 4096
-	c := peers.Contestant{New: func(peers.Limit, int) peers.Limiter {
+	c := Contestant{New: func(Limit, int) Limiter {
 		kept := map[string]*[size]byte{}
 		use := func(key string) bool {
 			kept[key] = new([size]byte)
 			return true
 		}
-		return peers.Limiter{Take: use, Drain: func(key string) { use(key) }}
+		return Limiter{Take: use, Drain: func(key string) { use(key) }}
 	}}
 	keys := bench.Keys(100)
-	for name, use := range map[string]func(peers.Limiter, string){
-		"once":      func(l peers.Limiter, key string) { l.Take(key) },
-		"exhausted": func(l peers.Limiter, key string) { l.Drain(key) },
+	for name, use := range map[string]func(Limiter, string){
+		"once":      func(l Limiter, key string) { l.Take(key) },
+		"exhausted": func(l Limiter, key string) { l.Drain(key) },
 	} {
 		if got := bytesPerKey(c, keys, use); got < size || got > 2*size {
 			t.Errorf("%s: %.0f bytes a key, of which %d are known", name, got, size)
@@ -95,7 +94,7 @@ func TestBytesOfAKey(t *testing.T) {
 }
 
 func TestFiguresComparePeersOnly(t *testing.T) {
-	contestants := []peers.Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle}
+	contestants := []Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle}
 	var rounds [][]bench.Round
 	for _, ns := range [][]time.Duration{{300, 100, 200}, {99, 100, 900}, {50, 50, 50}, {1, 1, 1}} {
 		var some []bench.Round

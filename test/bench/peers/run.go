@@ -1,12 +1,4 @@
-// Package memory measures what one check costs in memory, for weir and its
-// peers side by side.
-//
-// All contestants get the same keys, the same limit, the same goroutines and the same
-// walk over the keys. Their rounds take turns, in another order each time, so that
-// whatever else the machine does hits all of them alike; a figure is the median of the
-// rounds. In every round the answers are counted: if a contestant denies requests that
-// should be allowed, or the other way round, the run fails.
-package memory
+package peers
 
 import (
 	"fmt"
@@ -15,7 +7,6 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/bench/internal/bench"
-	"github.com/weirhq/weir/test/bench/peers"
 )
 
 type options struct {
@@ -41,9 +32,9 @@ var (
 
 // scenario is one question to all contestants.
 type scenario struct {
-	Keys    int           `json:"keys"`
-	Allowed peers.Outcome `json:"outcome"`    // everything is, or everything is denied
-	Procs   int           `json:"gomaxprocs"` // and as many goroutines
+	Keys    int     `json:"keys"`
+	Allowed Outcome `json:"outcome"`    // everything is, or everything is denied
+	Procs   int     `json:"gomaxprocs"` // and as many goroutines
 }
 
 func (s scenario) String() string {
@@ -52,7 +43,7 @@ func (s scenario) String() string {
 
 // figure is what was measured of one contestant in one scenario.
 type figure struct {
-	Contestant peers.Contestant `json:"contestant"`
+	Contestant Contestant `json:"contestant"`
 	scenario
 	Checks int       `json:"checks_per_goroutine"` // in each round
 	Rounds []float64 `json:"rounds_ns"`            // a check
@@ -64,10 +55,10 @@ type figure struct {
 // size is what a contestant keeps of each of many keys, in bytes on the heap.
 // The text of a key is not counted where the contestant only refers to it.
 type size struct {
-	Contestant peers.Contestant `json:"contestant"`
-	Keys       int              `json:"keys"`
-	Once       float64          `json:"bytes_per_key_once"`      // after one check of each key
-	Exhausted  float64          `json:"bytes_per_key_exhausted"` // after all hundred units of each key
+	Contestant Contestant `json:"contestant"`
+	Keys       int        `json:"keys"`
+	Once       float64    `json:"bytes_per_key_once"`      // after one check of each key
+	Exhausted  float64    `json:"bytes_per_key_exhausted"` // after all hundred units of each key
 }
 
 // results are all that a run has found out.
@@ -80,14 +71,14 @@ type results struct {
 func Run(r *bench.Run) { measure(r, bench.Pick(r, full, quick)).write(r) }
 
 func measure(r *bench.Run, o options) (out results) {
-	for _, c := range peers.InMemory() {
+	for _, c := range InMemory() {
 		r.Step(0, 1, "bytes a key")
 		keys := bench.Keys(o.keys[len(o.keys)-1])
 		out.sizes = append(out.sizes, size{
 			Contestant: c,
 			Keys:       len(keys),
-			Once:       bytesPerKey(c, keys, func(l peers.Limiter, key string) { l.Take(key) }),
-			Exhausted:  bytesPerKey(c, keys, func(l peers.Limiter, key string) { l.Drain(key) }),
+			Once:       bytesPerKey(c, keys, func(l Limiter, key string) { l.Take(key) }),
+			Exhausted:  bytesPerKey(c, keys, func(l Limiter, key string) { l.Drain(key) }),
 		})
 		runtime.KeepAlive(keys)
 	}
@@ -96,11 +87,11 @@ func measure(r *bench.Run, o options) (out results) {
 	defer runtime.GOMAXPROCS(before)
 	for _, n := range o.keys {
 		filled, asked := bench.Keys(n), bench.Keys(n)
-		for _, outcome := range []peers.Outcome{peers.Allowed, peers.Denied} {
+		for _, outcome := range []Outcome{Allowed, Denied} {
 			sc := scenario{Keys: n, Allowed: outcome}
 			r.Step(done, total, fmt.Sprintf("filling %s, %s", bench.Things(n, "key"), outcome))
-			contestants := append(peers.InMemory(), idle)
-			limiters := make([]peers.Limiter, len(contestants))
+			contestants := append(InMemory(), idle)
+			limiters := make([]Limiter, len(contestants))
 			for i, c := range contestants {
 				limiters[i] = sc.build(c, filled)
 			}
@@ -119,7 +110,7 @@ func measure(r *bench.Run, o options) (out results) {
 
 // build makes a contestant that knows all keys, and is exhausted for each of
 // them if the scenario is about denials.
-func (s scenario) build(c peers.Contestant, keys []string) peers.Limiter {
+func (s scenario) build(c Contestant, keys []string) Limiter {
 	l := c.New(c.Limit(s.Keys, s.Allowed), len(keys))
 	for _, key := range keys {
 		if s.Allowed {
@@ -132,11 +123,8 @@ func (s scenario) build(c peers.Contestant, keys []string) peers.Limiter {
 }
 
 // measure lets contestants take turns, all with as many checks.
-func (s scenario) measure(r *bench.Run, o options, contestants []peers.Contestant, limiters []peers.Limiter, keys []string, deadline time.Time) []figure {
-	walks := make([][]uint32, s.Procs)
-	for g := range walks {
-		walks[g] = bench.Walk(g, s.Keys, walkLen)
-	}
+func (s scenario) measure(r *bench.Run, o options, contestants []Contestant, limiters []Limiter, keys []string, deadline time.Time) []figure {
+	walks := bench.Walks(s.Procs, s.Keys, walkLen)
 	turns := bench.Turns{What: s.String(), Rounds: o.rounds, Seed: [2]uint64{uint64(s.Keys), uint64(s.Procs)}, Deadline: deadline}
 	sum := 0.0 // what a check takes in a trial
 	for i, c := range contestants {
@@ -155,7 +143,7 @@ func (s scenario) measure(r *bench.Run, o options, contestants []peers.Contestan
 }
 
 // figures sums up the rounds of one scenario.
-func figures(contestants []peers.Contestant, sc scenario, checks int, measured bench.Results[bench.Round]) []figure {
+func figures(contestants []Contestant, sc scenario, checks int, measured bench.Results[bench.Round]) []figure {
 	out, fastest := make([]figure, len(contestants)), 0.0
 	for i, c := range contestants {
 		f := figure{Contestant: c, scenario: sc, Checks: checks}
@@ -179,15 +167,15 @@ const idleName = "(the loop itself)"
 
 // idle is no limiter but the harness itself: what the loop, the interface call
 // and fetching the key from memory cost everybody.
-var idle = peers.Contestant{
+var idle = Contestant{
 	Name:    idleName,
 	Promise: "nothing: reads the key and answers",
 	Key:     "keeps nothing",
-	New:     func(limit peers.Limit, _ int) peers.Limiter { return always(limit.N > 100) },
+	New:     func(limit Limit, _ int) Limiter { return always(limit.N > 100) },
 }
 
-func always(answer bool) peers.Limiter {
-	return peers.Limiter{
+func always(answer bool) Limiter {
+	return Limiter{
 		Take:  func(key string) bool { return answer == (key[0] != 0) },
 		Drain: func(string) {},
 	}
@@ -198,7 +186,7 @@ const walkLen = 1 << 20
 
 // round has each walk done by a goroutine of its own, so many checks each,
 // and requires that all are allowed or that all are denied.
-func round(l peers.Limiter, keys []string, walks [][]uint32, checks int, want peers.Outcome) (bench.Round, error) {
+func round(l Limiter, keys []string, walks [][]uint32, checks int, want Outcome) (bench.Round, error) {
 	allowed := make([]int, len(walks))
 	r := bench.AtOnce(len(walks), func(g int) { allowed[g] = ask(l, keys, walks[g], checks) })
 	got := 0
@@ -210,7 +198,7 @@ func round(l peers.Limiter, keys []string, walks [][]uint32, checks int, want pe
 }
 
 // ask is the measured loop.
-func ask(l peers.Limiter, keys []string, walk []uint32, checks int) (allowed int) {
+func ask(l Limiter, keys []string, walk []uint32, checks int) (allowed int) {
 	for i := range checks {
 		if l.Take(keys[walk[i&(walkLen-1)]]) {
 			allowed++
@@ -219,9 +207,9 @@ func ask(l peers.Limiter, keys []string, walk []uint32, checks int) (allowed int
 	return allowed
 }
 
-func bytesPerKey(c peers.Contestant, keys []string, use func(peers.Limiter, string)) float64 {
+func bytesPerKey(c Contestant, keys []string, use func(Limiter, string)) float64 {
 	before := heap()
-	l := c.New(peers.Exhaustible, len(keys))
+	l := c.New(Exhaustible, len(keys))
 	for _, key := range keys {
 		use(l, key)
 	}
