@@ -102,17 +102,15 @@ func offer(h http.Handler) (f handlerFigure) {
 // cost is the processor time of a request in the limiter, with two readings of the clock.
 func cost() (time.Duration, error) {
 	const n = 10_000_000
-	before, err := bench.CPU(os.Getpid())
-	if err != nil {
-		return 0, err
-	}
-	l := overload.New(minLimit, maxLimit)
-	began := time.Now()
-	for range n {
-		if l.Acquire(time.Since(began), overload.Normal) {
-			l.Release(time.Since(began), overload.Success)
+	busy, err := bench.Busy(func() error {
+		l := overload.New(minLimit, maxLimit)
+		began := time.Now()
+		for range n {
+			if l.Acquire(time.Since(began), overload.Normal) {
+				l.Release(time.Since(began), overload.Success)
+			}
 		}
-	}
-	after, err := bench.CPU(os.Getpid())
-	return (after - before) / n, err
+		return nil
+	}, os.Getpid())
+	return busy / n, err
 }

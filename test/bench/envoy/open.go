@@ -27,7 +27,8 @@ func schedule(rate float64, length time.Duration, seed uint64) []time.Duration {
 	}
 }
 
-// loop is an open loop under way.
+// loop is an open loop under way. Its workers stay: with a goroutine for each request, the median
+// of a server that does nothing was 7 to 16 % longer, by a client that it is not about.
 type loop struct {
 	send  func(n int) error // the request of that number
 	due   []time.Duration   // when it leaves, from the beginning

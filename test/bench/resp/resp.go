@@ -88,17 +88,12 @@ func run(r *bench.Run, o options) {
 		for _, c := range contestants {
 			turns.Names = append(turns.Names, c.name)
 		}
-		res := bench.Take(r, turns, func(_, i int) (bench.Round, error) {
-			before, err := bench.CPU(contestants[i].process)
-			if err != nil {
-				return bench.Round{}, err
-			}
-			round, err := client.send(contestants[i], o)
-			if err != nil {
-				return round, err
-			}
-			after, err := bench.CPU(contestants[i].process)
-			round.CPU = after - before
+		res := bench.Take(r, turns, func(_, i int) (round bench.Round, err error) {
+			cpu, err := bench.Busy(func() (err error) {
+				round, err = client.send(contestants[i], o)
+				return err
+			}, contestants[i].process)
+			round.CPU = cpu
 			return round, err
 		})
 		for i, name := range res.Names {

@@ -162,16 +162,11 @@ func rest(t testing.TB, path, dir string, o options) (f figure, err error) {
 	p := bench.ServeWeir(t, path, dir, bench.HTTP, flags...)
 	defer p.Stop()
 	time.Sleep(o.settle)
-	before, err := bench.CPU(p.PID)
+	busy, err := bench.Busy(func() error { time.Sleep(o.idle); return nil }, p.PID)
 	if err != nil {
 		return f, err
 	}
-	time.Sleep(o.idle)
-	after, err := bench.CPU(p.PID)
-	if err != nil {
-		return f, err
-	}
-	f.busy = (after - before).Seconds() / o.idle.Seconds()
+	f.busy = busy.Seconds() / o.idle.Seconds()
 	f.memory, err = bench.MemoryOf(p.PID)
 	return f, err
 }

@@ -17,27 +17,31 @@ type Machine struct {
 	CPUs int    `json:"cpus"`
 }
 
-// Describe describes the machine that it runs on.
+// Describe describes the machine that it runs on. Only Linux says what processor it has.
 func Describe() Machine {
-	return Machine{runtime.Version(), runtime.GOOS, runtime.GOARCH, cpuModel(), runtime.NumCPU()}
+	model, err := entry("/proc/cpuinfo", "model name")
+	if err != nil {
+		model = "unknown"
+	}
+	return Machine{runtime.Version(), runtime.GOOS, runtime.GOARCH, model, runtime.NumCPU()}
 }
 
 func (d Machine) String() string {
 	return fmt.Sprintf("%s, %s/%s, %d × %s", d.Go, d.OS, d.Arch, d.CPUs, d.CPU)
 }
 
-// cpuModel is what Linux calls the processor; elsewhere it stays unknown.
-func cpuModel() string {
-	info, err := os.ReadFile("/proc/cpuinfo")
+// entry is what a file of Linux has behind a name and a colon, for the first time.
+func entry(file, name string) (string, error) {
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return "unknown"
+		return "", err
 	}
-	for line := range strings.Lines(string(info)) {
-		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+	for line := range strings.Lines(string(text)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value), nil
 		}
 	}
-	return "unknown"
+	return "", fmt.Errorf("bench: %s does not say %s", file, name)
 }
 
 // tick is the unit of Linux for the time that a process was running.
@@ -73,22 +77,28 @@ type Memory struct {
 
 // MemoryOf returns what a process has in memory. Only Linux knows.
 func MemoryOf(process int) (m Memory, err error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
-	if err != nil {
-		return m, err
-	}
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		switch name {
-		case "VmRSS":
-			_, err = fmt.Sscan(value, &m.Resident)
-		case "RssAnon":
-			_, err = fmt.Sscan(value, &m.Own)
+	for name, bytes := range map[string]*int64{"VmRSS": &m.Resident, "RssAnon": &m.Own} {
+		text, err := entry(fmt.Sprintf("/proc/%d/status", process), name)
+		if err == nil {
+			_, err = fmt.Sscan(text, bytes)
 		}
 		if err != nil {
-			return m, fmt.Errorf("bench: %q is not what Linux says of a process", line)
+			return m, err
 		}
+		*bytes <<= 10 // Linux counts in KiB
 	}
-	m.Resident, m.Own = m.Resident<<10, m.Own<<10
 	return m, nil
+}
+
+// Busy does something, and returns for how long it has kept the processors busy in these processes.
+func Busy(do func() error, processes ...int) (time.Duration, error) {
+	before, err := CPU(processes...)
+	if err != nil {
+		return 0, err
+	}
+	if err := do(); err != nil {
+		return 0, err
+	}
+	after, err := CPU(processes...)
+	return after - before, err
 }
