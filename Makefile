@@ -50,25 +50,26 @@ modules: # what the dashboard is built and tested with
 # Those that take longest begin first; as the last ones, they would leave a core idle.
 SLOWEST := ./test/e2e ./store/redis ./internal/server/httpapi
 
-# Documents as long as they may be: the race detector only makes them slow.
-LONG := ^Test(HostileDocuments|ManyDocumentsAtOnce|LongDocument|HostileBodies)$$
+TEST := go test -timeout 15m
 
-# How much memory is used again: with the race detector, it often is not.
-USED_AGAIN := ^TestProxyMemory$$
+# What finds its faults only without the race detector: tests of allocations, and those that compute for
+# long in one goroutine, of which only a part runs with it. A test compares this with testkit.Race.
+UNRACED := ^Test(Allocations|DeniedRequests|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|Priorities|ProxyMemory|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
+UNRACED_IN := . ./engine ./metrics ./middleware/httplimit ./rule ./stats ./internal/alert ./internal/document ./internal/overload ./internal/server/envoyrls ./internal/server/httpapi
 
 # Many tests wait more than they compute, so the two halves run side by side.
 test: packages modules ## run all tests, with the race detector
 	@$(MAKE) --no-print-directory --jobs=2 main others
 
+# The second time as weir is built, for which everything is compiled anyway.
 main: # the tests of this module
-	go test -race -timeout 15m $(SLOWEST) ./...
-	go test -short -run '$(LONG)' ./rule ./internal/server/httpapi
-	go test -run '$(USED_AGAIN)' ./middleware/httplimit
+	$(TEST) -race $(SLOWEST) ./...
+	CGO_ENABLED=0 $(TEST) -short -trimpath -tags grpcnotrace -pgo=cmd/weir/weir.pgo -run '$(UNRACED)' $(UNRACED_IN)
 
 others: # the tests of the dashboard and of the other modules
 	cd web && npm test --silent
-	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
-	for module in $(LARGE); do (cd $$module && go test -timeout 15m ./...) || exit 1; done
+	for module in $(OTHERS); do (cd $$module && $(TEST) -race ./...) || exit 1; done
+	for module in $(LARGE); do (cd $$module && $(TEST) ./...) || exit 1; done
 
 packages: # what the tests need
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl openssl:openssl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah rpm:rpm busybox:busybox-static systemd-analyze:systemd python3:python3 pip3:python3-pip uvicorn:uvicorn,python3-fastapi,python3-starlette,python3-websockets django-admin:python3-django mypy:mypy

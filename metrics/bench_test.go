@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // verdictOf is a verdict about the given number of rules, of a hundred.
@@ -35,7 +36,7 @@ func TestAllocations(t *testing.T) {
 		m, v := verdictOf(t, rules)
 		for _, degraded := range []error{nil, fmt.Errorf("redis: %w", weir.ErrUnavailable)} {
 			v.Degraded = degraded
-			if n := testing.AllocsPerRun(200, func() { m.Observe(&alice, v, time.Microsecond) }); n > 0 && !raceEnabled {
+			if n := testing.AllocsPerRun(200, func() { m.Observe(&alice, v, time.Microsecond) }); n > 0 && !testkit.Race {
 				t.Errorf("%d rules, degraded %v: %v allocations", rules, degraded, n)
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -96,7 +97,7 @@ func TestNobodyInventsKeys(t *testing.T) {
 	var ends []int
 	const most = 1 * 2 * 1 * 3 // no tier, two hosts, no method, three routes
 	attempts := 1_000_000
-	if raceEnabled {
+	if testkit.Race {
 		attempts /= 50
 	}
 	for i := range attempts {

@@ -173,7 +173,7 @@ func shapes(size int) map[string]func() string {
 // without.
 func TestHostileDocuments(t *testing.T) {
 	sizes := []int{1 << 17, rule.MaxDocument - 200}
-	if raceEnabled {
+	if testkit.Race {
 		sizes = []int{1 << 13}
 	}
 	for _, size := range sizes {
@@ -204,7 +204,7 @@ func TestHostileDocuments(t *testing.T) {
 // A long document of good rules is read, within the same bound.
 func TestLongDocument(t *testing.T) {
 	size, want := rule.MaxDocument-200, 10_000
-	if raceEnabled {
+	if testkit.Race {
 		size, want = size/40, want/40
 	}
 	source := []byte(shapes(size)["long rules"]())
@@ -218,7 +218,7 @@ func TestLongDocument(t *testing.T) {
 // All documents that are parsed at the same time stay within a bound, too.
 func TestManyDocumentsAtOnce(t *testing.T) {
 	names, size := 15_000, 1<<17 // almost as much as is read at once
-	if raceEnabled {
+	if testkit.Race {
 		names, size = names/10, size/10
 	}
 	source := []byte("{" + strings.Repeat("a,", names) + "}")

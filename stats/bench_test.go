@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
@@ -46,7 +47,7 @@ func TestAllocations(t *testing.T) {
 		r, v := verdictOf(t, rules)
 		for _, degraded := range []error{nil, errLost} {
 			v.Degraded = degraded
-			if n := testing.AllocsPerRun(200, func() { r.Observe(&pro, v, time.Microsecond) }); n > 0 && !raceEnabled {
+			if n := testing.AllocsPerRun(200, func() { r.Observe(&pro, v, time.Microsecond) }); n > 0 && !testkit.Race {
 				t.Errorf("%d rules, degraded %v: %v allocations", rules, degraded, n)
 			}
 		}

@@ -166,7 +166,7 @@ func TestInFlightAllocations(t *testing.T) {
 		c.Take()
 		c.Leave(time.Second)
 	})
-	if n > 0 && !raceEnabled {
+	if n > 0 && !testkit.Race {
 		t.Errorf("%v allocations", n)
 	}
 }

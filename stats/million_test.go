@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // A million clients take no more memory than a thousand.
@@ -43,7 +44,7 @@ func TestMillionKeys(t *testing.T) {
 		}
 	}
 	all := 1_052_632 // a million, and one of them often
-	if raceEnabled {
+	if testkit.Race {
 		all /= 4
 	}
 	send(0, all/10)

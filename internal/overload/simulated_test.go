@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/overload"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testoverload"
 )
 
@@ -54,8 +55,11 @@ func TestWithoutALimiter(t *testing.T) {
 func TestPriorities(t *testing.T) {
 	for _, kind := range []testoverload.Kind{testoverload.Even, testoverload.Varied} {
 		for i, m := range [][overload.Classes]float64{mix, fewLow, twoKinds} {
+			if i > 0 && testkit.Race {
+				break
+			}
 			loads := []float64{0.8, 2, 4}
-			if i > 0 {
+			if i > 0 || testkit.Race {
 				loads = []float64{4}
 			}
 			for _, c := range testoverload.Cases(kind, 8, loads...) {

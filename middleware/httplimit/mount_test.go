@@ -13,6 +13,7 @@ import (
 	"weak"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -217,7 +218,7 @@ func TestAllocations(t *testing.T) {
 		r := from("203.0.113.7:1234", "GET", "/")
 		w := &discard{make(http.Header)}
 		n := testing.AllocsPerRun(200, func() { b.ServeHTTP(w, r) })
-		if n > c.want && !raceEnabled {
+		if n > c.want && !testkit.Race {
 			t.Errorf("%s: %v allocations, want %v", name, n, c.want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/gateway/llm"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // A body that a handler or a proxy has not read to its end is still there when the handler has returned,
@@ -96,7 +97,7 @@ func TestProxyMemory(t *testing.T) {
 		t.Errorf("%d tokens are used by %d requests", used, requests)
 	}
 	// Four for headers, three for the body, and what the store answers. With the race detector, memory is often not used again.
-	if allocations > 8 && !raceEnabled {
+	if allocations > 8 && !testkit.Race {
 		t.Errorf("%v allocations", allocations)
 	}
 }

@@ -1,6 +1,10 @@
 package envoyrls
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weirhq/weir/internal/testkit"
+)
 
 const failing = `
 domain: d
@@ -48,7 +52,7 @@ func TestFailure(t *testing.T) {
 
 // A request takes little memory: what is answered, and no more.
 func TestAllocations(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Log("the race detector allocates, too; this is checked without it")
 		return
 	}

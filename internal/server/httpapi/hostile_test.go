@@ -24,7 +24,7 @@ func TestHostileBodies(t *testing.T) {
 	s := newStand(t, Options{Service: manage.Service{Counters: memory.New(memory.Options{})}})
 	const full = rule.MaxDocument - 20
 	many := func(s string, times int) string {
-		if raceEnabled {
+		if testkit.Race {
 			times /= 100
 		}
 		return strings.Repeat(s, times)
@@ -48,7 +48,7 @@ func TestHostileBodies(t *testing.T) {
 		{"check", "POST /v1/check", `{"headers":{` + many(`"a":"",`, 9000) + `"a":""}}`, 64, 64},
 		{"simulate", "POST /v1/simulate", `{"algorithms":[` + many(`"",`, 300_000) + `""]}`, 64, 160},
 	} {
-		if raceEnabled {
+		if testkit.Race {
 			c.times /= 4
 		}
 		t.Run(c.name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestHostileBodies(t *testing.T) {
 
 // manyOverrides is a draft of which every line is to change.
 func manyOverrides(n int) string {
-	if raceEnabled {
+	if testkit.Race {
 		n /= 100
 	}
 	var was, is strings.Builder

@@ -1,5 +1,0 @@
-//go:build race
-
-package envoyrls
-
-const raceEnabled = true

@@ -1,6 +1,0 @@
-//go:build race
-
-package httplimit
-
-// raceEnabled is whether the race detector allocates besides.
-const raceEnabled = true
