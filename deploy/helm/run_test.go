@@ -31,8 +31,7 @@ func TestRun(t *testing.T) {
 	mount(t, root, pod, objects)
 
 	weir := filepath.Join(root, "weir")
-	build := exec.Command("go", "build", "-o", weir, "./cmd/weir")
-	build.Dir = "../.."
+	build := exec.Command("make", "--directory", "../..", "build", "BIN="+root) // with what other tests have compiled
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -41,7 +41,11 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
-	install := exec.Command("go", append(append([]string{"install", "-modcacherw"}, build.Flags...), "github.com/weirhq/weir/cmd/weir@v0.1.0")...)
+	profile, err := filepath.Abs(filepath.Join(root, "cmd", "weir", "weir.pgo")) // so dependencies are compiled once for all tests
+	if err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command("go", append(append([]string{"install", "-modcacherw", "-pgo=" + profile}, build.Flags...), "github.com/weirhq/weir/cmd/weir@v0.1.0")...)
 	install.Dir = dir
 	install.Env = append(append(install.Environ(), build.Environment(build.Host)...),
 		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(dir, "proxy"))+",file://"+filepath.ToSlash(known),
