@@ -227,15 +227,15 @@ func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
 func (g *Gate) Protection() Protection {
 	s := g.shedder.Stats()
 	p := Protection{CPU: s.CPU, Memory: s.Memory, Limits: g.protect, Shed: map[rule.Priority]uint64{}}
-	for c, n := range s.Shed {
-		p.Shed[rule.Low+rule.Priority(c)] = n
+	for priority := rule.Low; priority <= rule.Critical; priority++ {
+		p.Shed[priority] = s.Shed[priority]
 	}
 	return p
 }
 
 // sheds reports whether a request is shed, and then says so in its verdict.
 func (g *Gate) sheds(v *Verdict) bool {
-	if g.shedder.Allow(overload.Class(v.Priority - rule.Low)) {
+	if g.shedder.Allow(overload.Priority(v.Priority)) {
 		return false
 	}
 	v.clearResults()

@@ -54,8 +54,8 @@ func writeTable(w io.Writer, without, with *history) error {
 		for p, load := range loads {
 			answered := 0
 			lost := ""
-			for i := range overload.Classes {
-				offered, good := world.inPhase(overload.Critical-i, p)
+			for priority := overload.Critical; priority >= overload.Low; priority-- {
+				offered, good := world.inPhase(priority, p)
 				answered += good
 				lost += fmt.Sprintf("%8.2f %%", 100*(1-float64(good)/float64(offered)))
 			}
@@ -85,8 +85,7 @@ func (h *history) picture(title string, about []string) *chart.Picture {
 	for i, load := range loads {
 		p.Ticks = append(p.Ticks, chart.Tick{Slice: float64(i * slices), Label: fmt.Sprintf("load %g ×", load)})
 	}
-	for i := range overload.Classes {
-		c := overload.Critical - i
+	for c := overload.Critical; c >= overload.Low; c-- {
 		good, bad := chart.Bars{Ink: chart.Good}, chart.Bars{Ink: chart.Bad}
 		most, offered, answered := int64(1), 0, 0
 		for _, s := range h[c] {

@@ -17,13 +17,13 @@ var update = flag.Bool("update", false, "write the picture of the docs again")
 // requests are not, low ones are, and the service does as much as it can.
 func TestWhatIsLost(t *testing.T) {
 	without, with := play(nil), play(newLimiter())
-	lost := func(h *history, c overload.Class, phase int) float64 {
+	lost := func(h *history, c overload.Priority, phase int) float64 {
 		offered, answered := h.inPhase(c, phase)
 		return 1 - float64(answered)/float64(offered)
 	}
 	for p, load := range loads {
 		answered := 0
-		for c := range overload.Classes {
+		for c := overload.Low; c <= overload.Critical; c++ {
 			_, n := with.inPhase(c, p)
 			answered += n
 			if l := lost(without, c, p); load > 1 && l < 0.9 {

@@ -16,7 +16,7 @@ const (
 )
 
 // mix is the share of the requests of each priority.
-var mix = [overload.Classes]float64{overload.Low: 0.4, overload.Normal: 0.4, overload.High: 0.15, overload.Critical: 0.05}
+var mix = [overload.Priorities]float64{overload.Low: 0.4, overload.Normal: 0.4, overload.High: 0.15, overload.Critical: 0.05}
 
 // loads are × capacity, one after the other.
 var loads = []float64{0.5, 1, 2, 5, 0.5}
@@ -33,7 +33,7 @@ var end = time.Duration(len(loads)) * phase
 func loadAt(t time.Duration) float64 { return loads[min(len(loads)-1, int(t/phase))] }
 
 // history is what became of the requests of each priority, by the time at which they came.
-type history [overload.Classes][]struct{ offered, answered int }
+type history [overload.Priorities][]struct{ offered, answered int }
 
 // play sends the requests to the service, through a limiter if there is one.
 func play(l *overload.Limiter) *history {
@@ -63,7 +63,7 @@ type recorder struct {
 }
 
 // Acquire decides a request, and takes note of it.
-func (r *recorder) Acquire(now time.Duration, c overload.Class) (release func(now, took time.Duration, ok bool), allowed bool) {
+func (r *recorder) Acquire(now time.Duration, c overload.Priority) (release func(now, took time.Duration, ok bool), allowed bool) {
 	if now >= end {
 		return nil, false
 	}
@@ -85,7 +85,7 @@ func (r *recorder) Acquire(now time.Duration, c overload.Class) (release func(no
 }
 
 // inPhase sums up what became of the requests of a priority in a phase.
-func (h *history) inPhase(c overload.Class, phase int) (offered, answered int) {
+func (h *history) inPhase(c overload.Priority, phase int) (offered, answered int) {
 	for _, s := range h[c][phase*slices : (phase+1)*slices] {
 		offered += s.offered
 		answered += s.answered

@@ -15,7 +15,6 @@ import (
 	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
 )
 
 // exchange is one request on its way, the context under which it goes, and its handler
@@ -162,7 +161,7 @@ func (x *exchange) acquire() bool {
 	}
 	x.place.Now = x.gateway.clock
 	now := x.gateway.now()
-	ok := l.Enter(now, overload.Class(x.limited.Priority-rule.Low), x.client, &x.place.Place)
+	ok := l.Enter(now, overload.Priority(x.limited.Priority), x.client, &x.place.Place)
 	if !ok {
 		x.choice.overloaded(now, x.gateway)
 	}

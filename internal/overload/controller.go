@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Shares is a share of the requests of each class.
-type Shares [Classes]float64
+// Shares is a share of the requests of each priority.
+type Shares [Priorities]float64
 
 // controller computes which share of requests to shed. It reads no clock.
 type controller struct {
@@ -41,7 +41,7 @@ const (
 func newController(l Limits) *controller { return &controller{limits: l, allowed: 1} }
 
 // update takes into account how much was used in the time that has passed, and how many requests
-// there were in it. It returns the share to shed of each class.
+// there were in it. It returns the share to shed of each priority.
 func (c *controller) update(u Usage, requests Shares, passed time.Duration) Shares {
 	seconds := passed.Seconds()
 	if seconds <= 0 {
@@ -88,21 +88,20 @@ func (c *controller) total() (sum float64) {
 	return sum
 }
 
-// shed divides the requests that are allowed among the classes.
+// shed divides the requests that are allowed among the priorities.
 func (c *controller) shed() (shed Shares) {
 	if c.allowed >= 1 {
 		return shed
 	}
 	left := c.allowed*c.total() - c.offered[Critical]
-	for i := range Critical {
-		class := High - i
+	for p := High; p >= Low; p-- {
 		switch {
 		case left <= 0:
-			shed[class] = 1
-		case left < c.offered[class]:
-			shed[class] = 1 - left/c.offered[class]
+			shed[p] = 1
+		case left < c.offered[p]:
+			shed[p] = 1 - left/c.offered[p]
 		}
-		left -= c.offered[class]
+		left -= c.offered[p]
 	}
 	return shed
 }

@@ -13,7 +13,7 @@ type world struct {
 	c    *controller
 	shed Shares
 
-	offered Shares  // CPU that requests of each class would use, of all there is
+	offered Shares  // CPU that requests of each priority would use, of all there is
 	other   float64 // CPU that something else uses
 
 	usage []float64 // at each step
@@ -47,13 +47,13 @@ func (s Shares) times(load float64) Shares {
 	return s
 }
 
-// requestMix is how many of 100 requests are of each class.
-var requestMix = Shares{0.4, 0.4, 0.15, 0.05}
+// requestMix is how many of 100 requests are of each priority.
+var requestMix = Shares{Low: 0.4, Normal: 0.4, High: 0.15, Critical: 0.05}
 
-// At every overload the usage comes to the limit and stays there, and only one class is shed in
+// At every overload the usage comes to the limit and stays there, and only one priority is shed in
 // part: those above it not at all, and those below it wholly.
 func TestUsageStaysNearTheLimit(t *testing.T) {
-	for _, m := range []Shares{requestMix, {0, 1, 0, 0}, {1, 0, 0, 0}, {0.9, 0, 0, 0.1}} {
+	for _, m := range []Shares{requestMix, {Normal: 1}, {Low: 1}, {Low: 0.9, Critical: 0.1}} {
 		for _, load := range []float64{0.5, 0.8, 1, 1.2, 2, 5, 10} {
 			w := newWorld(m.times(load))
 			w.run(20 * time.Second)
@@ -70,8 +70,8 @@ func TestUsageStaysNearTheLimit(t *testing.T) {
 			if w.shed[Critical] != 0 {
 				t.Errorf("%v × %v: critical requests are shed", m, load)
 			}
-			for class := Normal; class <= High; class++ {
-				if w.shed[class] > 0 && w.shed[class-1] < 1 {
+			for p := Normal; p <= High; p++ {
+				if w.shed[p] > 0 && w.shed[p-1] < 1 {
 					t.Errorf("%v × %v: %v", m, load, w.shed)
 				}
 			}
@@ -121,7 +121,7 @@ func TestOneGarbageCollection(t *testing.T) {
 // If something else uses the CPU, everything but critical requests is shed in the end, and all
 // are back soon after it has ended.
 func TestSomethingElse(t *testing.T) {
-	w := newWorld(Shares{0.5})
+	w := newWorld(Shares{Low: 0.5})
 	w.other = 1
 	w.run(time.Hour)
 	w.other = 0

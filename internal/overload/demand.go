@@ -6,7 +6,7 @@ import (
 
 // demand is how many requests of each priority came lately, and how many were answered.
 type demand struct {
-	arrived [Classes]float64
+	arrived [Priorities]float64
 	ended   float64
 
 	// several is whether requests of more than one priority came.
@@ -14,7 +14,7 @@ type demand struct {
 
 	// above is what the priorities above each one need, of all that is answered; and upTo is
 	// the same, with the priority itself.
-	above, upTo [Classes]float64
+	above, upTo [Priorities]float64
 
 	// before is how many are in flight since before the limit changed last.
 	before int
@@ -38,15 +38,14 @@ func (d *demand) noteEnd(inFlight int) {
 		return
 	}
 	sum, came := 0.0, 0
-	for i := range Classes {
-		c := Critical - i
-		if d.arrived[c] >= 1 {
+	for p := Critical; p >= Low; p-- {
+		if d.arrived[p] >= 1 {
 			came++
 		}
-		d.above[c] = sum / d.ended
-		sum += d.arrived[c]
-		d.upTo[c] = sum / d.ended
-		d.arrived[c] /= 2
+		d.above[p] = sum / d.ended
+		sum += d.arrived[p]
+		d.upTo[p] = sum / d.ended
+		d.arrived[p] /= 2
 	}
 	d.ended /= 2
 	d.several = came > 1
@@ -59,11 +58,11 @@ func (d *demand) noteEnd(inFlight int) {
 // more. It has the limit. Those above have places beyond the limit, the more the less they need;
 // if that is little, also while the limit is low for a probe. Those below have half of the limit,
 // so that they are denied first.
-func (l *Limiter) places(c Class) int {
+func (l *Limiter) places(p Priority) int {
 	if !l.demand.several {
 		return l.limit
 	}
-	above, upTo := l.demand.above[c], l.demand.upTo[c]
+	above, upTo := l.demand.above[p], l.demand.upTo[p]
 	limit := float64(l.limit)
 	beyond := math.Max(spare, limit/4)
 	rare := math.Max(0, 1-upTo) / (1 - little)

@@ -94,8 +94,8 @@ type Limiter struct {
 	taken      []*Place
 	hand       int // the last of them that was looked at
 	byAddress  map[netip.Addr]*client
-	clients    order.Heap[*client]    // the one with the most places is the first
-	shortUntil [Classes]time.Duration // until then no client has more than its share
+	clients    order.Heap[*client]       // the one with the most places is the first
+	shortUntil [Priorities]time.Duration // until then no client has more than its share
 }
 
 type state int
@@ -128,12 +128,12 @@ func New(min, max int) *Limiter {
 }
 
 // Acquire takes a place. It returns false if there is none for a request of this priority.
-func (l *Limiter) Acquire(now time.Duration, c Class) bool {
+func (l *Limiter) Acquire(now time.Duration, p Priority) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tick(now)
-	l.demand.arrived[c]++
-	if l.inFlight >= l.places(c) {
+	l.demand.arrived[p]++
+	if l.inFlight >= l.places(p) {
 		l.denyLocked(now)
 		return false
 	}

@@ -17,11 +17,11 @@ import (
 // requests that are not more important, and others get what they have beyond. While there are places, one
 // client can have all.
 type Place struct {
-	limiter *Limiter
-	class   Class
-	client  netip.Addr
-	index   int  // in the limiter's taken, guarded by its mu
-	left    bool // the same
+	limiter  *Limiter
+	priority Priority
+	client   netip.Addr
+	index    int  // in the limiter's taken, guarded by its mu
+	left     bool // the same
 
 	mu       sync.Mutex // taken after the limiter's
 	lost     bool       // written with both
@@ -54,12 +54,12 @@ const (
 )
 
 // Enter is Acquire for a request of a client. The place is left by Leave.
-func (l *Limiter) Enter(now time.Duration, c Class, client netip.Addr, p *Place) bool {
+func (l *Limiter) Enter(now time.Duration, priority Priority, client netip.Addr, p *Place) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tick(now)
-	l.demand.arrived[c]++
-	p.limiter, p.class, p.client = l, c, clientip.Network(client)
+	l.demand.arrived[priority]++
+	p.limiter, p.priority, p.client = l, priority, clientip.Network(client)
 	p.lost, p.waits, p.answered, p.since, p.moved = false, false, false, 0, 0
 	if p.left = !l.enterLocked(now, p); p.left {
 		l.denyLocked(now)
@@ -69,7 +69,7 @@ func (l *Limiter) Enter(now time.Duration, c Class, client netip.Addr, p *Place)
 
 // enterLocked takes a place.
 func (l *Limiter) enterLocked(now time.Duration, p *Place) bool {
-	if now < l.shortUntil[p.class] && l.placesOfLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.class) && !l.makePlaceLocked(now, p) {
+	if now < l.shortUntil[p.priority] && l.placesOfLocked(p.client) >= l.halfLocked() || l.inFlight >= l.places(p.priority) && !l.makePlaceLocked(now, p) {
 		return false
 	}
 	l.inFlight++
@@ -112,7 +112,7 @@ func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
 	}
 	modest := l.placesOfLocked(newcomer.client) < l.halfLocked()
 	greedy := modest && most != newcomer.client && l.placesOfLocked(most) > l.halfLocked()
-	need := l.places(newcomer.class)
+	need := l.places(newcomer.priority)
 	for looks := min(maxLooks, len(l.taken)); looks > 0 && len(l.taken) > 0 && l.inFlight >= need; looks-- {
 		l.hand = (l.hand + 1) % len(l.taken)
 		p := l.taken[l.hand]
@@ -128,8 +128,8 @@ func (l *Limiter) makePlaceLocked(now time.Duration, newcomer *Place) bool {
 		return true
 	}
 	if modest {
-		for c := range newcomer.class + 1 {
-			l.shortUntil[c] = now + shortage
+		for p := Low; p <= newcomer.priority; p++ {
+			l.shortUntil[p] = now + shortage
 		}
 	}
 	excess := l.placesOfLocked(most) - l.halfLocked()
@@ -179,7 +179,7 @@ func (p *Place) reenter(now time.Duration, answered bool) bool {
 	l := p.limiter
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.tick(now); p.left || !p.lost || answered && l.inFlight >= l.places(p.class) {
+	if l.tick(now); p.left || !p.lost || answered && l.inFlight >= l.places(p.priority) {
 		return true // maybe with the place that another goroutine has just taken for it
 	}
 	entered := l.enterLocked(now, p)

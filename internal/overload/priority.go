@@ -1,14 +1,16 @@
 package overload
 
-// Class is how important a request is; a greater one is more important.
-type Class uint8
+// Priority is how important a request is; a greater one is more important. The numbers are those of package rule.
+type Priority uint8
 
 const (
-	Low Class = iota
+	Low Priority = 1 + iota
 	Normal
 	High
 	Critical
-	Classes
+
+	// Priorities is the length of an array by priority, whose first element is not used.
+	Priorities
 )
 
-func (c Class) String() string { return [...]string{"low", "normal", "high", "critical"}[c] }
+func (p Priority) String() string { return [...]string{"", "low", "normal", "high", "critical"}[p] }

@@ -84,20 +84,20 @@ type Shedder struct {
 	now    func() time.Duration
 	free   func() // gives memory back to the system
 
-	due   atomic.Int64 // when to read again
-	class [Classes]counts
+	due        atomic.Int64 // when to read again
+	byPriority [Priorities]counts
 
 	mu         sync.Mutex
 	reader     *Reader
 	controller *controller
-	before     [Classes]uint64 // requests at the last reading
-	updated    time.Duration   // when that was
+	before     [Priorities]uint64 // requests at the last reading
+	updated    time.Duration      // when that was
 	collected  time.Duration
 	logged     time.Duration // when the log was told that requests are shed
 	failed     bool          // the log was told that the usage cannot be read
 }
 
-// counts are those of a class.
+// counts are those of a priority.
 type counts struct {
 	requests atomic.Uint64
 	shed     atomic.Uint64
@@ -140,14 +140,14 @@ func newShedder(l Limits, root string, logger *slog.Logger, now func() time.Dura
 func describe(share float64, of string) string { return fmt.Sprintf("%.4g %% of %s", 100*share, of) }
 
 // Allow reports whether a request may go on. A nil shedder allows all.
-func (s *Shedder) Allow(c Class) bool {
+func (s *Shedder) Allow(p Priority) bool {
 	if s == nil {
 		return true
 	}
 	if now := s.now(); int64(now) >= s.due.Load() {
 		s.update(now)
 	}
-	counts := &s.class[c]
+	counts := &s.byPriority[p]
 	n := counts.requests.Add(1)
 	share := counts.share.Load()
 	// Multiples of the golden ratio spread evenly, also those of every tenth request.
@@ -175,15 +175,15 @@ func (s *Shedder) update(now time.Duration) {
 		}
 	}
 	var requests Shares
-	for i := range s.class {
-		n := s.class[i].requests.Load()
+	for i := range s.byPriority {
+		n := s.byPriority[i].requests.Load()
 		requests[i] = float64(n - s.before[i])
 		s.before[i] = n
 	}
 	shed := s.controller.update(u, requests, now-s.updated)
 	s.updated = now
 	for i, share := range shed {
-		s.class[i].share.Store(of64(share))
+		s.byPriority[i].share.Store(of64(share))
 	}
 	s.logShed(now, shed)
 	if s.limits.Memory > 0 && u.Memory > s.limits.Memory && now-s.collected >= collect {
@@ -209,20 +209,20 @@ func (s *Shedder) logShed(now time.Duration, shed Shares) {
 		return
 	}
 	s.logged = now
-	var classes []string
+	var priorities []string
 	for i, share := range shed {
 		if share > 0 {
-			classes = append(classes, fmt.Sprintf("%s %.0f %%", Class(i), 100*share))
+			priorities = append(priorities, fmt.Sprintf("%s %.0f %%", Priority(i), 100*share))
 		}
 	}
 	u := s.controller.usage
-	s.logger.Warn("requests are shed", "shed", strings.Join(classes, ", "), "cpu", fmt.Sprintf("%.0f %%", 100*u.CPU), "memory", fmt.Sprintf("%.0f %%", 100*u.Memory))
+	s.logger.Warn("requests are shed", "shed", strings.Join(priorities, ", "), "cpu", fmt.Sprintf("%.0f %%", 100*u.CPU), "memory", fmt.Sprintf("%.0f %%", 100*u.Memory))
 }
 
 // ShedStats says what is used, and how many requests were shed.
 type ShedStats struct {
-	CPU, Memory float64         // usage of what there is, smoothed
-	Shed        [Classes]uint64 // requests since the start
+	CPU, Memory float64            // usage of what there is, smoothed
+	Shed        [Priorities]uint64 // requests since the start
 }
 
 // Stats returns the usage, and how many requests were shed.
@@ -236,8 +236,8 @@ func (s *Shedder) Stats() (stats ShedStats) {
 	s.mu.Lock()
 	stats.CPU, stats.Memory = s.controller.usage.CPU, s.controller.usage.Memory
 	s.mu.Unlock()
-	for i := range s.class {
-		stats.Shed[i] = s.class[i].shed.Load()
+	for i := range s.byPriority {
+		stats.Shed[i] = s.byPriority[i].shed.Load()
 	}
 	return stats
 }

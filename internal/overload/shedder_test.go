@@ -76,10 +76,10 @@ func (m *machine) shedder(l Limits, free func()) *Shedder {
 	return s
 }
 
-// ask sends 100 requests of each class and returns how many are shed.
-func ask(s *Shedder) (shed [Classes]int) {
+// ask sends 100 requests of each priority and returns how many are shed.
+func ask(s *Shedder) (shed [Priorities]int) {
 	for range 100 {
-		for c := range Classes {
+		for c := Low; c <= Critical; c++ {
 			if !s.Allow(c) {
 				shed[c]++
 			}
@@ -88,17 +88,17 @@ func ask(s *Shedder) (shed [Classes]int) {
 	return shed
 }
 
-// From files to answers: what is over is shed by class, is counted, and is said.
+// From files to answers: what is over is shed by priority, is counted, and is said.
 func TestShedder(t *testing.T) {
 	m := newMachine(t)
 	s := m.shedder(Limits{CPU: 0.85, Memory: 0.9}, nil)
 	if want := `msg="protecting this process" cpu="85 % of 2.0 cores (cgroup v2 /sys/fs/cgroup)" memory="90 % of 100 MiB (cgroup v2 /sys/fs/cgroup)"`; !strings.Contains(m.log.String(), want) {
 		t.Errorf("%s", &m.log)
 	}
-	var sum [Classes]int
+	var sum [Priorities]int
 	for range 40 {
 		m.pass(every, 1.6)
-		if shed := ask(s); shed != ([Classes]int{}) {
+		if shed := ask(s); shed != ([Priorities]int{}) {
 			t.Fatalf("%v at 80 %%", shed)
 		}
 	}
@@ -108,10 +108,10 @@ func TestShedder(t *testing.T) {
 		shed := ask(s)
 		for c, n := range shed {
 			sum[c] += n
-			if n > 0 && Class(c) > next {
+			if n > 0 && Priority(c) > next {
 				t.Fatalf("%v, but %s was not shed yet", shed, next)
 			}
-			if n > 0 && Class(c) == next {
+			if n > 0 && Priority(c) == next {
 				next++
 			}
 		}
@@ -139,7 +139,7 @@ func TestShedder(t *testing.T) {
 		m.pass(every, 1)
 		ask(s)
 	}
-	if shed := ask(s); shed != ([Classes]int{}) {
+	if shed := ask(s); shed != ([Priorities]int{}) {
 		t.Errorf("%v are still shed", shed)
 	}
 }
@@ -149,7 +149,7 @@ func TestEvenly(t *testing.T) {
 	m := newMachine(t)
 	s := m.shedder(Limits{CPU: 0.85}, nil)
 	for _, share := range []float64{0.01, 0.3, 0.5, 0.99} {
-		s.class[Low].share.Store(of64(share))
+		s.byPriority[Low].share.Store(of64(share))
 		for _, nth := range []int{1, 2, 3, 10} {
 			shed := 0
 			for range 1000 {
@@ -208,7 +208,7 @@ func TestUsageCannotBeRead(t *testing.T) {
 	}
 	for range 20 {
 		m.now += every
-		if shed := ask(s); shed != ([Classes]int{}) {
+		if shed := ask(s); shed != ([Priorities]int{}) {
 			t.Fatalf("%v", shed)
 		}
 	}
@@ -248,7 +248,7 @@ func TestRealShedder(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := s.class[Critical].requests.Load(); n != 40_000 {
+	if n := s.byPriority[Critical].requests.Load(); n != 40_000 {
 		t.Error(n)
 	}
 }

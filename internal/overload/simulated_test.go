@@ -10,22 +10,22 @@ import (
 )
 
 var (
-	mix      = [overload.Classes]float64{0.4, 0.4, 0.15, 0.05}
-	fewLow   = [overload.Classes]float64{0.05, 0.85, 0, 0.1}
-	twoKinds = [overload.Classes]float64{0.9, 0, 0, 0.1}
+	mix      = [overload.Priorities]float64{overload.Low: 0.4, overload.Normal: 0.4, overload.High: 0.15, overload.Critical: 0.05}
+	fewLow   = [overload.Priorities]float64{overload.Low: 0.05, overload.Normal: 0.85, overload.Critical: 0.1}
+	twoKinds = [overload.Priorities]float64{overload.Low: 0.9, overload.Critical: 0.1}
 )
 
 // simulated is a limiter in a simulation.
 type simulated struct{ *overload.Limiter }
 
-func (s simulated) Acquire(now time.Duration, c overload.Class) (release func(now, took time.Duration, ok bool), allowed bool) {
+func (s simulated) Acquire(now time.Duration, p overload.Priority) (release func(now, took time.Duration, ok bool), allowed bool) {
 	return func(now, _ time.Duration, ok bool) {
 		o := overload.Success
 		if !ok {
 			o = overload.Failure
 		}
 		s.Release(now, o)
-	}, s.Limiter.Acquire(now, c)
+	}, s.Limiter.Acquire(now, p)
 }
 
 // The aims: at every overload, goodput is at least 0.9 of the capacity and p99 at most 3 × that
@@ -54,7 +54,7 @@ func TestWithoutALimiter(t *testing.T) {
 // above, lose at most 0.1 %; and none loses more than one below it.
 func TestPriorities(t *testing.T) {
 	for _, kind := range []testoverload.Kind{testoverload.Even, testoverload.Varied} {
-		for i, m := range [][overload.Classes]float64{mix, fewLow, twoKinds} {
+		for i, m := range [][overload.Priorities]float64{mix, fewLow, twoKinds} {
 			if i > 0 && testkit.Race {
 				break
 			}
@@ -70,14 +70,13 @@ func TestPriorities(t *testing.T) {
 					t.Errorf("%v, %v: %+v", c, m, f)
 				}
 				need := 0.0 // of this priority and of those above, of what can be answered
-				for i := range overload.Classes {
-					p := overload.Critical - i
+				for p := overload.Critical; p >= overload.Low; p-- {
 					need += m[p] * c.Load
 					lost := by[p].Lost()
 					if need <= 0.5 && lost > 0.001 {
 						t.Errorf("%v, %v: %v requests lose %.2f %%", c, m, p, 100*lost)
 					}
-					if below := by[max(p, 1)-1]; below.Offered > 0 && lost > below.Lost()+0.01 {
+					if below := by[p-1]; below.Offered > 0 && lost > below.Lost()+0.01 {
 						t.Errorf("%v, %v: %v requests lose %.2f %%, those below %.2f %%", c, m, p, 100*lost, 100*below.Lost())
 					}
 				}
@@ -90,8 +89,8 @@ func TestPriorities(t *testing.T) {
 func TestOnePriority(t *testing.T) {
 	c := testoverload.Cases(testoverload.Varied, 8, 4)[0]
 	normal := c.Play(simulated{overload.New(5, 1000)}, 3)
-	for p := range overload.Classes {
-		c.Mix = [overload.Classes]float64{}
+	for p := overload.Low; p <= overload.Critical; p++ {
+		c.Mix = [overload.Priorities]float64{}
 		c.Mix[p] = 1
 		f := c.Play(simulated{overload.New(5, 1000)}, 3)
 		if f.Goodput < 0.9 || f.P99 > 3 || f.Goodput < normal.Goodput-0.05 {

@@ -40,7 +40,7 @@ func (l *Limiter) run(ctx context.Context, method string, p rule.Priority, s *se
 		ctx = s.Context(ctx)
 		defer func() { s.end(ctx, ended, err) }()
 	}
-	if limit != nil && !limit.Acquire(l.front.Now(), overload.Class(p-rule.Low)) {
+	if limit != nil && !limit.Acquire(l.front.Now(), overload.Priority(p)) {
 		ended = true
 		return l.deny(ctx, method, translate(engine.DescribeOverload(new(engine.Verdict))))
 	}

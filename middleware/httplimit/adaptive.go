@@ -24,16 +24,16 @@ func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit { return m.front.Adapt
 
 // adapted is a handler behind the adaptive limit, for requests of a priority.
 type adapted struct {
-	by    *Middleware
-	next  http.Handler
-	class overload.Class
+	by       *Middleware
+	next     http.Handler
+	priority overload.Priority
 }
 
 func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f := a.by.front
 	client, _ := f.Clients.Client(r.RemoteAddr, r.Header)
 	p := &front.Waiting{Now: f.Now}
-	if !f.Adaptive.Enter(f.Now(), a.class, client, &p.Place) {
+	if !f.Adaptive.Enter(f.Now(), a.priority, client, &p.Place) {
 		a.by.shed(w, r)
 		return
 	}

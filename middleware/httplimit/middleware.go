@@ -110,7 +110,7 @@ func (m *Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	case x != nil:
 		x.Priority = cmp.Or(p, rule.Normal)
 	case m.front.Adaptive != nil && p != 0:
-		next = &adapted{m, next, overload.Class(p - rule.Low)}
+		next = &adapted{m, next, overload.Priority(p)}
 	}
 	m.observe(next, w, r, s)
 }

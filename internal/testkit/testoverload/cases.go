@@ -114,7 +114,7 @@ type Figure struct {
 	Goodput float64 // of capacity, or of the load if that is less
 	P99     float64 // × Unloaded
 	Denied  float64 // share of requests, from the start if the capacity was never less
-	By      [overload.Classes]Share
+	By      [overload.Priorities]Share
 }
 
 // Play runs a case.

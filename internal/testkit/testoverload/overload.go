@@ -22,7 +22,7 @@ const Timeout = time.Second
 type Limiter interface {
 	// Acquire returns false if a request is denied. Otherwise, release is called when it
 	// is answered.
-	Acquire(now time.Duration, c overload.Class) (release func(now, took time.Duration, ok bool), allowed bool)
+	Acquire(now time.Duration, p overload.Priority) (release func(now, took time.Duration, ok bool), allowed bool)
 }
 
 // World is a service and its load, by the time since the start.
@@ -34,7 +34,7 @@ type World struct {
 	From    time.Duration // when the measurement begins
 
 	// Mix is the share of the requests of each priority. Default all are normal.
-	Mix [overload.Classes]float64
+	Mix [overload.Priorities]float64
 
 	// Advance is called before anything happens, with the time of it. Default none.
 	Advance func(t time.Duration)
@@ -45,7 +45,7 @@ type Result struct {
 	Offered, Good, Denied     int
 	OfferedInAll, DeniedInAll int             // also before the measurement began
 	Took                      []time.Duration // of answered requests, in order of size
-	By                        [overload.Classes]Share
+	By                        [overload.Priorities]Share
 }
 
 // Share is what became of the requests of a priority, without those that might still be answered
@@ -64,9 +64,9 @@ func (r *Result) Quantile(q float64) time.Duration {
 }
 
 type request struct {
-	began   time.Duration
-	class   overload.Class
-	release func(now, took time.Duration, ok bool)
+	began    time.Duration
+	priority overload.Priority
+	release  func(now, took time.Duration, ok bool)
 }
 
 type answer struct {
@@ -117,7 +117,7 @@ func Run(w World, l Limiter, seed uint64) Result {
 // leave forgets a request that might still be answered in time.
 func (s *simulation) leave(r *request) {
 	if r.began >= s.From && s.Length-r.began < Timeout {
-		s.By[r.class].Offered--
+		s.By[r.priority].Offered--
 	}
 }
 
@@ -132,9 +132,9 @@ type simulation struct {
 
 func (s *simulation) arrive(now time.Duration) {
 	var release func(now, took time.Duration, ok bool)
-	allowed, class := true, s.class()
+	allowed, priority := true, s.priority()
 	if s.limiter != nil {
-		release, allowed = s.limiter.Acquire(now, class)
+		release, allowed = s.limiter.Acquire(now, priority)
 	}
 	s.OfferedInAll++
 	if !allowed {
@@ -142,26 +142,26 @@ func (s *simulation) arrive(now time.Duration) {
 	}
 	if now >= s.From {
 		s.Offered++
-		s.By[class].Offered++
+		s.By[priority].Offered++
 		if !allowed {
 			s.Denied++
-			s.By[class].Denied++
+			s.By[priority].Denied++
 		}
 	}
 	if allowed {
-		s.queue = append(s.queue, &request{now, class, release})
+		s.queue = append(s.queue, &request{now, priority, release})
 	}
 }
 
-// class draws a priority.
-func (s *simulation) class() overload.Class {
-	if s.Mix == ([overload.Classes]float64{}) {
+// priority draws one.
+func (s *simulation) priority() overload.Priority {
+	if s.Mix == ([overload.Priorities]float64{}) {
 		return overload.Normal
 	}
 	x := s.random.Float64()
-	for c, share := range s.Mix {
+	for p, share := range s.Mix {
 		if x -= share; x < 0 {
-			return overload.Class(c)
+			return overload.Priority(p)
 		}
 	}
 	return overload.Critical
@@ -179,7 +179,7 @@ func (s *simulation) answer(now time.Duration, r *request) {
 	if took < Timeout {
 		s.Good++
 		if r.began >= s.From {
-			s.By[r.class].Good++
+			s.By[r.priority].Good++
 		}
 	}
 }

@@ -51,7 +51,7 @@ type release = func(now, took time.Duration, ok bool)
 
 type weir struct{ *overload.Limiter }
 
-func (l weir) Acquire(now time.Duration, c overload.Class) (release, bool) {
+func (l weir) Acquire(now time.Duration, c overload.Priority) (release, bool) {
 	return func(now, _ time.Duration, ok bool) {
 		o := overload.Success
 		if !ok {
@@ -65,7 +65,7 @@ func (l weir) Acquire(now time.Duration, c overload.Class) (release, bool) {
 // success and for a failure, unless a request is denied.
 type other func() (success, failure func(), allowed bool)
 
-func (o other) Acquire(time.Duration, overload.Class) (release, bool) {
+func (o other) Acquire(time.Duration, overload.Priority) (release, bool) {
 	success, failure, allowed := o()
 	return func(_, _ time.Duration, ok bool) {
 		if ok {
