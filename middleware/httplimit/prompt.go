@@ -26,7 +26,6 @@ var prompts = budget.NewBodyReader(maxPrompts)
 // request.
 type prompt struct {
 	llm.Request
-	rule    rule.Prompt // what rules are told
 	body    []byte
 	kept    bool // expressions may read it until the response has ended
 	cloned  bool // the headers of the request are its own
@@ -42,7 +41,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	if counts == nil || table.Exempt(q) {
 		return nil, nil
 	}
-	p, uses := &pass.prompt, false
+	p := &pass.prompt
 	p.release = func() {}
 	if hasBody(r) {
 		err := checkCoding(r.Header)
@@ -54,13 +53,13 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			p.body, p.release, err = prompts.Read(from, maxPrompt)
 		}
 		if busy := err == budget.ErrBusy && len(p.body) > 2*budget.Free; err != nil && err != errDenied && !busy && !counts.Mode.Denies() {
-			q.Prompt = &p.rule // without tokens, so that the rule does not apply
+			q.Prompt = &p.Prompt // without tokens, so that the rule does not apply
 			p.handOn(r, err)
 			return nil, nil
 		}
 		if err != nil {
 			p.close()
-			p.Request, _ = llm.Parse(q.Path, nil, llm.API(counts.Tokens.API))
+			p.Request, _ = llm.Parse(q.Path, nil, counts.Tokens.API)
 			if err == errDenied {
 				p.writeHeaders(w.Header(), &pass.verdict, m.options.Headers)
 				m.stop(w, r, pass, p, pass.look.err)
@@ -71,7 +70,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		}
 	}
 	path := match.CanonicalPath(q.Path)
-	p.Request, uses = llm.Parse(path, p.body, llm.API(counts.Tokens.API))
+	p.Request, _ = llm.Parse(path, p.body, counts.Tokens.API)
 	for _, other := range match.OtherReadings(q.Path) {
 		if len(p.body) > 0 && !llm.SamePath(path, other) {
 			p.Wrong = "The path of the request can be read in several ways; write it without dot segments, semicolons, backslashes and escaped slashes."
@@ -83,9 +82,7 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		p.unread(w, wrong)
 		return nil, wrong
 	}
-	if q.Prompt = &p.rule; uses {
-		p.rule = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers}
-	}
+	q.Prompt = &p.Prompt
 	if _, given := q.Attributes["model"]; !given && p.Model != "" {
 		if pass.attributes == nil {
 			pass.attributes = map[string]string{}
@@ -155,9 +152,7 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 	}
 	for tokens, r := range least {
 		if r != nil {
-			llm.WriteHeaders(h, p.API, tokens == 1, llm.Quota{
-				Limit: r.Limit, Remaining: r.Remaining, ResetAfter: r.ResetAfter, ResetAt: time.UnixMicro(int64(r.ResetAt)),
-			})
+			llm.WriteHeaders(h, p.API, tokens == 1, &r.Decision)
 		}
 	}
 }

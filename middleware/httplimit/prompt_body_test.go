@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/gateway/llm"
 	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/rule"
 )
 
 // A body that a handler or a proxy has not read to its end is still there when the handler has returned,
@@ -107,7 +108,7 @@ func TestRestoreInPlace(t *testing.T) {
 	const sent, asks = `{"stream":true,"messages":[]}`, `{"stream_options":{"include_usage":true},"stream":true,"messages":[]}`
 	for _, kept := range []bool{false, true} {
 		p := prompt{body: append(make([]byte, 0, 4096), sent...), kept: kept, release: func() {}}
-		p.Request, _ = llm.Parse("/v1/chat/completions", p.body, llm.Auto)
+		p.Request, _ = llm.Parse("/v1/chat/completions", p.body, rule.AutoAPI)
 		before := p.body
 		r := chat("/v1/chat/completions", sent)
 		p.restore(r, &settlement{watch: llm.NewWatch(p.Request)}, nil)

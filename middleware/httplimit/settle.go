@@ -40,7 +40,7 @@ func (m *Middleware) settles(p *pass, prompt *prompt, x *Exchange) *settlement {
 	s.pass, s.exchange = p, x
 	s.Hold = m.front.Serve(&p.request, &p.verdict)
 	if prompt != nil {
-		s.watch = prompt.watch(s.Parts, prompt.rule.Model)
+		s.watch = prompt.watch(s.Parts, prompt.Model)
 	}
 	if slices.ContainsFunc(s.Parts, func(p engine.HoldPart) bool { return p.Rule.ReadsBody() }) {
 		s.noted.kept = new(kept)

@@ -5,23 +5,19 @@ import (
 	"net/http"
 	"strconv"
 	"time"
-)
 
-// Quota is a limit, as an answer tells of it.
-type Quota struct {
-	Limit, Remaining int64
-	ResetAfter       time.Duration // until the limit is fully reset
-	ResetAt          time.Time
-}
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
 
 // headerNames are where the vendors' clients look for a limit, how much is left of it, and when
 // it is reset; of requests, and of tokens.
-var headerNames = map[API][2][3]string{
-	OpenAI: {
+var headerNames = map[rule.ModelAPI][2][3]string{
+	rule.OpenAI: {
 		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
 		{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
 	},
-	Anthropic: {
+	rule.Anthropic: {
 		{"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
 		{"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
 	},
@@ -29,7 +25,7 @@ var headerNames = map[API][2][3]string{
 
 // WriteHeaders adds the headers in which the vendor's clients look for a limit: of tokens, or of
 // requests. Gemini has none.
-func WriteHeaders(h http.Header, api API, tokens bool, q Quota) {
+func WriteHeaders(h http.Header, api rule.ModelAPI, tokens bool, d *weir.Decision) {
 	both, found := headerNames[api]
 	if !found {
 		return
@@ -40,14 +36,14 @@ func WriteHeaders(h http.Header, api API, tokens bool, q Quota) {
 	}
 	// The three are parts of one text.
 	var room [96]byte
-	text := strconv.AppendInt(room[:0], q.Limit, 10)
+	text := strconv.AppendInt(room[:0], d.Limit, 10)
 	limit := len(text)
-	text = strconv.AppendInt(text, q.Remaining, 10)
+	text = strconv.AppendInt(text, d.Remaining, 10)
 	remaining := len(text)
-	if api == OpenAI {
-		text = append(text, roundUp(q.ResetAfter, time.Millisecond).String()...)
+	if api == rule.OpenAI {
+		text = append(text, roundUp(d.ResetAfter, time.Millisecond).String()...)
 	} else {
-		text = q.ResetAt.Add(time.Second-1).Truncate(time.Second).UTC().AppendFormat(text, time.RFC3339)
+		text = d.ResetAt.Time().Add(time.Second-1).Truncate(time.Second).AppendFormat(text, time.RFC3339)
 	}
 	all := string(text)
 	values := []string{all[:limit], all[limit:remaining], all[remaining:]}
@@ -62,7 +58,7 @@ func roundUp(d, unit time.Duration) time.Duration {
 
 // Problem is an error as the vendor's clients expect it, in JSON, for an answer with the status.
 // The wait is for status 429; it is 0 if waiting does not help.
-func Problem(api API, status int, message string, wait time.Duration) []byte {
+func Problem(api rule.ModelAPI, status int, message string, wait time.Duration) []byte {
 	text := func(v any) []byte {
 		b, _ := json.Marshal(v) // maps of strings and numbers never fail
 		return append(b, '\n')
@@ -70,9 +66,9 @@ func Problem(api API, status int, message string, wait time.Duration) []byte {
 	name := nameOf(status)
 	type object = map[string]any
 	switch api {
-	case Anthropic:
+	case rule.Anthropic:
 		return text(object{"type": "error", "error": object{"type": name.anthropic, "message": message}})
-	case Gemini:
+	case rule.Gemini:
 		e := object{"code": status, "message": message, "status": name.gemini}
 		if wait > 0 {
 			e["details"] = []object{{

@@ -4,22 +4,25 @@ import (
 	"net/http"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 )
 
 func TestProblem(t *testing.T) {
 	const text = "Too many requests for the rule tokens; try again later."
 	for _, c := range []struct {
-		api    API
+		api    rule.ModelAPI
 		status int
 		wait   time.Duration
 		want   string
 	}{
-		{OpenAI, 429, time.Second, `{"error":{"code":"rate_limit_exceeded","message":"` + text + `","param":null,"type":"tokens"}}`},
-		{Anthropic, 429, time.Second, `{"error":{"message":"` + text + `","type":"rate_limit_error"},"type":"error"}`},
-		{Gemini, 429, 1500 * time.Millisecond, `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}],"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
-		{Gemini, 429, 0, `{"error":{"code":429,"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
-		{Auto, 413, 0, `{"error":{"code":"request_too_large","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
-		{Anthropic, 403, 0, `{"error":{"message":"` + text + `","type":"permission_error"},"type":"error"}`},
+		{rule.OpenAI, 429, time.Second, `{"error":{"code":"rate_limit_exceeded","message":"` + text + `","param":null,"type":"tokens"}}`},
+		{rule.Anthropic, 429, time.Second, `{"error":{"message":"` + text + `","type":"rate_limit_error"},"type":"error"}`},
+		{rule.Gemini, 429, 1500 * time.Millisecond, `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}],"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{rule.Gemini, 429, 0, `{"error":{"code":429,"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{rule.AutoAPI, 413, 0, `{"error":{"code":"request_too_large","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
+		{rule.Anthropic, 403, 0, `{"error":{"message":"` + text + `","type":"permission_error"},"type":"error"}`},
 	} {
 		if got := string(Problem(c.api, c.status, text, c.wait)); got != c.want+"\n" {
 			t.Errorf("%v %d: got\n%swant\n%s", c.api, c.status, got, c.want)
@@ -28,22 +31,22 @@ func TestProblem(t *testing.T) {
 }
 
 func TestWriteHeaders(t *testing.T) {
-	q := Quota{
+	d := &weir.Decision{
 		Limit: 150000, Remaining: 149984, ResetAfter: 6*time.Minute + 12*time.Millisecond + 1,
-		ResetAt: time.Date(2026, 1, 2, 3, 10, 5, 600_000_000, time.FixedZone("", 3600)),
+		ResetAt: weir.MicrosOf(time.Date(2026, 1, 2, 3, 10, 5, 600_000_000, time.FixedZone("", 3600))),
 	}
 	for _, c := range []struct {
-		api    API
+		api    rule.ModelAPI
 		tokens bool
 		want   map[string]string
 	}{
-		{OpenAI, true, map[string]string{"x-ratelimit-limit-tokens": "150000", "x-ratelimit-remaining-tokens": "149984", "x-ratelimit-reset-tokens": "6m0.013s"}},
-		{OpenAI, false, map[string]string{"x-ratelimit-limit-requests": "150000", "x-ratelimit-remaining-requests": "149984", "x-ratelimit-reset-requests": "6m0.013s"}},
-		{Anthropic, true, map[string]string{"anthropic-ratelimit-tokens-limit": "150000", "anthropic-ratelimit-tokens-remaining": "149984", "anthropic-ratelimit-tokens-reset": "2026-01-02T02:10:06Z"}},
-		{Gemini, true, nil},
+		{rule.OpenAI, true, map[string]string{"x-ratelimit-limit-tokens": "150000", "x-ratelimit-remaining-tokens": "149984", "x-ratelimit-reset-tokens": "6m0.013s"}},
+		{rule.OpenAI, false, map[string]string{"x-ratelimit-limit-requests": "150000", "x-ratelimit-remaining-requests": "149984", "x-ratelimit-reset-requests": "6m0.013s"}},
+		{rule.Anthropic, true, map[string]string{"anthropic-ratelimit-tokens-limit": "150000", "anthropic-ratelimit-tokens-remaining": "149984", "anthropic-ratelimit-tokens-reset": "2026-01-02T02:10:06Z"}},
+		{rule.Gemini, true, nil},
 	} {
 		h := http.Header{}
-		WriteHeaders(h, c.api, c.tokens, q)
+		WriteHeaders(h, c.api, c.tokens, d)
 		for name, want := range c.want {
 			if got := h.Get(name); got != want {
 				t.Errorf("%s: %q, want %q", name, got, want)

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // A watch that is used again knows nothing of the response before.
@@ -19,7 +21,7 @@ func TestClear(t *testing.T) {
 		"what is held":          {"text/event-stream", `data: {"choices":[],"usage":{"prompt_tokens":7`},
 	} {
 		w := fresh()
-		w.request = Request{Model: "m", Stream: true}
+		w.request = Request{Prompt: rule.Prompt{Model: "m"}, Stream: true}
 		w.Strip()
 		w.Over = func(u Usage) bool { return u.Output > 3 }
 		w.Begin(http.StatusOK, http.Header{"Content-Type": {c.kind}})

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // datas are the events of a stream, decoded; the closing [DONE] is nil.
@@ -58,7 +60,7 @@ func TestCut(t *testing.T) {
 	} {
 		body := kept(t, c.name)
 		for _, part := range []int{1, 13, 1 << 20} {
-			w := NewWatch(Request{Generates: true, Input: 500, asked: c.asked})
+			w := NewWatch(Request{Generates: true, Prompt: rule.Prompt{Input: 500}, asked: c.asked})
 			w.Over = func(u Usage) bool { return u.Output > c.output }
 			got := watched(w, header(c.name), 200, body, part)
 			begin, found := strings.CutSuffix(got, c.want)

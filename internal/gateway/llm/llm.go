@@ -2,7 +2,7 @@
 // a request may use, and how many it did, for the APIs of OpenAI, Anthropic and Google
 // (Gemini), and for the many that copy one of them.
 //
-//	request, ok := llm.Parse(path, body, llm.Auto)
+//	request, ok := llm.Parse(path, body, rule.AutoAPI)
 //	watch := llm.NewWatch(request)
 //	watch.Begin(status, header)
 //	for … { client.Write(watch.Pass(chunk)) }
@@ -17,19 +17,9 @@ package llm
 import (
 	"net/url"
 	"strings"
+
+	"github.com/weirhq/weir/rule"
 )
-
-// API is the protocol that a client speaks with a model, numbered as those of package rule.
-type API uint8
-
-const (
-	Auto API = iota // whatever path and body say
-	OpenAI
-	Anthropic
-	Gemini
-)
-
-func (a API) String() string { return [...]string{"auto", "openai", "anthropic", "gemini"}[a] }
 
 // MaxTokens is more than any number of tokens. What is said to be more is taken for it, so
 // that no sum overflows.
@@ -54,7 +44,7 @@ func clamp(n int64) int64 { return max(0, min(n, MaxTokens)) }
 // target is what the path of a request says of it.
 type target struct {
 	known  bool // it is a path of a vendor
-	api    API
+	api    rule.ModelAPI
 	method method
 	model  string // of the path, where upstreams do not look for it in the body
 	other  string // a model, if the body has none
@@ -77,14 +67,14 @@ const (
 // answers. Of several fields, the largest counts. Others are not for this method, so a client that sends
 // them has no bound.
 var methods = [...]struct {
-	api             API
+	api             rule.ModelAPI
 	lengths, counts []id
 	marks           []id // what bodies for it have
 }{
-	askChat:     {OpenAI, []id{maxTokens, maxCompletionTokens}, []id{aNumber, aBestOf}, []id{aChat}},
-	askResponse: {OpenAI, []id{maxOutputTokens}, nil, []id{anInput}},
-	askMessage:  {Anthropic, []id{maxTokens}, nil, []id{aSystem, aMark}},
-	askContent:  {Gemini, []id{maxOfConfig}, []id{aCandidateCount}, []id{aContents}},
+	askChat:     {rule.OpenAI, []id{maxTokens, maxCompletionTokens}, []id{aNumber, aBestOf}, []id{aChat}},
+	askResponse: {rule.OpenAI, []id{maxOutputTokens}, nil, []id{anInput}},
+	askMessage:  {rule.Anthropic, []id{maxTokens}, nil, []id{aSystem, aMark}},
+	askContent:  {rule.Gemini, []id{maxOfConfig}, []id{aCandidateCount}, []id{aContents}},
 }
 
 // locate reads a path. Words in it are found in any case, because some servers do so.
@@ -101,19 +91,19 @@ func locate(path string) (t target) {
 	t.known = true
 	switch {
 	case isMethod && (strings.HasSuffix(verb, "content") || strings.HasSuffix(verb, "contents")):
-		t.api, t.method, t.model, t.embeds = Gemini, askContent, name, strings.Contains(verb, "embed")
+		t.api, t.method, t.model, t.embeds = rule.Gemini, askContent, name, strings.Contains(verb, "embed")
 		t.stream = strings.HasPrefix(verb, "stream")
 	case isMethod && strings.HasSuffix(verb, "rawpredict"): // Claude by Vertex AI
-		t.api, t.method, t.model = Anthropic, askMessage, name
+		t.api, t.method, t.model = rule.Anthropic, askMessage, name
 		t.stream = strings.HasPrefix(verb, "stream")
 	case verb == "completions":
-		t.api, t.method = OpenAI, askChat
+		t.api, t.method = rule.OpenAI, askChat
 	case verb == "responses":
-		t.api, t.method = OpenAI, askResponse
+		t.api, t.method = rule.OpenAI, askResponse
 	case verb == "embeddings":
-		t.api, t.embeds = OpenAI, true
+		t.api, t.embeds = rule.OpenAI, true
 	case verb == "messages":
-		t.api, t.method = Anthropic, askMessage
+		t.api, t.method = rule.Anthropic, askMessage
 	default:
 		t.known, t.counts = false, onlyCounts(path)
 		if isMethod {

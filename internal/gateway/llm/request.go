@@ -8,18 +8,17 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // Request is what is known of a request before it is answered.
 type Request struct {
-	API       API
-	Model     string // at most 128 bytes; "" if it is not said
-	Wrong     string // a sentence if upstreams may take it for another request, at another price; else ""
-	Stream    bool   // the answer comes as it is made
-	Generates bool   // it makes text; embeddings do not
-	Input     int64  // estimated tokens of the prompt
-	Output    int64  // the most that the client asks for, of all copies; 0 if it does not say
-	Answers   int64  // how many answers the client asks for without a bound on their length
+	API         rule.ModelAPI
+	rule.Prompt        // the model has at most 128 bytes; "" if it is not said
+	Wrong       string // a sentence if upstreams may take it for another request, at another price; else ""
+	Stream      bool   // the answer comes as it is made
+	Generates   bool   // it makes text; embeddings do not
 
 	chat    bool // the API reports the usage of a stream only if asked
 	asked   bool // the client asks
@@ -96,10 +95,10 @@ const mediaTokens = 1600
 
 // Parse reads a request. It is false if the request cannot use tokens: it has no body, or
 // only counts. A body that cannot be read is taken for a prompt, so it is never free.
-func Parse(path string, body []byte, api API) (Request, bool) {
+func Parse(path string, body []byte, api rule.ModelAPI) (Request, bool) {
 	t := locate(path)
 	r := Request{API: api, Generates: !t.embeds}
-	if api == Auto {
+	if api == rule.AutoAPI {
 		r.API = t.api
 	}
 	if len(body) == 0 || t.counts {
@@ -284,26 +283,26 @@ func times(a, b int64) int64 {
 
 // resolve finds out which API it is, and what of it. The path says so if it is one of the
 // vendors'; otherwise the body does.
-func (r *reading) resolve(t *target, api API) {
+func (r *reading) resolve(t *target, api rule.ModelAPI) {
 	r.Stream = r.Stream || t.stream
 	r.chat = t.known && t.method == askChat && !t.embeds
 	if !t.known {
-		guess := OpenAI
+		guess := rule.OpenAI
 		switch {
 		case r.has(aMark):
-			guess = Anthropic
+			guess = rule.Anthropic
 		case r.has(aContents):
-			guess = Gemini
+			guess = rule.Gemini
 		case r.has(aSystem):
-			guess = Anthropic
+			guess = rule.Anthropic
 		default:
 			r.chat = r.has(aChat)
 		}
-		if api == Auto {
+		if api == rule.AutoAPI {
 			r.API = guess
 		}
 	}
-	r.chat = r.chat && r.API == OpenAI
+	r.chat = r.chat && r.API == rule.OpenAI
 	if r.Generates {
 		r.bound(t, api)
 	}
@@ -317,12 +316,12 @@ func (r *reading) resolve(t *target, api API) {
 
 // bound finds how many tokens the answers may have. Where the path does not tell the method, all count
 // that the body may be for.
-func (r *reading) bound(t *target, api API) {
+func (r *reading) bound(t *target, api rule.ModelAPI) {
 	found := false
 	for m := range methods {
 		mine := method(m) == t.method
-		if !t.known || api != Auto && api != t.api {
-			mine = (api == Auto || api == methods[m].api) && slices.ContainsFunc(methods[m].marks, r.has)
+		if !t.known || api != rule.AutoAPI && api != t.api {
+			mine = (api == rule.AutoAPI || api == methods[m].api) && slices.ContainsFunc(methods[m].marks, r.has)
 		}
 		if mine {
 			found = true
@@ -330,7 +329,7 @@ func (r *reading) bound(t *target, api API) {
 		}
 	}
 	if !found {
-		r.boundBy([...]method{Auto: askChat, OpenAI: askChat, Anthropic: askMessage, Gemini: askContent}[api])
+		r.boundBy([...]method{rule.AutoAPI: askChat, rule.OpenAI: askChat, rule.Anthropic: askMessage, rule.Gemini: askContent}[api])
 	}
 }
 
@@ -348,7 +347,7 @@ func (r *reading) boundBy(m method) {
 		copies = max(copies, r.numbers[field])
 	}
 	if length > 0 {
-		r.Output = max(r.Output, times(length, copies))
+		r.MaxOutput = max(r.MaxOutput, times(length, copies))
 	} else {
 		r.Answers = max(r.Answers, copies)
 	}

@@ -7,48 +7,50 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // estimated is what a request may use if an answer has 1000 tokens.
 func estimated(r *Request) Usage {
-	return Usage{Input: r.Input, Output: r.Output + times(1000, r.Answers)}
+	return Usage{Input: r.Input, Output: r.MaxOutput + times(1000, r.Answers)}
 }
 
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, path, body string
-		api              API
+		api              rule.ModelAPI
 		want             string // api, model, stream, input+output with a default of 1000
 	}{
 		{"chat completions", "/v1/chat/completions",
-			`{"model":"gpt-4o","messages":[{"role":"user","content":"Say hello."}],"max_tokens":100}`, Auto, "openai gpt-4o false 7+100"},
+			`{"model":"gpt-4o","messages":[{"role":"user","content":"Say hello."}],"max_tokens":100}`, rule.AutoAPI, "openai gpt-4o false 7+100"},
 		{"the newer name, and copies", "/v1/chat/completions",
-			`{"model":"o3","n":3,"messages":[{"role":"user","content":"Say hello."}],"max_completion_tokens":100,"stream":true}`, Auto, "openai o3 true 7+300"},
+			`{"model":"o3","n":3,"messages":[{"role":"user","content":"Say hello."}],"max_completion_tokens":100,"stream":true}`, rule.AutoAPI, "openai o3 true 7+300"},
 		{"no bound", "/v1/chat/completions",
-			`{"model":"gpt-4o","messages":[{"role":"user","content":"Say hello."}],"n":2}`, Auto, "openai gpt-4o false 7+2000"},
+			`{"model":"gpt-4o","messages":[{"role":"user","content":"Say hello."}],"n":2}`, rule.AutoAPI, "openai gpt-4o false 7+2000"},
 		{"tools are shown to the model", "/v1/chat/completions",
-			`{"model":"gpt-4o","messages":[{"role":"user","content":"Say hello."}],"max_tokens":1,"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]}`, Auto, "openai gpt-4o false 26+1"},
-		{"the old completions", "/v1/completions", `{"model":"m","prompt":"12345678","max_tokens":7,"best_of":2}`, Auto, "openai m false 2+14"},
-		{"responses", "/v1/responses", `{"model":"gpt-5","input":"12345678","instructions":"1234","max_output_tokens":50,"stream":true}`, Auto, "openai gpt-5 true 3+50"},
-		{"embeddings have no output", "/v1/embeddings", `{"model":"text-embedding-3-small","input":["12345678","1234"]}`, Auto, "openai text-embedding-3-small false 3+0"},
-		{"a prompt of tokens", "/v1/embeddings", `{"model":"e","input":[[1,2,3],[4]]}`, Auto, "openai e false 4+0"},
-		{"Azure has the model in the path", "/openai/deployments/my-gpt/chat/completions", `{"messages":[{"content":"12345678"}],"max_tokens":5}`, Auto, "openai my-gpt false 4+5"},
+			`{"model":"gpt-4o","messages":[{"role":"user","content":"Say hello."}],"max_tokens":1,"tools":[{"type":"function","function":{"name":"get_weather","parameters":{"type":"object","properties":{"city":{"type":"string"}}}}}]}`, rule.AutoAPI, "openai gpt-4o false 26+1"},
+		{"the old completions", "/v1/completions", `{"model":"m","prompt":"12345678","max_tokens":7,"best_of":2}`, rule.AutoAPI, "openai m false 2+14"},
+		{"responses", "/v1/responses", `{"model":"gpt-5","input":"12345678","instructions":"1234","max_output_tokens":50,"stream":true}`, rule.AutoAPI, "openai gpt-5 true 3+50"},
+		{"embeddings have no output", "/v1/embeddings", `{"model":"text-embedding-3-small","input":["12345678","1234"]}`, rule.AutoAPI, "openai text-embedding-3-small false 3+0"},
+		{"a prompt of tokens", "/v1/embeddings", `{"model":"e","input":[[1,2,3],[4]]}`, rule.AutoAPI, "openai e false 4+0"},
+		{"Azure has the model in the path", "/openai/deployments/my-gpt/chat/completions", `{"messages":[{"content":"12345678"}],"max_tokens":5}`, rule.AutoAPI, "openai my-gpt false 4+5"},
 		{"messages", "/v1/messages",
-			`{"model":"claude-sonnet-4-5","max_tokens":1024,"system":"1234","messages":[{"role":"user","content":[{"type":"text","text":"Hello"}]}],"stream":true}`, Auto, "anthropic claude-sonnet-4-5 true 9+1024"},
+			`{"model":"claude-sonnet-4-5","max_tokens":1024,"system":"1234","messages":[{"role":"user","content":[{"type":"text","text":"Hello"}]}],"stream":true}`, rule.AutoAPI, "anthropic claude-sonnet-4-5 true 9+1024"},
 		{"Gemini", "/v1beta/models/gemini-2.5-flash:generateContent",
-			`{"contents":[{"role":"user","parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":64,"candidateCount":2}}`, Auto, "gemini gemini-2.5-flash false 6+128"},
+			`{"contents":[{"role":"user","parts":[{"text":"Hello"}]}],"generationConfig":{"maxOutputTokens":64,"candidateCount":2}}`, rule.AutoAPI, "gemini gemini-2.5-flash false 6+128"},
 		{"Gemini, streaming", "/v1beta/models/gemini-2.5-flash:streamGenerateContent",
-			`{"contents":[{"parts":[{"text":"Hello"}]}],"generation_config":{"max_output_tokens":"64"}}`, Auto, "gemini gemini-2.5-flash true 4+64"},
-		{"Gemini's embeddings", "/v1beta/models/e:batchEmbedContents", `{"requests":[{"content":{"parts":[{"text":"Hello"}]}}]}`, Auto, "gemini e false 6+0"},
+			`{"contents":[{"parts":[{"text":"Hello"}]}],"generation_config":{"max_output_tokens":"64"}}`, rule.AutoAPI, "gemini gemini-2.5-flash true 4+64"},
+		{"Gemini's embeddings", "/v1beta/models/e:batchEmbedContents", `{"requests":[{"content":{"parts":[{"text":"Hello"}]}}]}`, rule.AutoAPI, "gemini e false 6+0"},
 		{"Claude by Vertex AI", "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x:streamRawPredict",
-			`{"anthropic_version":"vertex-2023-10-16","messages":[{"content":"12345678"}],"max_tokens":9}`, Auto, "anthropic claude-x true 4+9"},
+			`{"anthropic_version":"vertex-2023-10-16","messages":[{"content":"12345678"}],"max_tokens":9}`, rule.AutoAPI, "anthropic claude-x true 4+9"},
 
-		{"another path, chat", "/ask", `{"model":"m","messages":[{"content":"12345678"}]}`, Auto, "openai m false 4+1000"},
-		{"another path, Anthropic", "/ask", `{"model":"m","system":"s","messages":[{"content":"1"}]}`, Auto, "anthropic m false 3+1000"},
-		{"another path, Gemini", "/ask", `{"contents":[{"parts":[{"text":"Hello"}]}]}`, Auto, "gemini  false 4+1000"},
-		{"the rule knows better", "/ask", `{"model":"m","messages":[{"content":"12345678"}],"max_tokens":1}`, Anthropic, "anthropic m false 4+1"},
-		{"an image", "/v1/images/edits", strings.Repeat("x", 1<<20), Auto, "openai  false 1600+1000"},
-		{"nothing that is known", "/v1/chat/completions", `{"question":"12345678"}`, Auto, "openai  false 6+1000"},
+		{"another path, chat", "/ask", `{"model":"m","messages":[{"content":"12345678"}]}`, rule.AutoAPI, "openai m false 4+1000"},
+		{"another path, Anthropic", "/ask", `{"model":"m","system":"s","messages":[{"content":"1"}]}`, rule.AutoAPI, "anthropic m false 3+1000"},
+		{"another path, Gemini", "/ask", `{"contents":[{"parts":[{"text":"Hello"}]}]}`, rule.AutoAPI, "gemini  false 4+1000"},
+		{"the rule knows better", "/ask", `{"model":"m","messages":[{"content":"12345678"}],"max_tokens":1}`, rule.Anthropic, "anthropic m false 4+1"},
+		{"an image", "/v1/images/edits", strings.Repeat("x", 1<<20), rule.AutoAPI, "openai  false 1600+1000"},
+		{"nothing that is known", "/v1/chat/completions", `{"question":"12345678"}`, rule.AutoAPI, "openai  false 6+1000"},
 	} {
 		r, ok := Parse(c.path, []byte(c.body), c.api)
 		u := estimated(&r)
@@ -100,7 +102,7 @@ func TestParseModel(t *testing.T) {
 		{"/v1beta/models/pro:GenerateContent", `{"model":"mini"}`, "pro", ""},
 		{"/v1/chat/completions:x", `{"model":"pro"}`, "pro", ""},
 	} {
-		r, _ := Parse(c.path, []byte(c.body), Auto)
+		r, _ := Parse(c.path, []byte(c.body), rule.AutoAPI)
 		if r.Model != c.model || !strings.Contains(r.Wrong, c.wrong) || c.wrong == "" && r.Wrong != "" {
 			t.Errorf("%s %s: %q, %s", c.path, c.body, r.Model, r.Wrong)
 		}
@@ -113,34 +115,34 @@ func TestParseFields(t *testing.T) {
 	const none = `{"generation_config":{}`
 	for _, c := range []struct {
 		path string
-		api  API
+		api  rule.ModelAPI
 		body string
 		want int64 // with 1000 for an answer that has no bound
 	}{
-		{"/v1/chat/completions", Auto, all + `}`, 2 * 3},
-		{"/v1/chat/completions", Auto, none + `,"max_output_tokens":1}`, 1000},
-		{"/v1/chat/completions", Auto, none + `,"generationConfig_":{"maxOutputTokens":1}}`, 1000},
-		{"/v1/chat/completions", Auto, none + `,"max_tokens":5,"max_completion_tokens":-1,"n":2}`, 2000},
-		{"/v1/chat/completions", Auto, none + `,"max_tokens":5,"max_completion_tokens":0}`, 1000},
-		{"/v1/chat/completions", Auto, none + `,"max_tokens":5,"max_completion_tokens":null}`, 5},
-		{"/v1/chat/completions", Auto, none + `,"max_tokens":5,"n":-3}`, 5},
-		{"/v1/responses", Auto, all + `}`, 3},
-		{"/v1/responses", Auto, none + `,"max_tokens":1,"max_completion_tokens":1}`, 1000},
-		{"/v1/messages", Auto, all + `}`, 1},
-		{"/v1/messages", Auto, none + `,"max_completion_tokens":1,"max_output_tokens":1,"n":9}`, 1000},
-		{"/v1beta/models/m:generateContent", Auto, all + `}`, 5 * 7},
-		{"/v1beta/models/m:generateContent", Auto, none + `,"max_tokens":1,"max_output_tokens":1,"n":9}`, 1000},
-		{"/v1/embeddings", Auto, all + `}`, 0},
-		{"/ask", Auto, all + `,"messages":[]}`, 2 * 3},
-		{"/ask", Auto, all + `,"input":"x"}`, 3},
-		{"/ask", Auto, all + `,"contents":[]}`, 5 * 7},
-		{"/ask", Auto, all + `,"messages":[],"system":"x"}`, 2 * 3},
-		{"/ask", Auto, none + `,"messages":[],"max_tokens":9,"input":"x"}`, 9 + 1000}, // who knows
-		{"/ask", Auto, none + `,"max_output_tokens":9}`, 1000},
-		{"/ask", Anthropic, all + `,"contents":[]}`, 1},
-		{"/ask", OpenAI, all + `,"contents":[]}`, 2 * 3},
-		{"/ask", Gemini, all + `}`, 5 * 7},
-		{"/v1/chat/completions", Anthropic, all + `,"messages":[]}`, 1},
+		{"/v1/chat/completions", rule.AutoAPI, all + `}`, 2 * 3},
+		{"/v1/chat/completions", rule.AutoAPI, none + `,"max_output_tokens":1}`, 1000},
+		{"/v1/chat/completions", rule.AutoAPI, none + `,"generationConfig_":{"maxOutputTokens":1}}`, 1000},
+		{"/v1/chat/completions", rule.AutoAPI, none + `,"max_tokens":5,"max_completion_tokens":-1,"n":2}`, 2000},
+		{"/v1/chat/completions", rule.AutoAPI, none + `,"max_tokens":5,"max_completion_tokens":0}`, 1000},
+		{"/v1/chat/completions", rule.AutoAPI, none + `,"max_tokens":5,"max_completion_tokens":null}`, 5},
+		{"/v1/chat/completions", rule.AutoAPI, none + `,"max_tokens":5,"n":-3}`, 5},
+		{"/v1/responses", rule.AutoAPI, all + `}`, 3},
+		{"/v1/responses", rule.AutoAPI, none + `,"max_tokens":1,"max_completion_tokens":1}`, 1000},
+		{"/v1/messages", rule.AutoAPI, all + `}`, 1},
+		{"/v1/messages", rule.AutoAPI, none + `,"max_completion_tokens":1,"max_output_tokens":1,"n":9}`, 1000},
+		{"/v1beta/models/m:generateContent", rule.AutoAPI, all + `}`, 5 * 7},
+		{"/v1beta/models/m:generateContent", rule.AutoAPI, none + `,"max_tokens":1,"max_output_tokens":1,"n":9}`, 1000},
+		{"/v1/embeddings", rule.AutoAPI, all + `}`, 0},
+		{"/ask", rule.AutoAPI, all + `,"messages":[]}`, 2 * 3},
+		{"/ask", rule.AutoAPI, all + `,"input":"x"}`, 3},
+		{"/ask", rule.AutoAPI, all + `,"contents":[]}`, 5 * 7},
+		{"/ask", rule.AutoAPI, all + `,"messages":[],"system":"x"}`, 2 * 3},
+		{"/ask", rule.AutoAPI, none + `,"messages":[],"max_tokens":9,"input":"x"}`, 9 + 1000}, // who knows
+		{"/ask", rule.AutoAPI, none + `,"max_output_tokens":9}`, 1000},
+		{"/ask", rule.Anthropic, all + `,"contents":[]}`, 1},
+		{"/ask", rule.OpenAI, all + `,"contents":[]}`, 2 * 3},
+		{"/ask", rule.Gemini, all + `}`, 5 * 7},
+		{"/v1/chat/completions", rule.Anthropic, all + `,"messages":[]}`, 1},
 	} {
 		r, _ := Parse(c.path, []byte(c.body), c.api)
 		if got := estimated(&r).Output; got != c.want || r.Wrong != "" {
@@ -179,7 +181,7 @@ func TestParseHiddenStream(t *testing.T) {
 		`{"stream":true,"stream_options":{"include_usage":true,"Include_Usage":false}}`: "several",
 		`{"stream":true,"metadata":{"stream_options":{"include_usage":true}}}`:          "asks",
 	} {
-		r, _ := Parse("/v1/chat/completions", []byte(body), Auto)
+		r, _ := Parse("/v1/chat/completions", []byte(body), rule.AutoAPI)
 		got := ""
 		if _, asks := r.AskUsage([]byte(body)); r.Wrong != "" {
 			got = "several"
@@ -198,7 +200,7 @@ func TestParseNotFree(t *testing.T) {
 		"/v1/chat/completions;a:countTokens", "/v1/chat/completions;/count_tokens", "/v1/chat/completions%2Fcount_tokens",
 		"/v1/chat/completions/..;/count_tokens", "/v1/chat\\count_tokens", "/v1/chat/completions//count_tokens", "/v1/./count_tokens",
 	} {
-		if _, ok := Parse(path, []byte(`{"messages":[]}`), Auto); !ok {
+		if _, ok := Parse(path, []byte(`{"messages":[]}`), rule.AutoAPI); !ok {
 			t.Errorf("%s uses no tokens", path)
 		}
 	}
@@ -210,7 +212,7 @@ func TestParseFree(t *testing.T) {
 		"/v1/models": "", "/v1/messages/count_tokens": `{"messages":[]}`,
 		"/v1beta/models/gemini-2.5-flash:countTokens": `{"contents":[]}`, "/v1/responses/input_tokens": `{"input":"x"}`,
 	} {
-		if _, ok := Parse(path, []byte(body), Auto); ok {
+		if _, ok := Parse(path, []byte(body), rule.AutoAPI); ok {
 			t.Errorf("%s uses tokens", path)
 		}
 	}
@@ -238,14 +240,14 @@ func TestParseHostile(t *testing.T) {
 		{`{"n":1e400}`, MaxTokens},
 		{`{"metadata":{"max_tokens":5}}`, 1000},
 	} {
-		r, _ := Parse("/v1/chat/completions", []byte(c.body[:len(c.body)-1]+","+prompt+"}"), Auto)
+		r, _ := Parse("/v1/chat/completions", []byte(c.body[:len(c.body)-1]+","+prompt+"}"), rule.AutoAPI)
 		if got := estimated(&r).Output; got != c.want {
 			t.Errorf("%.80s: %d, want %d", c.body, got, c.want)
 		}
 	}
 	for _, n := range []int{4_900, 100_000} {
 		deep := strings.Repeat(`{"content":[`, n)
-		r, _ := Parse("/v1/chat/completions", []byte(`{"messages":`+deep+`"`+strings.Repeat("a b ", 100)+`"`+strings.Repeat("]}", n)+`,"max_tokens":7}`), Auto)
+		r, _ := Parse("/v1/chat/completions", []byte(`{"messages":`+deep+`"`+strings.Repeat("a b ", 100)+`"`+strings.Repeat("]}", n)+`,"max_tokens":7}`), rule.AutoAPI)
 		if u := estimated(&r); u.Input < 100 || u.Output != 7 || (r.Wrong != "") != (n == 100_000) {
 			t.Errorf("a deep body: %+v, %s", u, r.Wrong)
 		}
@@ -287,7 +289,7 @@ func TestParseWrong(t *testing.T) {
 		{chat, `{"messages":[{"content":"x","max_tokens":1,"Max_Tokens":1,"model":1}],"Messages":[],"Stream":false,"Text":"x"}`, ""},
 		{chat, `{"tools":[{"function":{"parameters":{"n":{},"N":{},"URL":{},"model":{}}}}]}`, ""},
 	} {
-		r, ok := Parse(c.path, []byte(c.body), Auto)
+		r, ok := Parse(c.path, []byte(c.body), rule.AutoAPI)
 		if !ok || !strings.Contains(r.Wrong, c.says) || c.says == "" && r.Wrong != "" {
 			t.Errorf("%s %.80q: %s, want %s", c.path, c.body, r.Wrong, c.says)
 		}
@@ -297,7 +299,7 @@ func TestParseWrong(t *testing.T) {
 // A prompt is counted under names that some upstreams take for the known ones, too.
 func TestParseFoldedPrompt(t *testing.T) {
 	for _, name := range []string{"messages", "MESSAGES", "me\u017f\u017fage\u017f", `me\u017fsages`} {
-		r, _ := Parse("/v1/chat/completions", []byte(`{"`+name+`":[{"content":"`+strings.Repeat("a b ", 1000)+`"}]}`), Auto)
+		r, _ := Parse("/v1/chat/completions", []byte(`{"`+name+`":[{"content":"`+strings.Repeat("a b ", 1000)+`"}]}`), rule.AutoAPI)
 		if r.Input < 1000 || r.Input > 1010 {
 			t.Errorf("%s: %d", name, r.Input)
 		}
@@ -309,12 +311,12 @@ func TestParseMedia(t *testing.T) {
 	long := strings.Repeat("iVBORw0KGgo", 10_000)
 	for _, body := range []string{`{"prompt":"%s"}`, `{"messages":["%s"]}`, `{"messages":[{"content":"%s"}]}`, `{"messages":[{"content":[{"type":"text","text":"%s"}]}]}`,
 		`{"input":"%s"}`, `{"input":[{"output":"%s"}]}`, `{"instructions":"%s"}`, `{"contents":{"parts":[{"text":"%s"}]}}`, `{"system":[{"text":"%s"}]}`} {
-		if r, _ := Parse("/ask", fmt.Appendf(nil, body, long), Auto); r.Input < int64(len(long)/bytesPerToken) {
+		if r, _ := Parse("/ask", fmt.Appendf(nil, body, long), rule.AutoAPI); r.Input < int64(len(long)/bytesPerToken) {
 			t.Errorf("%s: %d", body, r.Input)
 		}
 	}
 	ask := func(url string) int64 {
-		r, _ := Parse("/v1/chat/completions", []byte(`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"`+url+`"}}]}]}`), Auto)
+		r, _ := Parse("/v1/chat/completions", []byte(`{"messages":[{"content":[{"type":"image_url","image_url":{"url":"`+url+`"}}]}]}`), rule.AutoAPI)
 		return r.Input
 	}
 	around := ask("") // the names
@@ -346,7 +348,7 @@ func TestAskUsage(t *testing.T) {
 		{"/v1/responses", `{"stream":true,"input":"x"}`, ""},
 		{"/v1/messages", `{"stream":true,"messages":[]}`, ""},
 	} {
-		r, _ := Parse(c.path, []byte(c.body), Auto)
+		r, _ := Parse(c.path, []byte(c.body), rule.AutoAPI)
 		got, changed := r.AskUsage([]byte(c.body))
 		want := c.want
 		if want == "" {
@@ -369,7 +371,7 @@ func FuzzParse(f *testing.F) {
 		f.Add("/v1beta/models/g:streamGenerateContent", []byte(body))
 	}
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
-		r, ok := Parse(path, body, Auto)
+		r, ok := Parse(path, body, rule.AutoAPI)
 		u := estimated(&r)
 		if ok && u.Input < 1 || u.Input > MaxTokens || u.Output < 0 || u.Output > MaxTokens || len(r.Model) > maxKept {
 			t.Fatalf("%+v of %q", u, body)

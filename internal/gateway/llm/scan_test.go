@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // What ends a string is found wherever it is, also behind what is read by blocks.
@@ -40,9 +42,9 @@ func TestNumbers(t *testing.T) {
 		{"9999999999999999999999", MaxTokens}, {"-5", 0}, {"+5", 5}, {"2.5", 3}, {"1e3", 1000}, {"1E+3", 1000}, {`"12"`, 12}, {`""`, 0}, {"null", 0}, {"1x", 0},
 	} {
 		body := `{"messages":"x","max_tokens":` + c.text + `,"n":1}`
-		r, _ := Parse("/v1/chat/completions", []byte(body), OpenAI)
-		if r.Output != c.want {
-			t.Errorf("%s: %d, want %d", c.text, r.Output, c.want)
+		r, _ := Parse("/v1/chat/completions", []byte(body), rule.OpenAI)
+		if r.MaxOutput != c.want {
+			t.Errorf("%s: %d, want %d", c.text, r.MaxOutput, c.want)
 		}
 		w := NewWatch(Request{})
 		w.Begin(200, map[string][]string{"Content-Type": {"application/json"}})

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // kept returns a response of testdata.
@@ -26,7 +28,7 @@ func header(name string) http.Header {
 	return http.Header{"Content-Type": {"text/event-stream"}}
 }
 
-var request = Request{Generates: true, Input: 500, Output: 900}
+var request = Request{Generates: true, Prompt: rule.Prompt{Input: 500, MaxOutput: 900}}
 
 // watched passes a response in parts of so many bytes, and returns what the client gets.
 func watched(w *Watch, h http.Header, status int, body string, part int) string {
