@@ -32,8 +32,8 @@ const MaxIdentities = 8
 // longer than weir.MaxKeyLen, is hashed too, and marked by "\sha256:". Identity
 // allocates only to grow dst.
 func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
-	var room [usualParts]place
-	dst, ok, _ := Hit{Entry: c}.identity(dst, req, c.places(&room))
+	var buf [usualParts]place
+	dst, ok, _ := Hit{Entry: c}.identity(dst, req, c.places(&buf))
 	return dst, ok
 }
 
@@ -48,8 +48,8 @@ func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, er
 	if c.err != nil {
 		return dst, ends, c.err
 	}
-	var room [usualParts]place
-	at := c.places(&room)
+	var buf [usualParts]place
+	at := c.places(&buf)
 	begin, first := len(dst), len(ends)
 	if c.Tokens != nil && req.Prompt != nil && c.Tokens.estimate(req.Prompt) == 0 {
 		return dst, ends, nil // it uses none of what the rule counts
@@ -93,9 +93,9 @@ type place struct{ from, next int }
 // usualParts is how many parts a key has at most, as a rule.
 const usualParts = 4
 
-func (c *Entry) places(room *[usualParts]place) []place {
+func (c *Entry) places(buf *[usualParts]place) []place {
 	if len(c.key) <= usualParts {
-		return room[:len(c.key)]
+		return buf[:len(c.key)]
 	}
 	return make([]place, len(c.key))
 }

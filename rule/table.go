@@ -126,13 +126,13 @@ func (t *Table) Match(hits []Hit, req *Request) []Hit {
 // CountsTokens returns the first rule that counts the tokens of a request, going by its method,
 // host and path, or nil. A rule that can deny the request comes before one that cannot. The attribute
 // "model" is known only when the body has been read, so attributes do not matter here. The search
-// uses the room, if there is any.
-func (t *Table) CountsTokens(room []Hit, req *Request) *Entry {
+// uses buf, if it has a capacity.
+func (t *Table) CountsTokens(buf []Hit, req *Request) *Entry {
 	if t.tokens == nil {
 		return nil
 	}
 	var first *Entry
-	for _, hit := range t.tokens.Find(room[:0], req.conditions()) {
+	for _, hit := range t.tokens.Find(buf[:0], req.conditions()) {
 		if first == nil || hit.Mode.Denies() && !first.Mode.Denies() {
 			first = hit.Entry
 		}
@@ -274,8 +274,8 @@ func (l *list) has(kind SourceKind, value string) (found bool) {
 		_, found = l.users[value]
 		return found
 	}
-	var room [len(marker) + 2*hashBytes]byte
-	_, found = l.apiKeys[string(appendHash(room[:0], hashOf(prefixAPIKey, value)))]
+	var buf [len(marker) + 2*hashBytes]byte
+	_, found = l.apiKeys[string(appendHash(buf[:0], hashOf(prefixAPIKey, value)))]
 	return found
 }
 

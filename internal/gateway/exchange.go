@@ -33,17 +33,17 @@ type exchange struct {
 
 	choice  choice
 	tried   []*target
-	room    [maxTries]*target // of tried
+	few     [maxTries]*target // memory for tried
 	place   front.Waiting     // in the adaptive limit of the choice
 	upgrade bool              // the client asked for a WebSocket
 	body    *body             // nil if the request has none
 
 	forwarded [3]string // values of headers on the way out
 
-	out      http.Request // to the upstream
-	url      url.URL      // of out
-	bodyRoom body         // of body
-	trace    httptrace.ClientTrace
+	out     http.Request // to the upstream
+	url     url.URL      // of out
+	bodyOne body         // memory for body
+	trace   httptrace.ClientTrace
 
 	mu       sync.Mutex
 	answered bool // the transport has returned; guarded by mu

@@ -117,8 +117,8 @@ func (p *peers) who(in *http.Request) (peer netip.Addr, trusted, believed bool) 
 }
 
 // write makes the headers of a request on its way out: what passes of those that came in, and who
-// sent it. New values live in the room.
-func (p *peers) write(in *http.Request, out http.Header, room *[3]string) {
+// sent it. New values live in the array.
+func (p *peers) write(in *http.Request, out http.Header, own *[3]string) {
 	peer, trusted, believed := p.who(in)
 	for name, values := range in.Header {
 		if p.passes(name, trusted, believed) {
@@ -128,8 +128,8 @@ func (p *peers) write(in *http.Request, out http.Header, room *[3]string) {
 	dropNamed(out, in.Header["Connection"])
 	dropSessions(out)
 	set := func(i int, name, value string) {
-		room[i] = value
-		out[name] = room[i : i+1 : i+1]
+		own[i] = value
+		out[name] = own[i : i+1 : i+1]
 	}
 	if peer.IsValid() {
 		value := peer.String()

@@ -124,7 +124,7 @@ func (g *Gateway) now() instant { return time.Since(g.began) }
 func (x *exchange) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g := x.gateway
 	x.w, x.began = w, time.Now() // the limiter may have held it
-	x.tried = x.room[:0]
+	x.tried = x.few[:0]
 	x.client, _ = g.peers.clients.Client(r.RemoteAddr, r.Header)
 	x.ofClient = &g.inFlight[maphash.Comparable(g.seed, clientip.Network(x.client))%uint64(len(g.inFlight))]
 	x.ofClient.Add(1)

@@ -88,7 +88,7 @@ func (x *exchange) prepare(r *http.Request) bool {
 		out.Body = nil
 	case x.limited.Short && (most == 0 || r.ContentLength <= most): // it goes on as it is
 	case out.Body != nil:
-		x.body = &x.bodyRoom
+		x.body = &x.bodyOne
 		x.body.exchange = x
 		if x.body.reader = out.Body; most > 0 {
 			x.body.reader = http.MaxBytesReader(x.w, out.Body, most)

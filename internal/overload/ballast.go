@@ -14,9 +14,9 @@ func Ballast(bytes int) (giveUp func()) {
 	}
 	// For the collector, the heap is larger by this. It is never written to, so the system
 	// allocates no memory for it.
-	room := make([]byte, bytes)
-	return func() { runtime.KeepAlive(room) }
+	ballast := make([]byte, bytes)
+	return func() { runtime.KeepAlive(ballast) }
 }
 
-// ServiceBallast is the room that servers have.
+// ServiceBallast is that of servers.
 const ServiceBallast = 32 << 20

@@ -26,7 +26,7 @@ type call struct {
 // a goroutine behind that still reads.
 var calls = sync.Pool{New: func() any { return new(call) }}
 
-// release keeps nothing of the call but the room of the verdict, which clears itself.
+// release keeps nothing of the call but the memory of the verdict, which clears itself.
 func (c *call) release() {
 	c.method, c.request, c.values = "", rule.Request{}, values{}
 	calls.Put(c)
@@ -81,11 +81,11 @@ func (*values) Query(string, int) (string, int)  { return "", 0 }
 // Header finds the values of a key. Keys are in small letters; a name is not, and making
 // it so must not cost memory.
 func (v *values) Header(name string, from int) (string, int) {
-	var room [64]byte
-	if len(name) > len(room) {
+	var buf [64]byte
+	if len(name) > len(buf) {
 		return rule.NextValue(v.md[strings.ToLower(name)], from)
 	}
-	key := room[:len(name)]
+	key := buf[:len(name)]
 	for i := range key {
 		b := name[i]
 		if 'A' <= b && b <= 'Z' {

@@ -73,8 +73,8 @@ func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration, familie
 	}
 	s := &v.Results[0]
 	same := sayings.of(v, s)
-	var room [160]byte
-	text := strconv.AppendInt(room[:0], s.Remaining, 10)
+	var buf [160]byte
+	text := strconv.AppendInt(buf[:0], s.Remaining, 10)
 	remaining := len(text)
 	text = strconv.AppendInt(text, front.UnixSeconds(s.ResetAt), 10)
 	reset := len(text)

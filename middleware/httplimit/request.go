@@ -21,7 +21,7 @@ type pass struct {
 	values  values
 	prompt  prompt
 	look    look
-	hits    [4]rule.Hit // room for a search
+	hits    [4]rule.Hit // memory for a search
 
 	attributes map[string]string // of the request, with those of its prompt
 }
@@ -29,7 +29,7 @@ type pass struct {
 var passes = sync.Pool{New: func() any { return new(pass) }}
 
 // release makes the pass free for another request. It keeps nothing of this one but
-// the room of the verdict, which clears itself.
+// the memory of the verdict, which clears itself.
 func (p *pass) release() {
 	p.request, p.values = rule.Request{}, values{}
 	if p.denial.Verdict != nil {

@@ -16,7 +16,7 @@ import (
 // Entry is a part of a descriptor that a request brings.
 type Entry struct{ Key, Value string }
 
-// Query is a list of entries, and room to work in. It may be used again for the next,
+// Query is a list of entries, and memory to work in. It may be used again for the next,
 // which then costs no memory.
 type Query struct {
 	Entries []Entry
@@ -167,7 +167,7 @@ const (
 // "=" and "\" have a "\" before them. A value of more than 256 bytes is hashed, and so
 // is one whose key sounds as if it were a secret, such as authorization; then it begins
 // with "\sha256:". A key that would be longer than weir.MaxKeyLen is a hash as a whole.
-// It allocates nothing but room in dst.
+// It allocates nothing but to grow dst.
 func (d *Domain) AppendKey(dst []byte, entries []Entry) []byte {
 	begin := len(dst)
 	dst = appendEscaped(dst, d.Name)

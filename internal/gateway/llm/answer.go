@@ -35,8 +35,8 @@ func WriteHeaders(h http.Header, api rule.ModelAPI, tokens bool, d *weir.Decisio
 		names = &both[1]
 	}
 	// The three are parts of one text.
-	var room [96]byte
-	text := strconv.AppendInt(room[:0], d.Limit, 10)
+	var buf [96]byte
+	text := strconv.AppendInt(buf[:0], d.Limit, 10)
 	limit := len(text)
 	text = strconv.AppendInt(text, d.Remaining, 10)
 	remaining := len(text)

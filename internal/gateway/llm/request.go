@@ -64,9 +64,9 @@ var fields = [...]string{
 	aConfig: "generationConfig", anOption: "stream_options", anInclude: "include_usage",
 }
 
-var requestPlaces = func() *place {
+var requestNodes = func() *node {
 	shown := deep(aPrompt)
-	prose := func(what id) *place { return &place{id: what, rest: shown, kids: shown.kids} }
+	prose := func(what id) *node { return &node{id: what, rest: shown, kids: shown.kids} }
 	text := prose(someProse)
 	for _, name := range []string{"text", "content", "arguments", "output", "thinking", "description"} {
 		shown.put(name, text)
@@ -125,7 +125,7 @@ type reading struct {
 
 var readings = sync.Pool{New: func() any {
 	r := new(reading)
-	r.scan.root, r.scan.visit = requestPlaces, r.see
+	r.scan.root, r.scan.visit = requestNodes, r.see
 	return r
 }}
 

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// value is something that stands at a place.
+// value is something that stands at a node.
 type value struct {
 	id   id
 	kind byte   // one of "k0tfn{[: a string, a name, a number, true, false, null, or what begins
@@ -21,15 +21,15 @@ type value struct {
 }
 
 const (
-	maxNested = 32  // places are not followed further down
+	maxNested = 32  // nodes are not followed further down
 	maxKept   = 128 // of the bytes of a value
 )
 
-// scanner reads a JSON document as its bytes come, and tells what stands at the places of
+// scanner reads a JSON document as its bytes come, and tells what stands at the nodes of
 // a tree. It needs no memory but its own, however long and however deep the document is,
 // and it never fails: what is not JSON has no values, or strange ones.
 type scanner struct {
-	root  *place
+	root  *node
 	visit func(*value)
 
 	offset int64
@@ -49,8 +49,8 @@ type scanner struct {
 
 // frame is an object or an array that is open.
 type frame struct {
-	place  *place
-	kid    *place // of the name that was read last
+	node   *node
+	kid    *node  // of the name that was read last
 	seen   uint32 // names that are there at most once, as bits
 	object bool
 	named  bool // the name of the next value has been read
@@ -72,8 +72,8 @@ func (s *scanner) reset() {
 	s.v.text = nil // it may be somebody else's memory
 }
 
-// here is the place of the next value.
-func (s *scanner) here() *place {
+// here is the node of the next value.
+func (s *scanner) here() *node {
 	if s.depth == 0 {
 		return s.root
 	}
@@ -81,7 +81,7 @@ func (s *scanner) here() *place {
 	if f.object && s.depth <= maxNested {
 		return f.kid
 	}
-	return f.place
+	return f.node
 }
 
 func (s *scanner) feed(p []byte) {
@@ -204,7 +204,7 @@ func (s *scanner) enter(kind byte, at int64) {
 	where := s.here()
 	if s.depth < maxNested {
 		f := &s.open[s.depth]
-		f.place, f.kid, f.seen, f.object, f.named = where, nil, 0, kind == '{', false
+		f.node, f.kid, f.seen, f.object, f.named = where, nil, 0, kind == '{', false
 	}
 	s.depth++
 	s.begin(between, kind, idOf(where), at)
@@ -218,7 +218,7 @@ func (s *scanner) beginString(at int64) {
 		s.begin(inString, '"', idOf(s.here()), at)
 		return
 	}
-	s.begin(inString, '"', idOf(f.place), at)
+	s.begin(inString, '"', idOf(f.node), at)
 	s.isKey = true
 }
 
@@ -283,16 +283,16 @@ func (s *scanner) endString(end int64) {
 	f.kid = nil
 	if s.v.size <= maxKept {
 		s.name(f)
-	} else if f.place != nil {
-		f.kid = f.place.rest
+	} else if f.node != nil {
+		f.kid = f.node.rest
 	}
 	s.v.kind = 'k'
 	s.tell(&s.v)
 }
 
-// name finds the place of a name that has been read.
+// name finds the node of a name that has been read.
 func (s *scanner) name(f *frame) {
-	kid, exact := f.place.kid(s.v.text)
+	kid, exact := f.node.kid(s.v.text)
 	f.kid = kid
 	if kid == nil || !kid.once {
 		return

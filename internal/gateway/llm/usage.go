@@ -32,9 +32,9 @@ const (
 	theSequence
 )
 
-var responsePlaces = func() *place {
+var responseNodes = func() *node {
 	details := at(0, "cached_tokens", at(cachePart), "reasoning_tokens", at(reasoningPart), "thinking_tokens", at(reasoningPart))
-	usage := func(in, out id) *place {
+	usage := func(in, out id) *node {
 		return at(aUsage,
 			"prompt_tokens", at(in), "input_tokens", at(in), "total_tokens", at(totalTokens),
 			"completion_tokens", at(out), "output_tokens", at(out),

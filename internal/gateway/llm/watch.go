@@ -40,7 +40,7 @@ const (
 
 var watches = sync.Pool{New: func() any {
 	w := new(Watch)
-	w.scan.root, w.scan.visit = responsePlaces, w.see
+	w.scan.root, w.scan.visit = responseNodes, w.see
 	return w
 }}
 

@@ -65,8 +65,8 @@ func isRequestID(id string) bool {
 
 // NewRequestID returns a random id.
 func NewRequestID() string {
-	var room [16]byte
-	return string(strconv.AppendUint(room[:0], rand.Uint64()|1<<63, 16))
+	var buf [16]byte
+	return string(strconv.AppendUint(buf[:0], rand.Uint64()|1<<63, 16))
 }
 
 // Unusable returns the message for rules with errors: the first error, and how many others

@@ -16,16 +16,16 @@ import (
 // Most is how many bytes a store must read that RunStore is run with.
 const Most = 4 << 20
 
-// RunStore runs the suite of a store without a history. The function makes new room for a document
+// RunStore runs the suite of a store without a history. The function makes a new place for a document
 // each time, and what it returns opens it, each time as if by another process.
-func RunStore(t *testing.T, room func(t *testing.T) (open func() repo.Store)) {
+func RunStore(t *testing.T, place func(t *testing.T) (open func() repo.Store)) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, func() repo.Store)
 	}{
 		{"Write", testStoreWrite}, {"Large", testStoreLarge}, {"Cancelled", testStoreCancelled}, {"Writers", testStoreWriters}, {"Watch", testStoreWatch},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(t, room(t)) })
+		t.Run(c.name, func(t *testing.T) { c.test(t, place(t)) })
 	}
 }
 
