@@ -3,6 +3,7 @@
 package watch
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 
 // Options of a watch.
 type Options struct {
-	// Poll is how often it looks, besides being told by the system.
+	// Poll is how often it looks, besides being told by the system. Default 1 s.
 	Poll time.Duration
 
 	// PollOnly is for file systems that tell nothing, such as NFS. Where the system cannot
@@ -42,7 +43,7 @@ func Follow(ctx context.Context, path string, o Options, look func()) error {
 		// First, so that nothing can happen unseen after the look.
 		s.aim()
 		look()
-		s.wait(ctx, clock.UntilWhole(time.Now(), o.Poll))
+		s.wait(ctx, clock.UntilWhole(time.Now(), cmp.Or(o.Poll, time.Second)))
 	}
 	return ctx.Err()
 }

@@ -5,13 +5,15 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/watch"
 )
 
 // A directory that does not exist, is empty or has mistakes has no configuration, and
 // gets one when it is corrected. Install is called before it is in force.
 func TestStartWithoutFiles(t *testing.T) {
 	for name, o := range map[string]Options{
-		"told": {}, "poll": {PollOnly: true, Poll: 10 * time.Millisecond},
+		"told": {}, "poll": {watch: watch.Options{PollOnly: true, Poll: 10 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "config")

@@ -1,10 +1,8 @@
 package envoyconfig
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/document"
@@ -26,16 +23,10 @@ type Options struct {
 	// false: that is an error.
 	MergeDomains bool
 
-	// Poll is how often Watch looks at the directory, besides being told by the system
-	// when it has changed. Default 1 s.
-	Poll time.Duration
-
-	// PollOnly is for file systems that tell nothing, such as NFS. Default false;
-	// where the system cannot tell, Watch polls anyway.
-	PollOnly bool
-
 	// Install is called with each configuration before it comes into force. Default none.
 	Install func(*Config)
+
+	watch watch.Options
 }
 
 // MaxBytes is how much all files of a directory may have together.
@@ -76,10 +67,6 @@ func Open(path string, o Options) (*Dir, error) {
 // At returns a directory that was not read yet, and need not be there: Reload and Watch
 // read it. Until they can use what they find, there is no configuration.
 func At(path string, o Options) (*Dir, error) {
-	if o.Poll < 0 {
-		return nil, errors.New("envoy: Poll is negative; write 0 for the default of one second")
-	}
-	o.Poll = cmp.Or(o.Poll, time.Second)
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
@@ -185,7 +172,7 @@ var errRestless = fmt.Errorf("envoy: the files keep changing; they are loaded af
 // other.
 func (d *Dir) Watch(ctx context.Context, changed func(*Config, error)) error {
 	told, trouble := d.Config(), ""
-	return watch.Follow(ctx, d.path, watch.Options{Poll: d.options.Poll, PollOnly: d.options.PollOnly}, func() {
+	return watch.Follow(ctx, d.path, d.options.watch, func() {
 		err := d.look(ctx)
 		if ctx.Err() != nil {
 			return

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weirhq/weir/internal/watch"
 )
 
 // file is a configuration whose limit tells which one it is.
@@ -80,9 +82,6 @@ func TestOpen(t *testing.T) {
 	}
 	if _, err := Open(filepath.Join(dir, "none"), Options{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a directory that is not there: %v", err)
-	}
-	if _, err := Open(dir, Options{Poll: -1}); err == nil {
-		t.Error("a negative poll is taken")
 	}
 }
 
@@ -188,7 +187,7 @@ func expectTrouble(t *testing.T, news <-chan told, n uint32, words string) {
 // Changes are seen with the help of the system, and without.
 func TestWatch(t *testing.T) {
 	for name, o := range map[string]Options{
-		"told": {Poll: time.Hour}, "poll": {PollOnly: true, Poll: 10 * time.Millisecond},
+		"told": {watch: watch.Options{Poll: time.Hour}}, "poll": {watch: watch.Options{PollOnly: true, Poll: 10 * time.Millisecond}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Run("files", func(t *testing.T) { watchFiles(t, o) })
@@ -219,7 +218,7 @@ func watchFiles(t *testing.T, o Options) {
 	if err := os.Rename(dir, dir+"~"); err != nil {
 		t.Fatal(err)
 	}
-	if o.PollOnly { // the system tells of what is in a directory only
+	if o.watch.PollOnly { // the system tells of what is in a directory only
 		expectTrouble(t, news, 4, "no such file")
 	}
 }
@@ -259,7 +258,7 @@ func TestWatchTellsOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.yaml")
 	save(t, path, file(1))
 	synctest.Test(t, func(t *testing.T) {
-		d, err := Open(filepath.Dir(path), Options{PollOnly: true})
+		d, err := Open(filepath.Dir(path), Options{watch: watch.Options{PollOnly: true}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -175,7 +175,7 @@ const settleTries = 3
 // Watch implements repo.Repository.
 func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error)) error {
 	n := repo.Notifier{Changed: changed}
-	return watch.Follow(ctx, r.path, watch.Options{Poll: r.options.Poll, PollOnly: r.options.PollOnly}, func() {
+	return watch.Follow(ctx, r.path, r.options.watch, func() {
 		if f := r.look(ctx); ctx.Err() == nil {
 			n.Tell(f.version, f.trouble)
 		}

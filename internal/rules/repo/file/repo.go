@@ -59,25 +59,7 @@ type Options struct {
 	// Rules are the options with which the rules are compiled.
 	Rules rule.Options
 
-	// Poll is how often Watch looks at the file, besides being told by the system
-	// when it has changed. Default 1 s.
-	Poll time.Duration
-
-	// PollOnly is for file systems that tell nothing, such as NFS. Default false;
-	// where the system cannot tell, Watch polls anyway.
-	PollOnly bool
-}
-
-func (o Options) withDefaults(path string) (Options, error) {
-	var err error
-	if o.History, err = filepath.Abs(cmp.Or(o.History, path+".history")); err != nil {
-		return o, fmt.Errorf("rules: %w", err)
-	}
-	if o.Poll < 0 {
-		return o, errors.New("rules: Poll is negative; leave it 0 for a second")
-	}
-	o.Poll = cmp.Or(o.Poll, time.Second)
-	return o, nil
+	watch watch.Options
 }
 
 // Repository is a document of rules in a file. It is safe for concurrent use, also by
@@ -113,8 +95,8 @@ func Open(path string, o Options) (*Repository, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	if o, err = o.withDefaults(path); err != nil {
-		return nil, err
+	if o.History, err = filepath.Abs(cmp.Or(o.History, path+".history")); err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
 	}
 	r := &Repository{
 		path: path, name: filepath.Base(path), options: o,

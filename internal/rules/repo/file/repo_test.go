@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/repo/repotest"
 	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/watch"
 )
 
 func TestMain(m *testing.M) {
@@ -22,8 +23,10 @@ func TestMain(m *testing.M) {
 // The suite passes with the help of the system, and without.
 func TestSuite(t *testing.T) {
 	t.Parallel()
-	t.Run("Told", func(t *testing.T) { testSuite(t, Options{Create: true, Poll: time.Hour}) })
-	t.Run("PollOnly", func(t *testing.T) { testSuite(t, Options{Create: true, PollOnly: true, Poll: 100 * time.Millisecond}) })
+	t.Run("Told", func(t *testing.T) { testSuite(t, Options{Create: true, watch: watch.Options{Poll: time.Hour}}) })
+	t.Run("PollOnly", func(t *testing.T) {
+		testSuite(t, Options{Create: true, watch: watch.Options{PollOnly: true, Poll: 100 * time.Millisecond}})
+	})
 }
 
 func testSuite(t *testing.T, o Options) {
@@ -96,7 +99,6 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	rejected("no file", "write your rules into it", Options{})
-	rejected("negative", "Poll is negative", Options{Poll: -1})
 	save(t, path, []byte("rules: [{}]"))
 	rejected("with errors", "id: required", Options{})
 

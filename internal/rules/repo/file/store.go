@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/rules/repo"
@@ -98,5 +97,5 @@ func (s *Store) sweep() {
 
 // Watch implements repo.Store. It detects every change within about a second.
 func (s *Store) Watch(ctx context.Context, look func()) error {
-	return watch.Follow(ctx, s.path, watch.Options{Poll: time.Second}, look)
+	return watch.Follow(ctx, s.path, watch.Options{}, look)
 }

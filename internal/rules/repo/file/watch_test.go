@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/repo/repotest"
+	"github.com/weirhq/weir/internal/watch"
 )
 
 // both runs a test with the help of the system alone, and by polling alone.
@@ -16,11 +17,11 @@ func both(t *testing.T, test func(t *testing.T, o Options)) {
 	t.Parallel()
 	t.Run("Told", func(t *testing.T) {
 		t.Parallel()
-		test(t, Options{Poll: time.Hour})
+		test(t, Options{watch: watch.Options{Poll: time.Hour}})
 	})
 	t.Run("PollOnly", func(t *testing.T) {
 		t.Parallel()
-		test(t, Options{Poll: 20 * time.Millisecond, PollOnly: true})
+		test(t, Options{watch: watch.Options{Poll: 20 * time.Millisecond, PollOnly: true}})
 	})
 }
 
@@ -208,7 +209,7 @@ func TestWatchLink(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w := repotest.Watch(t, open(t, path, Options{Poll: time.Hour}))
+	w := repotest.Watch(t, open(t, path, Options{watch: watch.Options{Poll: time.Hour}}))
 	w.WaitVersion(1)
 	saveAside(t, elsewhere, documentOf("2/1m"))
 	w.WaitVersion(2)
