@@ -270,7 +270,7 @@ func TestOptionErrors(t *testing.T) {
 		"Limit is required":   {Routes: routes},
 		"a route is required": {Limit: limit},
 		"DialTimeout is -1ns": {Limit: limit, Routes: routes, DialTimeout: -1},
-		"MaxIdle is -1":       {Limit: limit, Routes: routes, MaxIdle: -1},
+		"MaxInFlight is -1":   {Limit: limit, Routes: routes, MaxInFlight: -1},
 		"MaxBody is -1":       {Limit: limit, Routes: routes, MaxBody: -1},
 		"is not a path":       {Limit: limit, Routes: routes, Health: Health{Path: "healthz"}},
 		"TrustedProxies":      {Limit: limit, Routes: routes, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}},

@@ -49,13 +49,6 @@ type Options struct {
 	// upstream to ask for it before it is sent anyway. Default 1 s.
 	ContinueTimeout time.Duration
 
-	// IdleTimeout is how long a connection to an upstream is kept without use. It
-	// should be less than the upstream's own. Default 60 s.
-	IdleTimeout time.Duration
-
-	// MaxIdle is how many unused connections are kept to each upstream. Default 256.
-	MaxIdle int
-
 	// MaxInFlight is the maximum number of requests in flight to each upstream. Further
 	// requests are answered with 503. The last quarter is for clients that have at most an eighth of it
 	// in flight. Default 10000.
@@ -125,11 +118,9 @@ func (o Options) withDefaults() (Options, error) {
 	err := cmp.Or(
 		usual("DialTimeout", &o.DialTimeout, 5*time.Second),
 		usual("ContinueTimeout", &o.ContinueTimeout, time.Second),
-		usual("IdleTimeout", &o.IdleTimeout, time.Minute),
 		usual("Backoff", &o.Backoff, time.Second),
 		usual("Health.Interval", &o.Health.Interval, 5*time.Second),
 		usual("Health.Timeout", &o.Health.Timeout, 2*time.Second),
-		usual("MaxIdle", &o.MaxIdle, 256),
 		usual("MaxInFlight", &o.MaxInFlight, 10_000),
 		usual("Health.Threshold", &o.Health.Threshold, 3),
 	)

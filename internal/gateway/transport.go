@@ -17,8 +17,11 @@ import (
 // wait for a fourth.
 const maxTries = 3
 
-// maxHeaderBytes is how long the header of an answer may be.
-const maxHeaderBytes = 1 << 20
+const (
+	maxHeaderBytes = 1 << 20     // of an answer
+	maxIdle        = 256         // connections to an upstream that are not in use
+	idleTimeout    = time.Minute // for which they are kept; it should be less than the upstream's own
+)
 
 // ping is when a connection of HTTP/2 that is silent is asked whether it is alive, and
 // how long it may take to say so.
@@ -50,8 +53,8 @@ func newTransport(g *Gateway, o *Options) *transport {
 			DialTLSContext:         dialTLS,
 			Protocols:              new(http.Protocols),
 			DisableCompression:     true, // what the client did not ask for, it does not get
-			MaxIdleConnsPerHost:    o.MaxIdle,
-			IdleConnTimeout:        o.IdleTimeout,
+			MaxIdleConnsPerHost:    maxIdle,
+			IdleConnTimeout:        idleTimeout,
 			ResponseHeaderTimeout:  o.HeaderTimeout,
 			ExpectContinueTimeout:  o.ContinueTimeout,
 			MaxResponseHeaderBytes: maxHeaderBytes,

@@ -74,12 +74,8 @@ type Written struct {
 	Warnings     rule.Problems
 }
 
-// edited is a document that was changed.
-type edited struct {
-	document *ruleedit.Document
-	kept     bool // all comments
-	added    bool // a rule that was not there
-}
+// edit changes a document, and reports whether all comments were kept.
+type edit func(*ruleedit.Document) (next *ruleedit.Document, kept bool, err error)
 
 // maxTries is how often a change without Terms.Match is tried if writers on other instances
 // are faster.
@@ -87,7 +83,7 @@ const maxTries = 20
 
 // write changes the latest document, and tries again if another writer was faster. About is the id
 // of the changed rule, "" for the whole document. Edit may be called again, with a later document.
-func (e *Editor) write(ctx context.Context, t Terms, about string, edit func(*ruleedit.Document) (edited, error)) (Written, error) {
+func (e *Editor) write(ctx context.Context, t Terms, about string, edit edit) (Written, error) {
 	if err := e.writing.begin(ctx); err != nil {
 		return Written{}, err
 	}
@@ -122,7 +118,7 @@ func (t turn) begin(ctx context.Context) error {
 func (t turn) end() { <-t }
 
 // try tries a change once.
-func (e *Editor) try(ctx context.Context, t Terms, about string, edit func(*ruleedit.Document) (edited, error)) (Written, error) {
+func (e *Editor) try(ctx context.Context, t Terms, about string, edit edit) (Written, error) {
 	version, err := e.rules.Current(ctx)
 	if err != nil {
 		return Written{}, err
@@ -130,12 +126,13 @@ func (e *Editor) try(ctx context.Context, t Terms, about string, edit func(*rule
 	if t.Match != nil && !t.Match(version.Number) {
 		return Written{}, &OutdatedError{version.Number}
 	}
-	done, err := edit(version.Document)
+	next, kept, err := edit(version.Document)
 	if err != nil {
 		return Written{}, unnamedError(err)
 	}
-	if !bytes.Equal(done.document.Source, version.Source) {
-		version, err = e.rules.Write(ctx, repo.Draft{Base: version.Number, Author: t.Author, Summary: t.Summary, Source: done.document.Source})
+	added := about != "" && version.Document.Find(about) == nil
+	if !bytes.Equal(next.Source, version.Source) {
+		version, err = e.rules.Write(ctx, repo.Draft{Base: version.Number, Author: t.Author, Summary: t.Summary, Source: next.Source})
 		if err != nil {
 			return Written{}, err
 		}
@@ -143,9 +140,7 @@ func (e *Editor) try(ctx context.Context, t Terms, about string, edit func(*rule
 	if err := e.apply(version); err != nil {
 		return Written{}, &UnappliedError{version.Number, err}
 	}
-	return Written{
-		Version: version, New: done.added, CommentsKept: done.kept, Warnings: warnings(version.Document, about),
-	}, nil
+	return Written{Version: version, New: added, CommentsKept: kept, Warnings: warnings(version.Document, about)}, nil
 }
 
 // warnings returns the warnings about one rule or, without an id, about the whole document.

@@ -36,29 +36,22 @@ func (e *Editor) Version(ctx context.Context, number int64) (repo.Version, error
 // Add adds a new rule to the document. If a rule with its id exists, the error is an
 // *ExistsError.
 func (e *Editor) Add(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
-	return e.write(ctx, t, r.ID, func(d *ruleedit.Document) (edited, error) {
+	return e.write(ctx, t, r.ID, func(d *ruleedit.Document) (*ruleedit.Document, bool, error) {
 		if d.Find(r.ID) != nil {
-			return edited{}, &ExistsError{r.ID}
+			return nil, false, &ExistsError{r.ID}
 		}
-		next, kept, err := d.Put(r)
-		return edited{next, kept, true}, err
+		return d.Put(r)
 	})
 }
 
 // Put replaces the rule with the same id, or adds the rule.
 func (e *Editor) Put(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
-	return e.write(ctx, t, r.ID, func(d *ruleedit.Document) (edited, error) {
-		next, kept, err := d.Put(r)
-		return edited{next, kept, d.Find(r.ID) == nil}, err
-	})
+	return e.write(ctx, t, r.ID, func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.Put(r) })
 }
 
 // Delete removes a rule. The error is ruleedit.ErrNoRule if there is none.
 func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error) {
-	return e.write(ctx, t, id, func(d *ruleedit.Document) (edited, error) {
-		next, kept, err := d.Delete(id)
-		return edited{document: next, kept: kept}, err
-	})
+	return e.write(ctx, t, id, func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.Delete(id) })
 }
 
 // List adds a client to the exempt list or the block list, or removes it. If the client is
@@ -72,17 +65,12 @@ func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written
 		t.Summary = fmt.Sprintf("%s: %s %s %s", l.List, done, l.Kind, l.Client)
 		t.Summary = t.Summary[:min(len(t.Summary), rule.MaxSummary)]
 	}
-	return e.write(ctx, t, "", func(d *ruleedit.Document) (edited, error) {
-		next, kept, err := d.List(l)
-		return edited{document: next, kept: kept}, err
-	})
+	return e.write(ctx, t, "", func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.List(l) })
 }
 
 // Replace replaces the whole document.
 func (e *Editor) Replace(ctx context.Context, t Terms, d *ruleedit.Document) (Written, error) {
-	return e.write(ctx, t, "", func(*ruleedit.Document) (edited, error) {
-		return edited{document: d, kept: true}, nil
-	})
+	return e.write(ctx, t, "", func(*ruleedit.Document) (*ruleedit.Document, bool, error) { return d, true, nil })
 }
 
 // RollBack writes the document of an older version as a new version. The versions in

@@ -186,22 +186,11 @@ func (v Version) same(other Version) bool {
 	return v.Number == other.Number && v.Time.Equal(other.Time) && bytes.Equal(v.Source, other.Source)
 }
 
-// Digest tells documents apart.
-type Digest [sha256.Size]byte
+// DigestLen is the length of a digest.
+const DigestLen = 2 * sha256.Size
 
-// DigestOf returns the digest of a document.
-func DigestOf(source []byte) Digest { return sha256.Sum256(source) }
-
-// String writes it in hexadecimal.
-func (d Digest) String() string { return hex.EncodeToString(d[:]) }
-
-// MarshalText is String.
-func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (d *Digest) UnmarshalText(text []byte) error {
-	if n, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || n != len(d) || len(text) != 2*len(d) {
-		return errors.New("this is no digest")
-	}
-	return nil
+// DigestOf returns the digest of a document, in hexadecimal, which tells it from others.
+func DigestOf(source []byte) string {
+	sum := sha256.Sum256(source)
+	return hex.EncodeToString(sum[:])
 }

@@ -36,7 +36,7 @@ func RevisionOf(source []byte) Revision {
 	if len(source) == 0 {
 		return ""
 	}
-	return Revision(DigestOf(source).String())
+	return Revision(DigestOf(source))
 }
 
 // Unknown differs from the revision of every document.

@@ -147,7 +147,7 @@ func (f *folder) accept(number int64) error {
 
 // conclude ends what a crash has left undone: a proposal was accepted if it is the
 // document, and otherwise it was not.
-func (f *folder) conclude(document repo.Digest) error {
+func (f *folder) conclude(document string) error {
 	text, err := readEntry(f.file("next"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -210,7 +210,7 @@ func (s *shelf) save(e entry, _ fs.FileMode) error {
 // it was. So it can be read, compared and copied back like the document itself.
 type entry struct {
 	repo.Version
-	Digest repo.Digest `json:"sha256"`
+	Digest string `json:"sha256"`
 }
 
 const entryMark = "# weir "
@@ -233,7 +233,7 @@ var errDamaged = errors.New("it is damaged, and not used; it may be removed")
 func decodeHead(line []byte) (entry, error) {
 	var e entry
 	text, found := bytes.CutPrefix(line, []byte(entryMark))
-	if !found || json.Unmarshal(text, &e) != nil || e.Number < 1 {
+	if !found || json.Unmarshal(text, &e) != nil || e.Number < 1 || len(e.Digest) != repo.DigestLen {
 		return entry{}, errDamaged
 	}
 	return e, nil

@@ -18,7 +18,7 @@ import (
 // document is what is in the file.
 type document struct {
 	source []byte
-	digest repo.Digest
+	digest string
 	time   time.Time // of the last change
 	mode   fs.FileMode
 }

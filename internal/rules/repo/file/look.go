@@ -144,9 +144,9 @@ func (r *Repository) fallBack(why error) finding {
 	return finding{trouble: why}
 }
 
-func (d *document) digestOrNone() repo.Digest {
+func (d *document) digestOrNone() string {
 	if d == nil {
-		return repo.Digest{}
+		return ""
 	}
 	return d.digest
 }

@@ -81,7 +81,7 @@ type Repository struct {
 
 // rejection is a document that is not used. Without a digest it cannot be read.
 type rejection struct {
-	digest repo.Digest
+	digest string
 	why    error
 }
 

@@ -67,7 +67,7 @@ func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
 	if n, err := strconv.Atoi(texts[size]); err != nil || n > rule.MaxDocument {
 		s.trouble = fmt.Errorf("rules: the document in %s has %s bytes, at most %d are read; write less, or split it", r.keys[0], texts[size], rule.MaxDocument)
 	}
-	if repo.DigestOf(s.raw.Source).String() != s.mark.sha256 {
+	if repo.DigestOf(s.raw.Source) != s.mark.sha256 {
 		// Then the rest is not about it, either.
 		s.byHand = true
 		s.raw.Author, s.raw.Summary, s.raw.Time = "redis", "", time.Time{}

@@ -60,7 +60,7 @@ func (r *Repository) swap(ctx context.Context, s *state, next repo.Version) (rep
 	}
 	answer, err := r.exec(ctx, writeScript,
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
-		repo.DigestOf(next.Source).String(), next.Author, next.Summary, rueidis.BinaryString(next.Source), r.channel)
+		repo.DigestOf(next.Source), next.Author, next.Summary, rueidis.BinaryString(next.Source), r.channel)
 	switch {
 	case redislink.Reply(err) != "":
 		return repo.Version{}, r.explain(err)
@@ -98,7 +98,7 @@ func (r *Repository) adopt(ctx context.Context, s *state) {
 	}
 	const author = "redis"
 	summary := repo.Summarize(old, s.raw.Document)
-	sum := repo.DigestOf(s.raw.Source).String()
+	sum := repo.DigestOf(s.raw.Source)
 	sha := sha1.Sum(s.raw.Source) // what Redis can compute; it need not stand an attack
 	answer, err := r.exec(ctx, adoptScript,
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
