@@ -41,10 +41,6 @@ type quickStore interface {
 	// SettleOne settles a hold. If it is this call that ends the hold, the parts of its
 	// answer are in dst, as far as that has room.
 	SettleOne(ctx context.Context, dst []SettledPart, id HoldID, used int64) (Settled, error)
-
-	// Unwrapped tells the store itself from a struct that embeds it and would
-	// be passed over.
-	Unwrapped(Store) bool
 }
 
 // NewLimiter returns a Limiter. Limiters on the same store share the usage of a key,
@@ -59,8 +55,8 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	}
 	l := &Limiter{store: store, limit: c}
 	l.holds, _ = store.(HoldStore)
-	if quick, ok := store.(quickStore); ok && quick.Unwrapped(store) {
-		l.quick = quick
+	if own, ok := store.(interface{ Quick(Store) any }); ok { // nil if the store is only embedded in this one
+		l.quick, _ = own.Quick(store).(quickStore)
 	}
 	return l, nil
 }

@@ -113,7 +113,6 @@ type Engine struct {
 type quickStore interface {
 	Elapsed() time.Duration
 	TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
-	Unwrapped(weir.Store) bool // it is not embedded in a store that has a Take of its own
 }
 
 // ErrNoRules is Verdict.Degraded of what was allowed only because no rules were installed yet.
@@ -157,9 +156,11 @@ func (e *Engine) prepareStore() {
 	if local, both := e.local.(weir.HoldStore); can && both {
 		e.holds, e.localHolds = holds, local
 	}
-	if quick, ok := e.store.(quickStore); ok && quick.Unwrapped(e.store) {
-		e.isQuick, e.elapsed, e.takeAt = true, quick.Elapsed, quick.TakeAt
-		return
+	if own, ok := e.store.(interface{ Quick(weir.Store) any }); ok { // nil if the store is only embedded in this one
+		if quick, ok := own.Quick(e.store).(quickStore); ok {
+			e.isQuick, e.elapsed, e.takeAt = true, quick.Elapsed, quick.TakeAt
+			return
+		}
 	}
 	born := time.Now()
 	e.elapsed = func() time.Duration { return time.Since(born) } // which takes half as long as to ask what time it is

@@ -50,7 +50,7 @@ func TestAllowOneEqualsTake(t *testing.T) {
 					var id weir.HoldID
 					binary.BigEndian.PutUint64(id[:], uint64(i))
 					for _, s := range both {
-						if _, err := s.ReserveOne(t.Context(), id, time.Second, op.Key, op.Limit, 2); err != nil {
+						if _, err := (*quick)(s).ReserveOne(t.Context(), id, time.Second, op.Key, op.Limit, 2); err != nil {
 							t.Fatal(err)
 						}
 					}
@@ -64,7 +64,7 @@ func TestAllowOneEqualsTake(t *testing.T) {
 				default:
 					clock.Pass(weir.Micros(random.IntN(50_000)))
 				}
-				got, err := one.AllowOne(t.Context(), op.Key, op.Limit)
+				got, err := (*quick)(one).AllowOne(t.Context(), op.Key, op.Limit)
 				if want := take(t, other, op.Key, op.Limit).Allowed; err != nil || got != want {
 					t.Fatalf("step %d, %v: %t, %v; want %t", i, op.Limit.Limit(), got, err, want)
 				}
@@ -94,11 +94,11 @@ func TestAllowOneOfNothing(t *testing.T) {
 	s, _ := open(1000)
 	limit := weir.MustCompile("5/1s")
 	for key, limit := range map[string]*weir.Compiled{"": limit, strings.Repeat("k", weir.MaxKeyLen+1): limit, strings.Repeat("k", 2*weir.MaxKeyLen): limit, "k": nil} {
-		if allowed, err := s.AllowOne(t.Context(), key, limit); allowed || err == nil {
+		if allowed, err := (*quick)(s).AllowOne(t.Context(), key, limit); allowed || err == nil {
 			t.Errorf("a key of %d bytes under %v is allowed: %v", len(key), limit, err)
 		}
 	}
-	if allowed, err := s.AllowOne(t.Context(), strings.Repeat("k", weir.MaxKeyLen), limit); !allowed || err != nil {
+	if allowed, err := (*quick)(s).AllowOne(t.Context(), strings.Repeat("k", weir.MaxKeyLen), limit); !allowed || err != nil {
 		t.Errorf("the longest key: %t, %v", allowed, err)
 	}
 }
@@ -116,7 +116,7 @@ func TestAllowOneAsksOnce(t *testing.T) {
 		limit := weir.MustCompile(text)
 		take(t, s, "alice", limit)
 		reads = 0
-		if allowed, err := s.AllowOne(t.Context(), "alice", limit); !allowed || err != nil || reads != 1 {
+		if allowed, err := (*quick)(s).AllowOne(t.Context(), "alice", limit); !allowed || err != nil || reads != 1 {
 			t.Errorf("%s: %t, %v, with %d looks at the clock", text, allowed, err, reads)
 		}
 	}

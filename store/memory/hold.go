@@ -120,35 +120,6 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	return dst, nil
 }
 
-// ReserveOne does what Reserve does for one op without a tag, without slices for the op and
-// the decision.
-func (s *Store) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duration, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
-	if err := ctx.Err(); err != nil {
-		return d, err
-	}
-	var r weir.Reservation // not a literal, which would be built elsewhere and copied here
-	r.ID, r.TTL = id, ttl
-	var op weir.Op
-	op.Key, op.Limit, op.Cost = key, limit, cost
-	if err := r.ValidateTTL(); err != nil {
-		return d, err
-	}
-	if err := op.Validate(); err != nil {
-		return d, err
-	}
-	c, now := s.core.Load(), s.now()
-	sh := c.holdShard(&r.ID)
-	sh.mu.Lock()
-	h, err := c.openLocked(sh, &r.ID, now, r.TTL, 1)
-	if err == nil {
-		h.add("", limit)
-		s.take(c, now, &op, &d, h)
-		sh.concludeLocked(h, d.Allowed)
-	}
-	sh.mu.Unlock()
-	return d, err
-}
-
 var errHoldExists = errors.New("memory: there is a hold with this id already; use a random one")
 
 // concludeLocked keeps a hold if what it holds was charged.

@@ -40,26 +40,6 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 	return answer, err
 }
 
-// SettleOne settles a hold with the same number of units for each part. If it is this call
-// that ends the hold, the parts of its answer are in dst, as far as that has room.
-func (s *Store) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.HoldID, used int64) (answer weir.Settled, err error) {
-	if err := ctx.Err(); err != nil {
-		return answer, err
-	}
-	c, now := s.core.Load(), s.now()
-	sh := c.holdShard(&id)
-	sh.mu.Lock()
-	switch at, h, done := c.lookLocked(sh, &id, now); {
-	case h != nil:
-		answer.Parts = dst
-		s.finishLocked(c, sh, at, h, func(string, int64) int64 { return used }, now, false, &answer)
-	case done != nil:
-		answer = done.answer()
-	}
-	sh.mu.Unlock()
-	return answer, nil
-}
-
 // finishLocked settles an open hold. If it comes late, nothing was charged on it before. The
 // answer has room for parts, or none; it has a place because copies of it would be felt.
 func (s *Store) finishLocked(c *core, sh *holdShard, at *holdSlot, h *hold, used func(string, int64) int64, now weir.Micros, late bool, answer *weir.Settled) {

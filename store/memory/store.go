@@ -114,14 +114,6 @@ func newCore(seed [seedLen]byte, maxKeys int) *core {
 	return c
 }
 
-// Elapsed returns the time by the store's clock since an instant of the store's choice.
-func (s *Store) Elapsed() time.Duration {
-	if s.own != nil {
-		return time.Duration(s.own()) * time.Microsecond
-	}
-	return s.clock.Since()
-}
-
 // at is the time of a reading.
 func (s *Store) at(reading time.Duration) weir.Micros {
 	if s.own != nil {
@@ -156,58 +148,8 @@ func (c *core) shardOf(k id) *shard { return &c.shards[k.lo>>c.shift] }
 
 // Take implements weir.Store.
 func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	return s.TakeAt(ctx, s.Elapsed(), dst, ops...)
-}
-
-// TakeAt does what Take does, for a caller who has just called Elapsed, and knows what it
-// returned.
-func (s *Store) TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return dst, err
-	}
-	if err := weir.ValidateTake(ops); err != nil {
-		return dst, err
-	}
-	if len(ops) == 1 {
-		dst = append(dst, weir.Decision{})
-		s.take(s.core.Load(), s.at(read), &ops[0], &dst[len(dst)-1], nil)
-		return dst, nil
-	}
-	return s.takeMany(s.core.Load(), s.at(read), dst, ops, nil), nil
-}
-
-// Unwrapped reports whether store is this Store itself, not a wrapper with its own
-// Take.
-func (s *Store) Unwrapped(store weir.Store) bool {
-	self, ok := store.(*Store)
-	return ok && self == s
-}
-
-// TakeOne does what Take does for one op, without slices for the op and the decision.
-func (s *Store) TakeOne(ctx context.Context, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
-	if err := ctx.Err(); err != nil {
-		return d, err
-	}
-	op := weir.Op{Key: key, Limit: limit, Cost: cost}
-	if err := op.Validate(); err != nil {
-		return d, err
-	}
-	s.take(s.core.Load(), s.now(), &op, &d, nil)
-	return d, nil
-}
-
-// AllowOne does what TakeOne does, but returns only whether the request is allowed.
-func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) (bool, error) {
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	if uint(len(key)-1) < weir.MaxKeyLen && limit != nil && limit.Simple() {
-		if allowed, ok := s.allowKnown(key, limit); ok {
-			return allowed, nil
-		}
-	}
-	d, err := s.TakeOne(ctx, key, limit, 1)
-	return d.Allowed, err
+	q := (*quick)(s)
+	return q.TakeAt(ctx, q.Elapsed(), dst, ops...)
 }
 
 // Peek implements weir.Store.
