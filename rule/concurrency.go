@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -51,25 +52,32 @@ func (r *Rule) validateConcurrency() error {
 	if r.Algorithm == weir.InFlight {
 		return invalidQuota("algorithm", "in_flight is not the algorithm of a rate; write concurrency: 20 instead of a limit")
 	}
-	if r.HoldTTL != 0 && !isHoldTTL(r.HoldTTL) {
-		return invalidQuota("hold_ttl", "%s", outOfRange(notation.FormatDuration(r.HoldTTL), minHoldTTL, weir.MaxHoldTTL))
+	if wrong := checkHoldTTL(r.HoldTTL, notation.FormatDuration(r.HoldTTL)); wrong != "" && r.HoldTTL != 0 {
+		return invalidQuota("hold_ttl", "%s", wrong)
 	}
 	return nil
 }
 
-func isHoldTTL(d time.Duration) bool {
-	return minHoldTTL <= d && d <= weir.MaxHoldTTL && d%time.Microsecond == 0
+// checkHoldTTL and checkWait say what is wrong with a time, which a text stands for; "" if nothing is.
+func checkHoldTTL(d time.Duration, text string) string {
+	if d%time.Microsecond != 0 {
+		d = 0 // stores count whole ones
+	}
+	return outside(d, text, minHoldTTL, weir.MaxHoldTTL)
+}
+
+func checkWait(d time.Duration, text string) string { return outside(d, text, minWait, MaxWait) }
+
+func outside(d time.Duration, text string, least, most time.Duration) string {
+	if least <= d && d <= most {
+		return ""
+	}
+	return fmt.Sprintf("%s is out of range; write %s to %s", text, notation.FormatDuration(least), notation.FormatDuration(most))
 }
 
 // holdTTL reads after how long a holder that died is freed.
 func (p *parser) holdTTL(e *document.Element, field string, r *Rule) {
-	ttl := p.span(e, "E035", field, func(d time.Duration, text string) string {
-		if isHoldTTL(d) {
-			return ""
-		}
-		return outOfRange(text, minHoldTTL, weir.MaxHoldTTL)
-	})
-	if ttl != weir.DefaultHoldTTL {
+	if ttl := p.span(e, "E035", field, checkHoldTTL); ttl != weir.DefaultHoldTTL {
 		r.HoldTTL = ttl
 	}
 }
@@ -139,17 +147,15 @@ func (w Wait) Most() int {
 }
 
 func (w Wait) validate() error {
-	switch {
+	switch wrong := checkWait(w.UpTo, notation.FormatDuration(w.UpTo)); {
 	case w == (Wait{}):
-	case !isWait(w.UpTo):
-		return invalidQuota("wait: up_to", "%s", outOfRange(notation.FormatDuration(w.UpTo), minWait, MaxWait))
+	case wrong != "":
+		return invalidQuota("wait: up_to", "%s", wrong)
 	case w.Queued < 0 || w.Queued > MaxQueued:
 		return invalidQuota("wait: queued", "%d is out of range; write 1 to %d", w.Queued, MaxQueued)
 	}
 	return nil
 }
-
-func isWait(d time.Duration) bool { return minWait <= d && d <= MaxWait }
 
 var waitFields = newTable(
 	field[Wait]{"up_to", (*parser).upTo, func(w *Wait) *document.Element { return spanElement(w.UpTo) }},
@@ -166,12 +172,7 @@ func (p *parser) wait(e *document.Element, field string, r *Rule) {
 }
 
 func (p *parser) upTo(e *document.Element, field string, w *Wait) {
-	w.UpTo = p.span(e, "E037", field, func(d time.Duration, text string) string {
-		if isWait(d) {
-			return ""
-		}
-		return outOfRange(text, minWait, MaxWait)
-	})
+	w.UpTo = p.span(e, "E037", field, checkWait)
 }
 
 func waitElement(r *Rule) *document.Element {

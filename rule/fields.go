@@ -273,10 +273,6 @@ func spanElement(d time.Duration) *document.Element {
 	return document.NewText(notation.FormatDuration(d))
 }
 
-func outOfRange(text string, least, most time.Duration) string {
-	return fmt.Sprintf("%s is out of range; write %s to %s", text, notation.FormatDuration(least), notation.FormatDuration(most))
-}
-
 // word reads one of a few words, and reports whether there is one to go on with.
 func word[T any](p *parser, e *document.Element, field string, parse func(string) (T, error)) (value T, ok bool) {
 	if e == nil {

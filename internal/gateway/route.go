@@ -193,11 +193,8 @@ func isHostName(name string) bool {
 			return false
 		}
 	}
-	return label > 0 && len(name) <= maxHost
+	return label > 0 && len(name) <= match.MaxHost
 }
-
-// maxHost is the longest name that the DNS has.
-const maxHost = 253
 
 // clip keeps an error to a line.
 func clip(s string) string { return document.Clip(s, 200) }

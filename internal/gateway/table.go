@@ -104,7 +104,7 @@ func (t *table) target(known map[string]*origin, u *url.URL) *target {
 // none.
 func (t *table) find(host, path string) *route {
 	if len(t.exact)+len(t.below) > 0 {
-		if host = match.CanonicalHost(host); len(host) <= maxHost {
+		if host = match.CanonicalHost(host); len(host) <= match.MaxHost {
 			if r := longest(t.exact[host], path); r != nil {
 				return r
 			}

@@ -34,7 +34,7 @@ func (a *adapted) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	client, _ := f.Clients.Client(r.RemoteAddr, r.Header)
 	p := &front.Waiting{Now: f.Now}
 	if !f.Adaptive.Enter(f.Now(), a.priority, client, &p.Place) {
-		a.by.shed(w, r)
+		a.by.deny(w, r, &Denial{Denial: engine.DescribeOverload(new(engine.Verdict))}, nil)
 		return
 	}
 	n, is := w.(*noted)
@@ -65,19 +65,4 @@ var errOverloaded = errors.New("httplimit: other requests took the place of this
 
 func (b *waitingBody) Read(to []byte) (int, error) {
 	return b.place.Read(b.ReadCloser, to, errOverloaded)
-}
-
-// shed answers a request for which there is no place.
-func (m *Middleware) shed(w http.ResponseWriter, r *http.Request) {
-	d := &Denial{Denial: engine.DescribeOverload(new(engine.Verdict))}
-	d.translate()
-	if m.options.Headers&RetryAfter != 0 {
-		w.Header().Set("Retry-After", "1")
-	}
-	if m.options.Deny == nil {
-		d.Write(w)
-		return
-	}
-	w.Header().Set("Cache-Control", "no-store")
-	m.options.Deny(w, r, d)
 }

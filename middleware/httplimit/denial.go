@@ -51,8 +51,7 @@ func (d *Denial) translate() {
 }
 
 // deny answers a request that may not go on.
-func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, prompt *prompt) {
-	d := &p.denial
+func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *Denial, prompt *prompt) {
 	d.translate()
 	writeHeaders(w.Header(), d.Verdict, 0, d.Wait(), m.options.Headers)
 	switch {

@@ -221,7 +221,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, promp
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid && !client {
 		m.front.Tell(front.NotChecked, "path", r.URL.Path, "error", err.Error())
 	}
-	m.deny(w, r, p, prompt)
+	m.deny(w, r, &p.denial, prompt)
 }
 
 // statusClientGone is what access logs call a client that did not wait for its

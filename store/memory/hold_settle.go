@@ -138,9 +138,10 @@ func (c *core) extendLocked(h *hold, s *weir.Settlement, now weir.Micros) bool {
 // the hold is on its list.
 func (sh *shard) renewLocked(p *heldPart, now weir.Micros) {
 	slot, _ := sh.table.find(p.id)
-	e := &sh.table.entries[slot]
-	e.state = p.limit.Refund(e.state, sh.tail(slot), p.Receipt, p.Cost)
-	charge := weir.Pending{Op: &weir.Op{Limit: p.limit, Cost: p.Cost, Always: true}, Prev: e.state, Tail: sh.tail(slot)}
+	op := &weir.Op{Limit: p.limit, Cost: p.Cost, Always: true, Receipt: p.Receipt}
+	sh.giveBackFirstLocked(slot, op)
+	charge := weir.Pending{Op: op}
+	sh.loadLocked(&charge, slot)
 	var d weir.Decision
 	charge.Decide(&d, now)
 	sh.keepLocked(p.id, slot, true, &charge, d.Allowed)

@@ -80,8 +80,8 @@ func (sh *shard) resetsAtLocked(at weir.Micros) {
 // refundLocked gives back what the op's receipt stands for, and reports whether
 // that was all, so that the key is gone.
 func (sh *shard) refundLocked(slot int, op *weir.Op) bool {
+	sh.giveBackFirstLocked(slot, op)
 	e := &sh.table.entries[slot]
-	e.state = op.Limit.Refund(e.state, sh.tail(slot), op.Receipt, op.Cost)
 	if e.state == (weir.State{}) && !sh.isHeldLocked(slot) {
 		sh.removeLocked(slot)
 		return true

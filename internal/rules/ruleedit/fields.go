@@ -100,8 +100,7 @@ func (a *amendment) compare(old, now *document.Element) {
 // add puts a field that is new behind the last of those that come before it in the
 // reference.
 func (a *amendment) add(name string, value *document.Element) {
-	field := &document.Element{Kind: document.Mapping}
-	field.Add(name, value)
+	field := named(name, value)
 	for i := len(a.fields) - 1; i >= 0; i-- {
 		if a.order.rank(a.fields[i].name) <= a.order.rank(name) {
 			a.fields[i].after = append(a.fields[i].after, field)
@@ -184,9 +183,7 @@ func (a *amendment) change(f amendedField) ([]string, bool) {
 	if lines, ok := a.inside(f); ok {
 		return lines, true
 	}
-	field := &document.Element{Kind: document.Mapping}
-	field.Add(f.name, f.value)
-	lines, ok := a.page.render(field, a.indent)
+	lines, ok := a.page.render(named(f.name, f.value), a.indent)
 	if !ok {
 		return nil, false
 	}
