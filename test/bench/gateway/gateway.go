@@ -155,7 +155,7 @@ func start(t testing.TB, upstream http.Handler, all []contestant) []string {
 	return addresses
 }
 
-// maxIdle is enough for every caller to have a connection of its own.
+// maxIdle is enough for every caller to have a connection of its own, and what the gateway has.
 const maxIdle = 256
 
 // newProxy is a proxy as its documentation writes one, with settings that every proxy should have.
@@ -187,6 +187,6 @@ func newGateway(t testing.TB, rules string, target *url.URL) *gateway.Gateway {
 	e := bench.NewEngine(t, memory.New(memory.Options{}), rules)
 	return testkit.Must(gateway.New(gateway.Options{
 		Limit: testkit.Must(httplimit.New(e, httplimit.Options{}))(t), Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
-		MaxIdle: maxIdle, Logger: slog.New(slog.DiscardHandler),
+		Logger: slog.New(slog.DiscardHandler),
 	}))(t)
 }
