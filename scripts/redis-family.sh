@@ -19,7 +19,7 @@ Without arguments, it tests the redis-server in the PATH.
 END
 }
 
-packages="./store/redis/... ./counter/redis ./queue/... ./internal/rules/repo/redis ./stats/archive/redis"
+packages="./store/redis/... ./counter/redis ./queue/... ./internal/rules/repo/redis ./internal/archiveredis"
 dir="$here/bin/redis-family"
 servers="" suite=""
 while [ $# -gt 0 ]; do

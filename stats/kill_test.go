@@ -14,9 +14,9 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // recorderURL tells a process of this test binary to record at an address of Redis

@@ -8,9 +8,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // Figures of all instances add up, and each sees the sum.

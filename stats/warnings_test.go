@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 const warnRules = "rules: [{id: plan, key: user, algorithm: fixed_window, limit: 10/1h, warn: [50%, 100%]}, {id: other, match: {path: /o}, key: user, algorithm: fixed_window, limit: 2/1h, warn: 50%}]"

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 func newMemory(t testing.TB) *archive.Memory {

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // A silence that one instance is told of holds on the one that sends, and so does its

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // Stats is what is remembered of what happened.

@@ -35,6 +35,7 @@ var layout = []line{
 	{[]string{"internal/traffic/replay"}, "reads an access log, runs it against rules and reports what would have happened"},
 	{[]string{"internal/alert"}, "alerts on statistics, and who is notified of them"},
 	{[]string{"internal/testkit/archivetest"}, "the test suite that every archive of statistics must pass"},
+	{[]string{"internal/archiveredis"}, "the archive of statistics in Redis, which the instances of weir share"},
 	{[]string{"stats/..."}, "statistics: series and rankings; an observer of the engine, without a protocol"},
 	{[]string{"counter/memory", "counter/redis", "internal/testkit/countertest", "queue/memory", "queue/redis"}, "the stores of counters and queues, and the test suite that every store of counters must pass"},
 	{[]string{"internal/traffic/simulate"}, "runs traffic against the algorithms, without side effects"},
@@ -96,7 +97,7 @@ var thirdParty = map[string][]string{
 	"internal/server/envoyrls": {"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane/envoy"},
 	"counter/redis":            {"github.com/redis/rueidis"},
 	"queue/redis":              {"github.com/redis/rueidis"},
-	"stats/...":                {"github.com/redis/rueidis"},
+	"internal/archiveredis":    {"github.com/redis/rueidis"},
 
 	"store/redis":               {"github.com/redis/rueidis"},
 	"internal/watch":            {"github.com/fsnotify/fsnotify"},

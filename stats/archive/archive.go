@@ -1,7 +1,6 @@
 // Package archive stores the traffic of time ranges as frames: fine ones for a short time,
-// coarse ones for a long time. [Memory] keeps them in the process, and package redis in
-// Redis, where the instances of weir share one archive. Package archivetest is the test
-// suite that both pass.
+// coarse ones for a long time. [Memory] keeps them in the process. weir itself can also keep
+// them in Redis, where its instances share one archive; both pass the same test suite.
 //
 // # Frames
 //

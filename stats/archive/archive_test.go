@@ -9,17 +9,17 @@ import (
 	"github.com/redis/rueidis"
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/testkit/archivetest"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
-	"github.com/weirhq/weir/stats/archive/redis"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 var (
 	_ archive.Store = (*archive.Memory)(nil)
-	_ archive.Store = (*redis.Store)(nil)
+	_ archive.Store = (*archiveredis.Store)(nil)
 )
 
 func clientOf(t testing.TB, server *testredis.Server) rueidis.Client {
@@ -32,9 +32,9 @@ func clientOf(t testing.TB, server *testredis.Server) rueidis.Client {
 	return c
 }
 
-func openRedis(t testing.TB, client rueidis.Client, o redis.Options) *redis.Store {
+func openRedis(t testing.TB, client rueidis.Client, o archiveredis.Options) *archiveredis.Store {
 	t.Helper()
-	a, err := redis.New(client, o)
+	a, err := archiveredis.New(client, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestLevelsAgree(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		o := redis.Options{Prefix: fmt.Sprintf("run%d:", run)}
+		o := archiveredis.Options{Prefix: fmt.Sprintf("run%d:", run)}
 		shared := []archive.Store{openRedis(t, client, o), openRedis(t, client, o)}
 		alone := openMemory(t, archive.Keep{})
 		now, want, sent := int64(archivetest.Epoch), int64(0), []archive.Part{}
@@ -113,7 +113,7 @@ func TestNotesAgree(t *testing.T) {
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		o := redis.Options{Prefix: fmt.Sprintf("run%d:", run)}
+		o := archiveredis.Options{Prefix: fmt.Sprintf("run%d:", run)}
 		shared := []archive.Store{openRedis(t, client, o), openRedis(t, client, o)}
 		alone := openMemory(t, archive.Keep{})
 		now := int64(0)

@@ -17,13 +17,13 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // alarmed is a server on which an alert fires, another is over, and one is silenced.

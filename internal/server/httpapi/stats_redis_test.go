@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats"
-	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // A real Redis that keeps the statistics is killed: questions and the stream are answered

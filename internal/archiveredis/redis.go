@@ -1,6 +1,6 @@
-// Package redis keeps the archive of statistics in Redis, where all instances of weir
+// Package archiveredis keeps the archive of statistics in Redis, where all instances of weir
 // share it.
-package redis
+package archiveredis
 
 import (
 	"cmp"
