@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
 	"google.golang.org/grpc"

@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/expression"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/memory"
 )
 

@@ -36,8 +36,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/order"
-	"github.com/weirhq/weir/internal/rules/repo"
-	"github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -65,7 +63,7 @@ type Options struct {
 	// [Override]. Default the system clock.
 	Clock func() weir.Micros
 
-	// Logger receives a record when Open loads rules, or cannot use them. Default
+	// Logger receives a record when rulefile.Open loads rules, or cannot use them. Default
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -169,56 +167,8 @@ func (e *Engine) prepareStore() {
 	}
 }
 
-// Open returns an engine with the rules of a file, YAML or JSON. It watches the file
-// until the context ends, and reloads it when it changes. If the new rules have errors,
-// the engine keeps the old rules and logs the errors. Open returns an error if the file
-// does not exist or its rules are invalid. It never writes to the file.
-func Open(ctx context.Context, path string, o Options) (*Engine, error) {
-	e, err := New(o)
-	if err != nil {
-		return nil, err
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	rules, err := file.Open(path, file.Options{ReadOnly: true})
-	if err != nil {
-		return nil, err
-	}
-	first, err := rules.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.installVersion(first); err != nil {
-		return nil, err
-	}
-	go rules.Watch(ctx, func(v repo.Version, err error) {
-		_, now := e.Rules()
-		if err == nil && v.Number == now {
-			return
-		}
-		if err == nil {
-			err = e.installVersion(v)
-		}
-		if err != nil {
-			o.Logger.Error("could not load the rules; the previous ones stay in force", "file", path, "version", now, "error", err)
-			return
-		}
-		o.Logger.Info("rules in force", "file", path, "version", v.Number)
-	})
-	return e, nil
-}
-
-func (e *Engine) installVersion(v repo.Version) error {
-	table, err := v.Document.Table()
-	if err == nil {
-		e.Install(table, v.Number)
-	}
-	return err
-}
-
-// Load puts the rules of a document, YAML or JSON, into force. Messages contain the
-// name; if it ends in .json, the document is JSON.
+// Load puts the rules of a document into force: JSON, or YAML in a program that imports package
+// rule/rulefile. Messages contain the name; if it ends in .json, the document is JSON.
 func (e *Engine) Load(name string, document []byte) error {
 	_, version := e.Rules()
 	set, err := rule.Usable(name, document)

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 	"github.com/weirhq/weir/store/memory"
 )
 

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 	"github.com/weirhq/weir/store/memory"
 )
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 )
 
 // A document is read into a set, and a set is made a table, in which requests are looked

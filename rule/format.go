@@ -14,12 +14,11 @@ import (
 
 // Format returns a set as canonical YAML: fields in the order of the reference, maps
 // sorted by name, one value instead of a list of one, and no defaults. Parse returns
-// the same set. API keys are written as they are in the set.
+// the same set. API keys are written as they are in the set. In a program that does not
+// import package rule/rulefile, it is JSON, which is YAML, too.
 func Format(set *Set) []byte {
 	text, err := setElement(set).YAML()
 	if err != nil {
-		// The tree has texts, numbers, lists and mappings only, which can all be
-		// written. Should that ever fail, JSON is YAML, too.
 		return append(ToJSON(set), '\n')
 	}
 	return text

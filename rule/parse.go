@@ -21,8 +21,8 @@ const (
 	MaxOverrides = 100_000
 )
 
-// Parse parses a document of rules, in YAML or JSON. Messages contain the name; if it
-// ends in .json, only JSON is accepted.
+// Parse parses a document of rules: JSON, or YAML in a program that imports package
+// rule/rulefile. Messages contain the name; if it ends in .json, only JSON is accepted.
 //
 // Parse returns all problems of the document, errors and warnings, in its order. If
 // there are errors, the set is nil; [Problems.Err] returns them. A set that Parse

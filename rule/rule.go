@@ -5,6 +5,9 @@
 // Table is immutable and safe for concurrent use, and the time to match a request does
 // not depend on the number of rules that do not match.
 //
+// To read YAML, import package rule/rulefile, and for expressions package rule/expression. Only
+// programs that do so contain the libraries for these.
+//
 // The package does not use a store and makes no decisions; see package engine.
 package rule
 

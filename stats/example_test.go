@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"

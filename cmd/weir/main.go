@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/weirhq/weir/internal/build"
 	_ "github.com/weirhq/weir/rule/expression" // rules may have expressions
+	_ "github.com/weirhq/weir/rule/rulefile"   // and are YAML
 	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, where a container has no list of its own
 )
 

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -43,7 +44,7 @@ func PerUserInRedis(handler http.Handler, user func(*http.Request) string, url s
 
 // RulesFromFile limits by the rules in a file, and reloads the file when it changes.
 func RulesFromFile(ctx context.Context, handler http.Handler, path string) (http.Handler, error) {
-	rules, err := engine.Open(ctx, path, engine.Options{})
+	rules, err := rulefile.Open(ctx, path, engine.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func RulesFromFile(ctx context.Context, handler http.Handler, path string) (http
 
 // GRPC limits the calls of a gRPC server by the rules in a file.
 func GRPC(ctx context.Context, path string) (*grpc.Server, error) {
-	rules, err := engine.Open(ctx, path, engine.Options{})
+	rules, err := rulefile.Open(ctx, path, engine.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )

@@ -1,10 +1,12 @@
-// Package document reads YAML and JSON into a tree with the line and column of every
-// value, so that its users can report all mistakes at once, each with its place. It
-// also writes such a tree.
+// Package document reads and writes JSON and YAML.
 //
-// It takes the part of YAML that people write by hand: no anchors, aliases, tags or
-// directives, and one document a file. Reading takes a time in proportion to the
-// source, whatever is in it.
+// What people write becomes a tree with the line and column of every value, so that its users can
+// report all mistakes at once, each with its place. Only programs that import package rule/rulefile
+// contain the YAML library. The others read JSON alone, and say so of a document that is
+// something else.
+//
+// Where a tree, or encoding/json, would take too much time or memory, a [Scanner] goes through JSON: the
+// body of a check, a body of which an expression reads a part, the lines of an access log.
 package document
 
 import (
@@ -13,9 +15,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode"
-
-	"go.yaml.in/yaml/v4"
 )
 
 // Place is where something stands: line and column from 1, in characters. The zero
@@ -63,7 +62,7 @@ func (e *Element) Describe() string {
 	case Text:
 		return "the text " + Quote(e.Text)
 	}
-	return Clip(e.Text, maxQuoted)
+	return Clip(e.Text, MaxQuoted)
 }
 
 // Get returns the value of a name, or nil.
@@ -114,77 +113,26 @@ func (e *Element) OrNil() *Element {
 	return e
 }
 
-const maxQuoted = 60
+// MaxQuoted is how many bytes of a value a message repeats.
+const MaxQuoted = 60
 
 // Quote repeats a value in a message: short, and without control characters.
-func Quote(value string) string { return fmt.Sprintf("%q", Clip(value, maxQuoted)) }
+func Quote(value string) string { return fmt.Sprintf("%q", Clip(value, MaxQuoted)) }
 
-// isInteger is whether a scalar is a whole number as everybody reads it. 010 is
+// IsInteger is whether a scalar is a whole number as everybody reads it. 010 is
 // eight to some, so it is none.
-func isInteger(text string) bool {
+func IsInteger(text string) bool {
 	digits := strings.TrimPrefix(text, "-")
 	return digits != "" && strings.Trim(digits, "0123456789") == "" && (len(digits) == 1 || digits[0] != '0')
 }
 
-// maxFlow is the length up to which a list of scalars is written in brackets.
-const maxFlow = 60
-
-// YAML writes the tree as people would, indented by two.
+// YAML writes the tree as people would, indented by two. It fails in a program without package
+// rule/rulefile.
 func (e *Element) YAML() ([]byte, error) {
-	if e.Kind == Mapping && len(e.Members) == 0 {
-		return []byte("{}\n"), nil
+	if writeYAML == nil {
+		return nil, errNoYAML
 	}
-	return yaml.Dump(e.toYAML(), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1), yaml.WithQuotePreference(yaml.QuoteDouble))
-}
-
-func (e *Element) toYAML() *yaml.Node {
-	switch e.Kind {
-	case Mapping:
-		n := &yaml.Node{Kind: yaml.MappingNode}
-		for _, m := range e.Members {
-			n.Content = append(n.Content, m.Name.toYAML(), m.Value.toYAML())
-		}
-		return n
-	case List:
-		n := &yaml.Node{Kind: yaml.SequenceNode}
-		if e.isShort() {
-			n.Style = yaml.FlowStyle
-		}
-		for _, item := range e.Items {
-			n.Content = append(n.Content, item.toYAML())
-		}
-		return n
-	}
-	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: yamlTags[e.Kind], Value: e.Text}
-	if e.Kind == Text && strings.ContainsFunc(e.Text, func(c rune) bool { return c != ' ' && !unicode.IsPrint(c) }) {
-		n.Style = yaml.DoubleQuotedStyle
-		if isParagraph(e.Text) {
-			n.Style = yaml.LiteralStyle
-		}
-	}
-	return n
-}
-
-// isParagraph is whether a text of several lines can do without quotes and escapes.
-func isParagraph(text string) bool {
-	if text[0] == ' ' || text[0] == '\n' || text[len(text)-1] != '\n' || strings.HasSuffix(text, "\n\n") {
-		return false
-	}
-	return !strings.ContainsFunc(text, func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) })
-}
-
-var yamlTags = map[Kind]string{Nothing: "!!null", Text: "!!str", Integer: "!!int", Truth: "!!bool"}
-
-// isShort is whether a list reads well in one line.
-func (e *Element) isShort() bool {
-	length := 0
-	for _, item := range e.Items {
-		if !item.IsScalar() {
-			return false
-		}
-		length += len(item.Text) + 2
-	}
-	return length <= maxFlow
+	return writeYAML(e)
 }
 
 // JSON writes the tree in as few bytes as possible, in its order.

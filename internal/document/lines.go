@@ -21,7 +21,7 @@ func EachLine(source string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		start := 0
 		for i := 0; i < len(source); {
-			n := lineBreak(source[i:])
+			n := LineBreak(source[i:])
 			if n == 0 {
 				i++
 				continue
@@ -36,8 +36,8 @@ func EachLine(source string) iter.Seq2[int, string] {
 	}
 }
 
-// lineBreak is the length of the line break that s begins with, or 0.
-func lineBreak(s string) int {
+// LineBreak is the length of the line break that s begins with, or 0.
+func LineBreak(s string) int {
 	switch {
 	case s[0] != '\n' && s[0] != '\r' && s[0] < 0x80:
 		return 0
@@ -189,7 +189,7 @@ func (w *walker) skip(set string) {
 }
 
 func (w *walker) step() {
-	if n := lineBreak(w.source[w.offset:]); n > 0 {
+	if n := LineBreak(w.source[w.offset:]); n > 0 {
 		w.Line, w.Column, w.offset = w.Line+1, 1, w.offset+n
 		return
 	}
@@ -197,8 +197,8 @@ func (w *walker) step() {
 	w.Column, w.offset = w.Column+1, w.offset+n
 }
 
-// seek returns the first place from which on a source is as wanted; none if there is none.
-func seek(source string, wanted func(rest string) bool) Place {
+// Seek returns the first place from which on a source is as wanted; none if there is none.
+func Seek(source string, wanted func(rest string) bool) Place {
 	for w := (walker{Place{1, 1}, source, 0}); w.offset < len(source); w.step() {
 		if wanted(source[w.offset:]) {
 			return w.Place

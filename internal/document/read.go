@@ -39,17 +39,14 @@ const (
 // YAML otherwise. It tells report of every fault, and returns nil if what is left
 // makes no tree. A document without content is Nothing.
 func Read(name, source string, report func(Fault)) *Element {
-	r := &reader{source: withoutMark(source), report: report, piece: pieceMarks, most: MaxValues}
+	r := &Reader{Source: withoutMark(source), report: report, most: MaxValues}
 	return r.read(name)
 }
 
 // ReadAnchored is Read for documents that may name a value with an anchor and repeat it by
 // aliases and merge keys. What is repeated counts as if it were written out.
 func ReadAnchored(name, source string, report func(Fault)) *Element {
-	r := &reader{source: withoutMark(source), report: report, piece: pieceMarks, most: MaxValues, anchored: true}
-	if strings.Contains(r.source, "&") {
-		r.piece = maxPiece // an alias must be in the piece of its anchor
-	}
+	r := &Reader{Source: withoutMark(source), Anchored: true, report: report, most: MaxValues}
 	return r.read(name)
 }
 
@@ -63,21 +60,21 @@ var Long atomic.Int64
 // in the end.
 func ReadEach(name, source string, report func(Fault), list string, each func(*Element)) *Element {
 	Long.Add(1)
-	r := &reader{source: withoutMark(source), report: report, list: list, each: each, piece: pieceMarks, most: MaxItem}
+	r := &Reader{Source: withoutMark(source), report: report, list: list, each: each, most: MaxItem}
 	return r.read(name)
 }
 
-func (r *reader) read(name string) *Element {
-	if len(r.source) > MaxSize {
-		r.fault(Bounds, Place{}, "the document has %d bytes; the maximum is %d; shorten or split it", len(r.source), MaxSize)
+func (r *Reader) read(name string) *Element {
+	if len(r.Source) > MaxSize {
+		r.Fault(Bounds, Place{}, "the document has %d bytes; the maximum is %d; shorten or split it", len(r.Source), MaxSize)
 		return nil
 	}
-	if !utf8.ValidString(r.source) {
-		at := seek(r.source, func(rest string) bool {
+	if !utf8.ValidString(r.Source) {
+		at := Seek(r.Source, func(rest string) bool {
 			c, n := utf8.DecodeRuneInString(rest)
 			return c == utf8.RuneError && n == 1
 		})
-		r.fault(Syntax, at, "invalid UTF-8; save the document as UTF-8")
+		r.Fault(Syntax, at, "invalid UTF-8; save the document as UTF-8")
 		return nil
 	}
 	var root *Element
@@ -86,77 +83,101 @@ func (r *reader) read(name string) *Element {
 	} else {
 		root = r.yaml()
 	}
-	if root == nil || r.stopped {
+	if root == nil || r.Stopped {
 		return nil
 	}
 	r.inspect(root, 1)
 	return root
 }
 
-type reader struct {
-	source  string
-	report  func(Fault)
-	list    string // the items of which go to each
-	each    func(*Element)
-	piece   int  // marks that are read at once
-	values  int  // in the tree, or in the item that is being read
-	most    int  // of these
-	stopped bool // there is no use in reading on
+// errNoYAML is a fault of the program, not of the document.
+var errNoYAML = errors.New(`this program reads and writes only JSON; import _ "github.com/weirhq/weir/rule/rulefile" in it for YAML`)
 
-	anchored bool // anchors, aliases and merge keys are taken
-	aliases  int  // that stand within each other here
+var (
+	readYAML  func(*Reader) *Element
+	writeYAML func(*Element) ([]byte, error)
+)
+
+// RegisterYAML lets a program read and write YAML. Package rule/rulefile calls it when it is imported.
+func RegisterYAML(read func(*Reader) *Element, write func(*Element) ([]byte, error)) {
+	readYAML, writeYAML = read, write
 }
 
-// count is for every value, before it is made.
-func (r *reader) count(at Place) {
+func (r *Reader) yaml() *Element {
+	if readYAML != nil {
+		return readYAML(r)
+	}
+	if strings.TrimSpace(r.Source) == "" {
+		return &Element{}
+	}
+	r.Fault(Syntax, Place{}, "%v", errNoYAML)
+	return nil
+}
+
+// Reader is what the readers of all notations share: the source, the bounds, and to whom to tell
+// what they find.
+type Reader struct {
+	Source   string
+	Anchored bool // anchors, aliases and merge keys are taken
+	Stopped  bool // there is no use in reading on
+
+	report func(Fault)
+	list   string // the items of which go to each
+	each   func(*Element)
+	values int // in the tree, or in the item that is being read
+	most   int // of these
+}
+
+// Count is for every value, before it is made.
+func (r *Reader) Count(at Place) {
 	if r.values++; r.values > r.most {
-		r.stop(Bounds, at, "more than %d names and values; write fewer", r.most)
+		r.Stop(Bounds, at, "more than %d names and values; write fewer", r.most)
 	}
 }
 
-// item counts the values of an item by themselves, until done is called.
-func (r *reader) item() (done func()) {
+// Item counts the values of an item by themselves, until done is called.
+func (r *Reader) Item() (done func()) {
 	values := r.values
 	r.values = 0
 	return func() { r.values = values }
 }
 
-// stop reports a fault after which nothing is read any more.
-func (r *reader) stop(why Why, at Place, format string, args ...any) {
-	r.fault(why, at, format, args...)
-	r.stopped = true
+// Stop reports a fault after which nothing is read any more.
+func (r *Reader) Stop(why Why, at Place, format string, args ...any) {
+	r.Fault(why, at, format, args...)
+	r.Stopped = true
 }
 
-// isGiven is whether the items of the list with this name, at the top, go to each.
-func (r *reader) isGiven(name *Element) bool { return r.each != nil && name.Text == r.list }
+// IsGiven is whether the items of the list with this name, at the top, go to each.
+func (r *Reader) IsGiven(name *Element) bool { return r.each != nil && name.Text == r.list }
 
-// give gives an item to each.
-func (r *reader) give(item *Element) {
-	if !r.stopped {
+// Give gives an item to each.
+func (r *Reader) Give(item *Element) {
+	if !r.Stopped {
 		r.inspect(item, 3)
 		r.each(item)
 	}
 }
 
-func (r *reader) fault(why Why, at Place, format string, args ...any) {
-	if r.stopped {
+func (r *Reader) Fault(why Why, at Place, format string, args ...any) {
+	if r.Stopped {
 		return
 	}
 	r.report(Fault{at, why, fmt.Sprintf(format, args...)})
 }
 
-func (r *reader) isJSON(name string) bool {
-	content := strings.TrimLeft(r.source, " \t\r\n")
+func (r *Reader) isJSON(name string) bool {
+	content := strings.TrimLeft(r.Source, " \t\r\n")
 	if content == "" {
 		return false
 	}
-	return strings.HasSuffix(name, ".json") || strings.IndexByte(`{["`, content[0]) >= 0 && json.Valid([]byte(r.source))
+	return strings.HasSuffix(name, ".json") || strings.IndexByte(`{["`, content[0]) >= 0 && json.Valid([]byte(r.Source))
 }
 
 // inspect checks what holds for either notation. What is too deep is cut off.
-func (r *reader) inspect(e *Element, depth int) {
+func (r *Reader) inspect(e *Element, depth int) {
 	if depth > MaxDepth && (e.Kind == List || e.Kind == Mapping) {
-		r.fault(Bounds, e.Place, "more than %d levels of nesting; remove brackets or indentation", MaxDepth)
+		r.Fault(Bounds, e.Place, "more than %d levels of nesting; remove brackets or indentation", MaxDepth)
 		e.Items, e.Members = nil, nil
 		return
 	}
@@ -166,7 +187,7 @@ func (r *reader) inspect(e *Element, depth int) {
 	first := make(map[string]Place, len(e.Members))
 	for _, m := range e.Members {
 		if at, twice := first[m.Name.Text]; twice {
-			r.fault(Twice, m.Name.Place, "this name is in the mapping twice, first in line %d; remove one", at.Line)
+			r.Fault(Twice, m.Name.Place, "this name is in the mapping twice, first in line %d; remove one", at.Line)
 		} else {
 			first[m.Name.Text] = m.Name.Place
 		}
@@ -176,16 +197,16 @@ func (r *reader) inspect(e *Element, depth int) {
 
 // json reads JSON. It is nearly YAML, but the standard library also reads the rest,
 // such as escapes for characters beyond 16 bits.
-func (r *reader) json() *Element {
-	at := walker{Place{1, 1}, r.source, 0}
-	if err := json.Unmarshal([]byte(r.source), new(ignored)); err != nil {
+func (r *Reader) json() *Element {
+	at := walker{Place{1, 1}, r.Source, 0}
+	if err := json.Unmarshal([]byte(r.Source), new(ignored)); err != nil {
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at.advance(int(syntax.Offset) - 1)
 		}
-		r.fault(Syntax, at.Place, "invalid JSON: %v; check the commas, quotes and brackets before it", err)
+		r.Fault(Syntax, at.Place, "invalid JSON: %v; check the commas, quotes and brackets before it", err)
 		return nil
 	}
-	j := &jsonReader{reader: r, decoder: json.NewDecoder(strings.NewReader(r.source)), at: at}
+	j := &jsonReader{Reader: r, decoder: json.NewDecoder(strings.NewReader(r.Source)), at: at}
 	j.decoder.UseNumber()
 	return j.value(1)
 }
@@ -197,7 +218,7 @@ func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
 // jsonReader reads a source that is known to be valid.
 type jsonReader struct {
-	*reader
+	*Reader
 	decoder *json.Decoder
 	at      walker
 }
@@ -215,7 +236,7 @@ func (j *jsonReader) token() (json.Token, Place) {
 
 func (j *jsonReader) value(depth int) *Element {
 	t, at := j.token()
-	j.count(at)
+	j.Count(at)
 	e := &Element{Place: at}
 	switch t := t.(type) {
 	case json.Delim:
@@ -228,7 +249,7 @@ func (j *jsonReader) value(depth int) *Element {
 		e.Kind, e.Text = Text, t
 	case json.Number:
 		e.Kind, e.Text = Other, t.String()
-		if isInteger(e.Text) {
+		if IsInteger(e.Text) {
 			e.Kind = Integer
 		}
 	case bool:
@@ -240,13 +261,13 @@ func (j *jsonReader) value(depth int) *Element {
 
 // content reads up to the closing bracket.
 func (j *jsonReader) content(e *Element, depth int) {
-	for j.decoder.More() && !j.stopped {
+	for j.decoder.More() && !j.Stopped {
 		if e.Kind == List {
 			e.Items = append(e.Items, j.value(depth+1))
 			continue
 		}
 		name := j.value(depth + 1)
-		if depth == 1 && j.isGiven(name) {
+		if depth == 1 && j.IsGiven(name) {
 			e.Members = append(e.Members, Member{name, j.stream()})
 			continue
 		}
@@ -257,13 +278,13 @@ func (j *jsonReader) content(e *Element, depth int) {
 
 // stream reads a value whose items, if it is a list, go to each.
 func (j *jsonReader) stream() *Element {
-	if rest := strings.TrimLeft(j.source[j.decoder.InputOffset():], " \t\r\n:"); !strings.HasPrefix(rest, "[") {
+	if rest := strings.TrimLeft(j.Source[j.decoder.InputOffset():], " \t\r\n:"); !strings.HasPrefix(rest, "[") {
 		return j.value(2)
 	}
 	_, at := j.token()
-	for j.decoder.More() && !j.stopped {
-		done := j.item()
-		j.give(j.value(3))
+	for j.decoder.More() && !j.Stopped {
+		done := j.Item()
+		j.Give(j.value(3))
 		done()
 	}
 	j.token()

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 	"github.com/weirhq/weir/store/memory"
 )
 

@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/memory"
 )
 

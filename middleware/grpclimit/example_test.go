@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/grpclimit"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 )
 
 // newEngine is an engine with these rules, in memory.

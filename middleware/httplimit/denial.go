@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/notation"
 )
 
@@ -97,15 +97,15 @@ func (d *Denial) append(dst []byte) []byte {
 	if d.Type == quotaExceeded && d.Title == quotaTitle { // as nearly always
 		dst = append(dst, `{"type":"`+quotaExceeded+`","title":"`+quotaTitle+`"`...)
 	} else {
-		dst = jsontext.AppendString(append(dst, `{"type":`...), d.Type)
-		dst = jsontext.AppendString(append(dst, `,"title":`...), d.Title)
+		dst = document.AppendString(append(dst, `{"type":`...), d.Type)
+		dst = document.AppendString(append(dst, `,"title":`...), d.Title)
 	}
 	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(d.Status), 10)
 	if d.Detail != "" {
-		dst = jsontext.AppendString(append(dst, `,"detail":`...), d.Detail)
+		dst = document.AppendString(append(dst, `,"detail":`...), d.Detail)
 	}
 	if d.Rule != "" {
-		dst = jsontext.AppendString(append(dst, `,"rule":`...), d.Rule)
+		dst = document.AppendString(append(dst, `,"rule":`...), d.Rule)
 	}
 	if d.Code != 0 {
 		dst = strconv.AppendInt(append(dst, `,"code":`...), int64(d.Code), 10)
@@ -116,7 +116,7 @@ func (d *Denial) append(dst []byte) []byte {
 		} else {
 			dst = append(dst, ',')
 		}
-		dst = jsontext.AppendString(dst, name)
+		dst = document.AppendString(dst, name)
 		if i == len(d.Policies)-1 {
 			dst = append(dst, ']')
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 )
 
 // newEngine is an engine with these rules, in memory.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/expression"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 )
 
 // values are headers and query parameters: "header:X-Plan" and "query:q".

@@ -21,7 +21,7 @@ type input struct {
 	resp *rule.Response
 
 	requestJSON, responseJSON ref.Val  // nil until they are read
-	body, answer              document // of them
+	body, answer              jsonText // of them
 }
 
 var _ interpreter.Activation = (*input)(nil)

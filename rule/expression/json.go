@@ -14,7 +14,7 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/common/types/traits"
 
-	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -22,8 +22,8 @@ import (
 // object that it reads, all members of that one.
 const maxValues = 10_000
 
-// document is a JSON text that an expression reads.
-type document struct {
+// jsonText is a JSON text that an expression reads.
+type jsonText struct {
 	left  int                // how many values may still be read
 	wrong *rule.RequestError // why it cannot be read
 }
@@ -39,7 +39,7 @@ var (
 )
 
 // fail returns an error, which ends the evaluation even if the expression does without the value.
-func (d *document) fail(wrong *rule.RequestError) ref.Val {
+func (d *jsonText) fail(wrong *rule.RequestError) ref.Val {
 	d.wrong = wrong
 	return types.WrapErr(wrong)
 }
@@ -48,12 +48,12 @@ func (d *document) fail(wrong *rule.RequestError) ref.Val {
 // that a long text costs little memory.
 type value struct {
 	text   []byte // valid JSON, without spaces around it
-	of     *document
+	of     *jsonText
 	parsed ref.Val
 }
 
 // parse makes a value of a text.
-func (d *document) parse(text []byte) ref.Val {
+func (d *jsonText) parse(text []byte) ref.Val {
 	switch {
 	case !utf8.Valid(text):
 		return d.fail(errUTF8)
@@ -86,7 +86,7 @@ func (v *value) read() ref.Val {
 	case '[':
 		return v.list()
 	case '"':
-		return types.String(jsontext.Unquote(v.text[1 : len(v.text)-1]))
+		return types.String(document.Unquote(v.text[1 : len(v.text)-1]))
 	case 't':
 		return types.True
 	case 'f':
@@ -103,15 +103,15 @@ type object struct {
 	traits.Mapper
 	members map[string]any
 	folded  map[string]int // how many members have a name, whatever its capitals
-	of      *document
+	of      *jsonText
 }
 
 func (v *value) object() ref.Val {
 	members, folded := map[string]any{}, map[string]int{}
 	var wrong *rule.RequestError
-	s := jsontext.Scanner{Text: v.text}
+	s := document.Scanner{Text: v.text}
 	s.Object(func(quoted []byte) bool {
-		name, member := jsontext.Unquote(quoted), v.member(&s)
+		name, member := document.Unquote(quoted), v.member(&s)
 		switch {
 		case member == nil:
 			wrong = errValues
@@ -165,7 +165,7 @@ func fold(name string) string {
 
 func (v *value) list() ref.Val {
 	var items []any
-	s := jsontext.Scanner{Text: v.text}
+	s := document.Scanner{Text: v.text}
 	read := s.Items('[', ']', func() bool {
 		item := v.member(&s)
 		items = append(items, item)
@@ -178,7 +178,7 @@ func (v *value) list() ref.Val {
 }
 
 // member takes the next value; it is nil if there are too many.
-func (v *value) member(s *jsontext.Scanner) *value {
+func (v *value) member(s *document.Scanner) *value {
 	if v.of.left--; v.of.left < 0 {
 		return nil
 	}

@@ -44,7 +44,7 @@ func sameAsDecoder(t *testing.T, text []byte) {
 	if _, large := errors.AsType[*json.UnmarshalTypeError](err); large {
 		return // we read such a number as infinite
 	}
-	var d document
+	var d jsonText
 	got := d.parse(text)
 	if err != nil && !types.IsError(got) {
 		t.Errorf("%s is read as %v, although %v", text, got, err)
@@ -83,14 +83,14 @@ func FuzzJSON(f *testing.F) {
 func TestJSONMemory(t *testing.T) {
 	long := []byte(`{"a": [` + strings.Repeat("{},", 400_000) + `0], "b": "` + strings.Repeat("x", 500_000) + `", "c": 7}`)
 	allocated := testing.AllocsPerRun(1, func() {
-		if c := new(document).parse(long).(traits.Mapper).Get(types.String("c")); c != types.Int(7) {
+		if c := new(jsonText).parse(long).(traits.Mapper).Get(types.String("c")); c != types.Int(7) {
 			t.Errorf("c is %v", c)
 		}
 	})
 	if allocated > 50 {
 		t.Errorf("%v allocations", allocated)
 	}
-	if a := new(document).parse(long).(traits.Mapper).Get(types.String("a")); !types.IsError(a) {
+	if a := new(jsonText).parse(long).(traits.Mapper).Get(types.String("a")); !types.IsError(a) {
 		t.Errorf("400,001 values are read")
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/expression" // the docs have rules with expressions
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 // A block in a document that is preceded by a line such as

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/memory"
 )
 

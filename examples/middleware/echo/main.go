@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
+	_ "github.com/weirhq/weir/rule/rulefile" // reads YAML
 )
 
 const rules = `

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/testkit"
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }

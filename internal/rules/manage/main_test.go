@@ -11,6 +11,7 @@ import (
 	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 func TestDraftReady(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testkit/testredis"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/redis"
 )
 

@@ -21,8 +21,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
@@ -290,11 +290,11 @@ func nameOf(f reflect.StructField) string {
 // same body before, to decide whether to forward it, may have taken the other. The body
 // is one that the library has read, whose tokens would take several times as long, and more memory.
 func strict(body []byte, into any) error {
-	return strictValue(&jsontext.Scanner{Text: body}, reflect.TypeOf(into))
+	return strictValue(&document.Scanner{Text: body}, reflect.TypeOf(into))
 }
 
 // strictValue reads a value that goes into a type, nil if there is none of its own.
-func strictValue(s *jsontext.Scanner, t reflect.Type) (err error) {
+func strictValue(s *document.Scanner, t reflect.Type) (err error) {
 	kind := s.Peek()
 	if kind != '{' && kind != '[' {
 		s.Value()
@@ -310,7 +310,7 @@ func strictValue(s *jsontext.Scanner, t reflect.Type) (err error) {
 	}
 	var seen map[string]bool
 	s.Object(func(quoted []byte) bool {
-		name, known := jsontext.Unquote(quoted), true
+		name, known := document.Unquote(quoted), true
 		if fields != nil {
 			values, known = fields[name]
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
-	"github.com/weirhq/weir/internal/jsontext"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
@@ -135,7 +135,7 @@ func (w *writer) name(name string) {
 
 func (w *writer) Text(name, value string) {
 	w.name(name)
-	w.out = jsontext.AppendString(w.out, value)
+	w.out = document.AppendString(w.out, value)
 }
 
 func (w *writer) Int(name string, n int64) {

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/document"
 )
 
 // parse reads the request from JSON. Nearly all bodies are plain, and read in a tenth
@@ -31,7 +31,7 @@ func (a *CheckRequest) parse(body []byte, ttl *int64) error {
 // negative. It reports whether it was one. Then the library would have read the same;
 // a test compares the two.
 func (a *CheckRequest) quick(body []byte, ttl *int64) bool {
-	p := plainJSON{jsontext.Scanner{Text: body}, string(body)}
+	p := plainJSON{document.Scanner{Text: body}, string(body)}
 	fields := [...]any{
 		&a.IP, &a.User, &a.APIKey, &a.Tier, &a.Priority, &a.Method, &a.Host, &a.Path, &a.Charge,
 		&a.Headers, &a.Cookies, &a.Query, &a.Attributes, &a.Cost, &a.Peek, ttl,
@@ -57,7 +57,7 @@ var checkFields = []string{
 // plainJSON reads JSON of which every text is part of one copy. Each method reports whether the value was
 // there, and plain.
 type plainJSON struct {
-	jsontext.Scanner
+	document.Scanner
 	copy string
 }
 

@@ -24,7 +24,7 @@ const docs = "../../../docs/reference/api.md"
 // An example is a call, and what it answers.
 var (
 	example  = regexp.MustCompile("(?s)```sh\n(curl [^\n]*)\n```\n\n```(json|text)\n(.*?)```\n")
-	document = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```\n")
+	rulesDoc = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```\n")
 	written  = regexp.MustCompile(`"time": "[^"]*"`)
 	drawn    = regexp.MustCompile(`"id": "([0-9a-f]{16})"`)
 	held     = regexp.MustCompile(`"hold": "([0-9a-f]{32})"`)
@@ -36,7 +36,7 @@ func TestDocs(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := t.TempDir() + "/rules.yaml"
-	if err := os.WriteFile(path, document.FindSubmatch(doc)[1], 0o600); err != nil {
+	if err := os.WriteFile(path, rulesDoc.FindSubmatch(doc)[1], 0o600); err != nil {
 		t.Fatal(err)
 	}
 	repository, err := filerepo.Open(path, filerepo.Options{})

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/memory"
 )
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Run(m)) }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/jsontext"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/notation"
 )
 
@@ -186,12 +186,12 @@ func (p *Parser) parseText(line []byte, format Format) error {
 func textField(line []byte, at int) (field []byte, end int, err error) {
 	switch line[at] {
 	case '"':
-		s := jsontext.Scanner{Text: line, At: at}
+		s := document.Scanner{Text: line, At: at}
 		field, ok := s.String()
 		if !ok {
 			return nil, 0, errQuote
 		}
-		field, _ = jsontext.Unescape(field)
+		field, _ = document.Unescape(field)
 		return field, s.At, nil
 	case '[':
 		n := bytes.IndexByte(line[at:], ']')
@@ -222,7 +222,7 @@ const rankTS, rankCaddyDuration = 1, 1
 // parseJSON goes through an object once and keeps what is on the list of names. It is strict about the
 // structure, which tells where names and values are, and lenient within numbers.
 func (p *Parser) parseJSON(line []byte) error {
-	s := jsontext.Scanner{Text: line}
+	s := document.Scanner{Text: line}
 	p.path = p.path[:0]
 	err := errJSON
 	if !p.object(&s, 0, true, &err) || !s.AtEnd() {
@@ -235,14 +235,14 @@ func (p *Parser) parseJSON(line []byte) error {
 }
 
 // object reads an object. wanted is whether anybody wants something in it.
-func (p *Parser) object(s *jsontext.Scanner, depth int, wanted bool, err *error) bool {
+func (p *Parser) object(s *document.Scanner, depth int, wanted bool, err *error) bool {
 	if depth > maxDepth {
 		*err = errDeep
 		return false
 	}
 	outer := len(p.path)
 	ok := s.Object(func(name []byte) bool {
-		name, ok := jsontext.Unescape(name)
+		name, ok := document.Unescape(name)
 		if wanted {
 			if p.path = p.path[:outer]; outer > 0 {
 				p.path = append(p.path, '.')
@@ -257,7 +257,7 @@ func (p *Parser) object(s *jsontext.Scanner, depth int, wanted bool, err *error)
 
 // value reads whatever is next. It is kept if its name is on the list; inside is
 // whether names within it may be. For a list, its first value stands that says something.
-func (p *Parser) value(s *jsontext.Scanner, depth int, keep, inside bool, err *error) (ok bool) {
+func (p *Parser) value(s *document.Scanner, depth int, keep, inside bool, err *error) (ok bool) {
 	var text []byte
 	switch s.Peek() {
 	case '{':
@@ -270,7 +270,7 @@ func (p *Parser) value(s *jsontext.Scanner, depth int, keep, inside bool, err *e
 		return s.Items('[', ']', func() bool { return p.value(s, depth+1, keep, false, err) })
 	case '"':
 		if text, ok = s.String(); ok {
-			text, ok = jsontext.Unescape(text)
+			text, ok = document.Unescape(text)
 		}
 	default:
 		if text, ok = s.Word(); ok && text[0] != '-' && (text[0] < '0' || text[0] > '9') {

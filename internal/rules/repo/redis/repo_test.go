@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/rules/repo/repotest"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/rulefile"
 )
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }

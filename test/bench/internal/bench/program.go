@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/testkit"
+	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/redis"
 )
 

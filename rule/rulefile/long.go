@@ -1,9 +1,11 @@
-package document
+package rulefile
 
 import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/weirhq/weir/internal/document"
 )
 
 // The YAML library needs about 600 bytes for every value until it is done. So a long
@@ -46,9 +48,9 @@ func marks(text string) int {
 }
 
 // long reads a document in pieces.
-func (r *reader) long(content part) *Element {
-	if n := marks(r.source); n > maxMarks {
-		r.stop(Bounds, Place{}, "the document has about %d lines and values; the maximum is %d; write fewer", n, maxMarks)
+func (r *reader) long(content part) *document.Element {
+	if n := marks(r.Source); n > maxMarks {
+		r.Stop(document.Bounds, document.Place{}, "the document has about %d lines and values; the maximum is %d; write fewer", n, maxMarks)
 		return nil
 	}
 	first, at, _ := content.firstLine()
@@ -59,13 +61,13 @@ func (r *reader) long(content part) *Element {
 }
 
 // atOnce reads a document that is one piece.
-func (r *reader) atOnce(content part) *Element {
+func (r *reader) atOnce(content part) *document.Element {
 	root := r.whole(content)
 	if root == nil {
-		return &Element{}
+		return &document.Element{}
 	}
 	for _, m := range root.Members {
-		if r.isGiven(m.Name) {
+		if r.IsGiven(m.Name) {
 			r.giveAll(m.Value)
 		}
 	}
@@ -73,12 +75,12 @@ func (r *reader) atOnce(content part) *Element {
 }
 
 // entries reads a list or a mapping that is written in lines.
-func (r *reader) entries(p part, first string, at Place, depth int, gives bool) *Element {
+func (r *reader) entries(p part, first string, at document.Place, depth int, gives bool) *document.Element {
 	indent := indentOf(first)
-	b := &blockReader{reader: r, depth: depth, gives: gives, into: &Element{Place: at, Kind: Mapping}}
+	b := &blockReader{reader: r, depth: depth, gives: gives, into: &document.Element{Place: at, Kind: document.Mapping}}
 	begins := func(line string) bool { return beginsMember(line, indent) }
 	if isDash(first[indent:]) {
-		b.into.Kind = List
+		b.into.Kind = document.List
 		begins = func(line string) bool { return indentOf(line) == indent && isDash(line[indent:]) }
 	}
 	b.read(p, begins)
@@ -86,43 +88,43 @@ func (r *reader) entries(p part, first string, at Place, depth int, gives bool) 
 }
 
 // whole reads what is not parted.
-func (r *reader) whole(p part) *Element {
+func (r *reader) whole(p part) *document.Element {
 	if n := marks(p.text); n > maxPiece {
 		_, at, _ := p.firstLine()
-		r.stop(Bounds, at, "about %d values within brackets or in one text begin here; the maximum is %d; write each value on its own line, or the document in JSON", n, maxPiece)
+		r.Stop(document.Bounds, at, "about %d values within brackets or in one text begin here; the maximum is %d; write each value on its own line, or the document in JSON", n, maxPiece)
 		return nil
 	}
-	document, err := loadYAML(p.text)
+	root, err := loadYAML(p.text)
 	if err != nil {
 		r.syntax(err, p)
-		r.stopped = true
+		r.Stopped = true
 		return nil
 	}
-	if len(document.Content) == 0 {
+	if len(root.Content) == 0 {
 		return nil
 	}
-	return r.fromYAML(document.Content[0], Place{p.line + 1, 1}, p.line)
+	return r.fromYAML(root.Content[0], document.Place{Line: p.line + 1, Column: 1}, p.line)
 }
 
 // giveAll gives the items of a list to each.
-func (r *reader) giveAll(list *Element) {
+func (r *reader) giveAll(list *document.Element) {
 	for _, item := range list.Items {
-		r.give(item)
+		r.Give(item)
 	}
 	list.Items = nil
 }
 
 // firstLine is the first line that is neither empty nor a comment, where its content
 // begins, and its offset.
-func (p part) firstLine() (line string, at Place, offset int) {
+func (p part) firstLine() (line string, at document.Place, offset int) {
 	number := p.line
-	for offset, line := range EachLine(p.text) {
+	for offset, line := range document.EachLine(p.text) {
 		number++
 		if text := strings.TrimLeft(line, " \t"); text != "" && text[0] != '#' {
-			return line, Place{number, indentOf(line) + 1}, offset
+			return line, document.Place{Line: number, Column: indentOf(line) + 1}, offset
 		}
 	}
-	return "", Place{}, 0
+	return "", document.Place{}, 0
 }
 
 // indentOf is how far a line is indented.
@@ -134,7 +136,7 @@ func isDash(text string) bool {
 }
 
 // hasEntries is whether a list or a mapping in lines begins at a place.
-func hasEntries(line string, at Place) bool {
+func hasEntries(line string, at document.Place) bool {
 	return line != "" && (isDash(line[at.Column-1:]) || hasName(line[at.Column-1:]))
 }
 
@@ -172,7 +174,7 @@ type blockReader struct {
 	*reader
 	depth int
 	gives bool // the items go to each
-	into  *Element
+	into  *document.Element
 }
 
 // read goes through the lines and reads as many entries at once as make a piece.
@@ -194,8 +196,8 @@ func (b *blockReader) read(p part, begins func(string) bool) {
 		}
 		entry, entryMarks = at, 0
 	}
-	for offset, line := range EachLine(p.text) {
-		if b.stopped {
+	for offset, line := range document.EachLine(p.text) {
+		if b.Stopped {
 			return
 		}
 		if begins(line) {
@@ -213,18 +215,18 @@ func (b *blockReader) read(p part, begins func(string) bool) {
 
 // piece reads some whole entries.
 func (b *blockReader) piece(p part) {
-	if first, _, _ := p.firstLine(); first == "" || b.stopped {
+	if first, _, _ := p.firstLine(); first == "" || b.Stopped {
 		return
 	}
 	if b.gives {
-		defer b.item()()
+		defer b.Item()()
 	}
 	e := b.whole(p)
 	switch {
 	case e == nil:
 		return
 	case e.Kind != b.into.Kind:
-		b.stop(Syntax, e.Place, "invalid YAML: it is %s, after %s in the same column; check the indentation", e.Describe(), b.into.Describe())
+		b.Stop(document.Syntax, e.Place, "invalid YAML: it is %s, after %s in the same column; check the indentation", e.Describe(), b.into.Describe())
 		return
 	}
 	for _, m := range e.Members {
@@ -237,8 +239,8 @@ func (b *blockReader) piece(p part) {
 }
 
 // add adds a member to a mapping.
-func (b *blockReader) add(m Member) {
-	if b.depth == 1 && b.isGiven(m.Name) {
+func (b *blockReader) add(m document.Member) {
+	if b.depth == 1 && b.IsGiven(m.Name) {
 		b.giveAll(m.Value)
 	}
 	b.into.Members = append(b.into.Members, m)
@@ -247,8 +249,8 @@ func (b *blockReader) add(m Member) {
 // entry reads an entry that is long by itself.
 func (b *blockReader) entry(p part) {
 	switch {
-	case b.stopped:
-	case b.into.Kind == List:
+	case b.Stopped:
+	case b.into.Kind == document.List:
 		b.longItem(p)
 	default:
 		b.longMember(p)
@@ -261,16 +263,16 @@ func (b *blockReader) longItem(p part) {
 	_, dash, offset := p.firstLine()
 	inner := part{p.text[:offset+dash.Column-1] + " " + p.text[offset+dash.Column:], p.line, 0}
 	first, at, _ := inner.firstLine()
-	if !hasEntries(first, at) || at.Column <= dash.Column || b.depth == MaxDepth {
+	if !hasEntries(first, at) || at.Column <= dash.Column || b.depth == document.MaxDepth {
 		b.piece(p)
 		return
 	}
 	if b.gives {
-		defer b.item()()
+		defer b.Item()()
 	}
 	e := b.entries(inner, first, at, b.depth+1, false)
 	if b.gives {
-		b.give(e)
+		b.Give(e)
 	} else {
 		b.into.Items = append(b.into.Items, e)
 	}
@@ -288,20 +290,20 @@ func (b *blockReader) longMember(p part) {
 	rest := part{text: p.text[offset+len(first):], line: at.Line - 1}
 	next, inner, _ := rest.firstLine()
 	isInner := hasEntries(next, inner) && (inner.Column > at.Column || inner.Column == at.Column && isDash(next[inner.Column-1:]))
-	if err != nil || !isBareName(&n) || first[at.Column-1] == '?' || !isInner || b.depth == MaxDepth {
+	if err != nil || !isBareName(&n) || first[at.Column-1] == '?' || !isInner || b.depth == document.MaxDepth {
 		b.piece(p)
 		return
 	}
-	m := Member{Name: b.fromYAML(n.Content[0].Content[0], Place{}, at.Line-1)}
-	m.Value = b.entries(rest, next, inner, b.depth+1, b.depth == 1 && b.isGiven(m.Name))
+	m := document.Member{Name: b.fromYAML(n.Content[0].Content[0], document.Place{}, at.Line-1)}
+	m.Value = b.entries(rest, next, inner, b.depth+1, b.depth == 1 && b.IsGiven(m.Name))
 	b.add(m)
 }
 
 // isBareName is whether a document is a mapping with a name and nothing behind it.
-func isBareName(document *yaml.Node) bool {
-	if len(document.Content) == 0 || document.Content[0].Kind != yaml.MappingNode || len(document.Content[0].Content) != 2 {
+func isBareName(root *yaml.Node) bool {
+	if len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode || len(root.Content[0].Content) != 2 {
 		return false
 	}
-	name, value := document.Content[0].Content[0], document.Content[0].Content[1]
+	name, value := root.Content[0].Content[0], root.Content[0].Content[1]
 	return name.Kind == yaml.ScalarNode && value.Kind == yaml.ScalarNode && value.Tag == "!!null" && value.Value == "" && value.Anchor == ""
 }

@@ -1,4 +1,4 @@
-package document
+package rulefile
 
 import (
 	"fmt"
@@ -8,14 +8,16 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/testkit"
 )
 
 // inPieces reads a source in pieces of so many marks.
-func inPieces(source string, marks int) (*Element, []Fault) {
-	var faults []Fault
-	r := &reader{source: source, piece: marks, most: MaxValues, report: func(f Fault) { faults = append(faults, f) }}
-	return r.read("x.yaml"), faults
+func inPieces(source string, marks int) (*document.Element, []document.Fault) {
+	var faults []document.Fault
+	document.RegisterYAML(func(r *document.Reader) *document.Element { return readPieces(r, marks) }, write)
+	defer document.RegisterYAML(read, write)
+	return document.Read("x.yaml", source, func(f document.Fault) { faults = append(faults, f) }), faults
 }
 
 // What is read in pieces is what is read at once, to the last place.
@@ -44,14 +46,14 @@ func TestPiecesAreTheWhole(t *testing.T) {
 // be no YAML, but it is never something else than what stands there.
 func TestPiecesOfDrawnDocuments(t *testing.T) {
 	names := rapid.SampledFrom([]string{"a", "b c", "ü", "user:a", "- x", "\"q\"", "#h", "x: y", "[b]", "long\ntext\n", "null", "1"})
-	var tree func(depth int) *rapid.Generator[*Element]
-	tree = func(depth int) *rapid.Generator[*Element] {
-		return rapid.Custom(func(t *rapid.T) *Element {
-			e := &Element{Kind: rapid.SampledFrom([]Kind{Text, List, Mapping}).Draw(t, "kind")}
+	var tree func(depth int) *rapid.Generator[*document.Element]
+	tree = func(depth int) *rapid.Generator[*document.Element] {
+		return rapid.Custom(func(t *rapid.T) *document.Element {
+			e := &document.Element{Kind: rapid.SampledFrom([]document.Kind{document.Text, document.List, document.Mapping}).Draw(t, "kind")}
 			switch {
-			case depth == 0 || e.Kind == Text:
-				return NewText(names.Draw(t, "text"))
-			case e.Kind == List:
+			case depth == 0 || e.Kind == document.Text:
+				return document.NewText(names.Draw(t, "text"))
+			case e.Kind == document.List:
 				e.Items = rapid.SliceOfN(tree(depth-1), 1, 4).Draw(t, "items")
 			default:
 				for _, name := range rapid.SliceOfNDistinct(names, 1, 4, rapid.ID).Draw(t, "names") {
@@ -121,14 +123,14 @@ func TestReadEach(t *testing.T) {
 			"x.yaml": "a: {rules: [b]}\n" + list + "c: d\n", "x.json": `{"a": {"rules": ["b"]}, "rules" : [` + strings.Join(json, ",") + `], "c": "d"}`,
 		} {
 			var got []string
-			root := ReadEach(name, source, func(f Fault) { t.Error(f) }, "rules", func(e *Element) { got = append(got, e.Get("id").Text) })
+			root := document.ReadEach(name, source, func(f document.Fault) { t.Error(f) }, "rules", func(e *document.Element) { got = append(got, e.Get("id").Text) })
 			if !slices.Equal(got, want) || string(root.JSON()) != `{"a":{"rules":["b"]},"rules":[],"c":"d"}` {
 				t.Errorf("%s with %d: got %d, and %s", name, n, len(got), root.JSON())
 			}
 		}
 	}
 	for name, source := range map[string]string{"x.yaml": "rules: {a: b}", "x.json": `{"rules": {"a": "b"}}`} {
-		root := ReadEach(name, source, func(f Fault) { t.Error(f) }, "rules", func(e *Element) { t.Errorf("given %s", show(e)) })
+		root := document.ReadEach(name, source, func(f document.Fault) { t.Error(f) }, "rules", func(e *document.Element) { t.Errorf("given %s", show(e)) })
 		if string(root.JSON()) != `{"rules":{"a":"b"}}` {
 			t.Errorf("%s: got %s", name, root.JSON())
 		}
@@ -138,22 +140,22 @@ func TestReadEach(t *testing.T) {
 // Values are bounded before they are made, in either notation.
 func TestValuesAreBounded(t *testing.T) {
 	for source, want := range map[string]string{
-		"{" + strings.Repeat("a,", 40_000) + "}":                     "{1 1} 1 about 40002 values within brackets",
-		"a: 1\nb: [" + strings.Repeat("a,", 40_000) + "]\n":          "{2 1} 1 about 40004 values within brackets",
-		"a:\n" + strings.Repeat("- b\n", MaxValues):                  "more than 500000 names and values",
-		strings.Repeat("#\n", maxMarks+1):                            "{0 0} 1 the document has about 1048578 lines and values",
-		"{\"a\": [" + strings.Repeat("1,", MaxValues) + "1]}":        "more than 500000 names and values",
-		"{\"rules\": [1, [" + strings.Repeat("1,", MaxItem) + "1]]}": "more than 250000 names and values",
-		"rules:\n- 1\n-\n" + strings.Repeat("  - b\n", MaxItem):      "more than 250000 names and values",
+		"{" + strings.Repeat("a,", 40_000) + "}":                              "{1 1} 1 about 40002 values within brackets",
+		"a: 1\nb: [" + strings.Repeat("a,", 40_000) + "]\n":                   "{2 1} 1 about 40004 values within brackets",
+		"a:\n" + strings.Repeat("- b\n", document.MaxValues):                  "more than 500000 names and values",
+		strings.Repeat("#\n", maxMarks+1):                                     "{0 0} 1 the document has about 1048578 lines and values",
+		"{\"a\": [" + strings.Repeat("1,", document.MaxValues) + "1]}":        "more than 500000 names and values",
+		"{\"rules\": [1, [" + strings.Repeat("1,", document.MaxItem) + "1]]}": "more than 250000 names and values",
+		"rules:\n- 1\n-\n" + strings.Repeat("  - b\n", document.MaxItem):      "more than 250000 names and values",
 	} {
 		if len(source) > 1<<17 && testkit.Race {
 			continue
 		}
-		var faults []Fault
-		root := Read("", source, func(f Fault) { faults = append(faults, f) })
+		var faults []document.Fault
+		root := document.Read("", source, func(f document.Fault) { faults = append(faults, f) })
 		if strings.Contains(want, "250000") {
 			faults = nil
-			root = ReadEach("", source, func(f Fault) { faults = append(faults, f) }, "rules", func(*Element) {})
+			root = document.ReadEach("", source, func(f document.Fault) { faults = append(faults, f) }, "rules", func(*document.Element) {})
 		}
 		if root != nil || len(faults) != 1 || !strings.Contains(fmt.Sprint(faults[0]), want) {
 			t.Errorf("%.20q: got %v, want %s", source, faults, want)

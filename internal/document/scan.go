@@ -1,7 +1,4 @@
-// Package jsontext reads and writes JSON where encoding/json would take too much time or
-// memory: the body of a check, a body of which an expression reads a part, the lines of
-// an access log, the answer to a denied request.
-package jsontext
+package document
 
 import (
 	"bytes"

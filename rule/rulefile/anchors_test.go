@@ -1,14 +1,16 @@
-package document
+package rulefile
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/document"
 )
 
-func readAnchored(source string) (*Element, []Fault) {
-	var faults []Fault
-	e := ReadAnchored("", source, func(f Fault) { faults = append(faults, f) })
+func readAnchored(source string) (*document.Element, []document.Fault) {
+	var faults []document.Fault
+	e := document.ReadAnchored("", source, func(f document.Fault) { faults = append(faults, f) })
 	return e, faults
 }
 
@@ -50,11 +52,11 @@ func TestAliasBomb(t *testing.T) {
 		bomb += fmt.Sprintf("a%d: &a%d [%s]\n", i+1, i+1, strings.Repeat(fmt.Sprintf("*a%d,", i), 20))
 	}
 	allocated := testing.AllocsPerRun(1, func() {
-		if _, faults := readAnchored(bomb); len(faults) != 1 || faults[0].Why != Bounds || !strings.Contains(faults[0].Message, "more than 500000 names and values") {
+		if _, faults := readAnchored(bomb); len(faults) != 1 || faults[0].Why != document.Bounds || !strings.Contains(faults[0].Message, "more than 500000 names and values") {
 			t.Fatal(faults)
 		}
 	})
-	if allocated > 2*MaxValues {
+	if allocated > 2*document.MaxValues {
 		t.Errorf("%.0f allocations", allocated)
 	}
 }
