@@ -11,7 +11,7 @@ DURATION ?= 20m
 SEED ?= 0
 
 # Modules of their own: what only they need, nobody else downloads.
-OTHERS := deploy/package store/redis/goredis test/bench test/conformance/envoy test/llm test/resp examples/middleware/gin examples/middleware/echo
+OTHERS := test/e2e deploy/package store/redis/goredis test/bench test/conformance/envoy test/llm test/resp examples/middleware/gin examples/middleware/echo
 
 # These take minutes to compile, so they are compiled once: their tests run nothing at the same time.
 LARGE := deploy/helm
@@ -48,7 +48,7 @@ modules: # what the dashboard is built and tested with
 	@cd web && { cmp -s package-lock.json node_modules/.installed || { npm ci --silent --no-audit --no-fund && cp package-lock.json node_modules/.installed; }; }
 
 # Those that take longest begin first; as the last ones, they would leave a core idle.
-SLOWEST := ./test/e2e ./store/redis ./internal/server/httpapi
+SLOWEST := ./store/redis ./internal/server/httpapi
 
 # "make lint" runs all of vet. A program with the race detector would wait for a second before it ends,
 # for goroutines that are left; testkit.Run finds these itself.
@@ -79,7 +79,8 @@ packages: # what the tests need
 lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
-	go vet -tags measure ./test/e2e ./cmd/weir
+	go vet -tags measure ./cmd/weir
+	go vet -C test/e2e -tags measure .
 	GOARCH=386 go build ./...
 	go run $(STATICCHECK) ./...
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
@@ -157,6 +158,6 @@ generate: ## regenerate code, golden files, and what the docs quote
 	go test ./cmd/weir -run Docs -update
 	cd deploy/helm && go test -update
 	go test ./test/sdk -run TestTypes -update
-	go test ./test/e2e -run TestDashboardPictures -update
-	go test ./test/e2e -run TestDocs -update
+	go test -C test/e2e -run TestDashboardPictures -update
+	go test -C test/e2e -run TestDocs -update
 	go test ./internal/lint -run TestZh -update

@@ -5,18 +5,14 @@ import (
 	"io"
 	"net/http"
 	"testing"
-
-	"github.com/coder/websocket"
 )
 
-// A request is in flight until its response has ended: a stream, a WebSocket, an answer that is
-// cut off, and one whose client has disconnected.
+// A request is in flight until its response has ended: a stream, an answer that is cut off, and one whose
+// client has disconnected. TestWebSocketInFlight in test/e2e does the same with a WebSocket.
 func TestInFlight(t *testing.T) {
 	proceed := make(chan struct{})
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/ws":
-			chat(w, r)
 		case "/stream", "/torn", "/leaves":
 			w.(http.Flusher).Flush()
 			if r.URL.Path == "/leaves" {
@@ -60,20 +56,6 @@ func TestInFlight(t *testing.T) {
 		res.Body.Close()
 		free(path)
 	}
-	c, _, err := websocket.Dial(t.Context(), b.server.URL+"/ws", &websocket.DialOptions{HTTPClient: b.client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken("/ws")
-	if err := c.Write(t.Context(), websocket.MessageText, []byte("hello")); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := c.Read(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	taken("/ws after a message")
-	c.CloseNow()
-	free("/ws")
 }
 
 // A request waits for a place, and one whose client has disconnected waits no longer.

@@ -12,36 +12,10 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 )
 
-// chat is an upstream that echoes WebSocket messages, and answers other requests with
-// the protocol that they came by.
-func chat(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Upgrade") == "" {
-		io.WriteString(w, r.Proto)
-		return
-	}
-	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{OriginPatterns: []string{"*"}})
-	if err != nil {
-		return
-	}
-	defer c.CloseNow()
-	for {
-		kind, message, err := c.Read(r.Context())
-		if err != nil {
-			return
-		}
-		if c.Write(r.Context(), kind, append([]byte("echo "), message...)) != nil {
-			return
-		}
-		if string(message) == "bye" {
-			c.Close(websocket.StatusNormalClosure, "bye")
-			return
-		}
-	}
-}
+// telling is an upstream that answers with the protocol by which a request came.
+func telling(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Proto) }
 
 // secure starts an upstream with TLS, and returns how to trust it.
 func secure(t *testing.T, h2 bool, serve http.HandlerFunc) (string, *tls.Config) {
@@ -54,58 +28,6 @@ func secure(t *testing.T, h2 bool, serve http.HandlerFunc) (string, *tls.Config)
 	roots := x509.NewCertPool()
 	roots.AddCert(s.Certificate())
 	return s.URL, &tls.Config{RootCAs: roots}
-}
-
-func TestWebSocket(t *testing.T) {
-	secureURL, config := secure(t, true, chat)
-	for _, url := range []string{upstream(t, chat), secureURL} {
-		b := newStand(t, setup{rules: "rules: [{id: few, key: ip, algorithm: sliding_log, limit: 2/1h}]", options: Options{TLS: config}}, url)
-		if got := b.get("/"); got.StatusCode != 200 {
-			t.Fatalf("%s: %d", url, got.StatusCode)
-		}
-		c, res, err := websocket.Dial(t.Context(), b.server.URL, &websocket.DialOptions{HTTPClient: b.client})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if res.Header.Get("X-Ratelimit-Remaining") != "0" {
-			t.Errorf("the answer has no headers about limits: %v", res.Header)
-		}
-		for _, message := range []string{"hello", strings.Repeat("x", 20_000), "bye"} {
-			if err := c.Write(t.Context(), websocket.MessageText, []byte(message)); err != nil {
-				t.Fatal(err)
-			}
-			if _, got, err := c.Read(t.Context()); err != nil || string(got) != "echo "+message {
-				t.Fatalf("%.20q, %v", got, err)
-			}
-		}
-		if _, _, err := c.Read(t.Context()); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
-			t.Errorf("the end is %v", err)
-		}
-		c.CloseNow()
-		b.outcome()
-		if o := b.outcome(); o.Status != 101 {
-			t.Errorf("observed %+v", o)
-		}
-		if _, res, err := websocket.Dial(t.Context(), b.server.URL, &websocket.DialOptions{HTTPClient: b.client}); err == nil || res.StatusCode != 429 {
-			t.Errorf("a third was not denied: %v", err)
-		}
-	}
-}
-
-// When one side of a WebSocket is gone, so is the other.
-func TestWebSocketEnds(t *testing.T) {
-	over := make(chan struct{})
-	b := newStand(t, setup{}, upstream(t, func(w http.ResponseWriter, r *http.Request) {
-		defer close(over)
-		chat(w, r)
-	}))
-	c, _, err := websocket.Dial(t.Context(), b.server.URL, &websocket.DialOptions{HTTPClient: b.client})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.CloseNow()
-	<-over
-	b.outcome()
 }
 
 // Only a WebSocket can be upgraded: over HTTP/2, for example, any number of unchecked
@@ -154,19 +76,19 @@ func TestUnaskedSwitch(t *testing.T) {
 
 // The client's protocol and the upstream's have nothing to do with each other.
 func TestProtocols(t *testing.T) {
-	h2c := httptest.NewUnstartedServer(http.HandlerFunc(chat))
+	h2c := httptest.NewUnstartedServer(http.HandlerFunc(telling))
 	h2c.Config.Protocols = new(http.Protocols)
 	h2c.Config.Protocols.SetUnencryptedHTTP2(true)
 	h2c.Start()
 	t.Cleanup(h2c.Close)
-	both, config := secure(t, true, chat)
-	old, oldConfig := secure(t, false, chat)
+	both, config := secure(t, true, telling)
+	old, oldConfig := secure(t, false, telling)
 	for _, up := range []struct {
 		url    string
 		config *tls.Config
 		want   string
 	}{
-		{upstream(t, chat), nil, "HTTP/1.1"},
+		{upstream(t, telling), nil, "HTTP/1.1"},
 		{both, config, "HTTP/2.0"},
 		{old, oldConfig, "HTTP/1.1"},
 		{"h2c://" + strings.TrimPrefix(h2c.URL, "http://"), nil, "HTTP/2.0"},
@@ -189,7 +111,7 @@ func TestProtocols(t *testing.T) {
 
 // An upstream with an untrusted certificate is not used.
 func TestUntrustedUpstream(t *testing.T) {
-	url, _ := secure(t, true, chat)
+	url, _ := secure(t, true, telling)
 	b := newStand(t, setup{}, url)
 	if got := b.get("/"); got.StatusCode != 502 || got.Header.Get("Retry-After") == "" {
 		t.Errorf("answered %d", got.StatusCode)

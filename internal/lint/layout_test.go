@@ -9,7 +9,7 @@ type line struct {
 
 // layout lists the layers from top to bottom. Add every new package here.
 var layout = []line{
-	{[]string{"test/e2e"}, "end-to-end tests of the built binary, and of every command that the docs quote"},
+	{[]string{"test/e2e"}, "end-to-end tests of the built binary, and of every command that the docs quote; a separate module, so that users do not see what drives browsers and scripts"},
 	{[]string{"test/chaos/..."}, "the built binary under random faults, and a checker that sees only its answers"},
 	{[]string{"test/sdk"}, "the clients for TypeScript and Python against the built binary, the table of cases that these and the Go client must pass, and the generator of their types"},
 	{[]string{"test/bench/..."}, "benchmarks against other limiters, and the accuracy of the algorithms; a separate module, so that users do not download the other limiters"},

@@ -21,7 +21,7 @@ var measure = flag.Duration("measure", time.Minute, "how long TestDashboardCosts
 
 // What the dashboard costs is a figure for people, of a machine that does nothing else:
 //
-//	go test -tags measure ./test/e2e -run TestDashboardCosts -v -timeout 30m
+//	go test -C test/e2e -tags measure -run TestDashboardCosts -v -timeout 30m
 //
 // On a busy machine it takes longer than the ten minutes that go test allows by itself.
 func TestDashboardCosts(t *testing.T) {
