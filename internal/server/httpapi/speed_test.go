@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -68,7 +69,7 @@ func measure(b *testing.B, h http.Handler) {
 // A check allocates its call, the id of that, and a copy of the body; a map of headers is three more, and
 // a denial has texts of its own.
 func TestCheckAllocations(t *testing.T) {
-	if raceEnabled {
+	if testkit.Race {
 		t.Skip("the race detector allocates")
 	}
 	s := newStand(t, Options{})
