@@ -44,16 +44,21 @@ type request struct {
 
 	chains []chain // of singles
 
+	library bool // it is for a function; see library.go
+	states  int  // how many keys are of states and lists of holds
+
 	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
 	// when to when their bounds are right.
 	at          weir.Micros
 	from, until weir.Micros
 }
 
-func newRequest(batch []*check) *request {
-	r := &request{batch: batch, form: singles}
+func newRequest(batch []*check) *request { return newRequestOf(batch, false) }
+
+func newRequestOf(batch []*check, library bool) *request {
+	r := &request{batch: batch, form: singles, library: library}
 	if !r.sortSingles() {
-		r = &request{batch: batch, form: columns}
+		r = &request{batch: batch, form: columns, library: library}
 		r.listOps()
 	}
 	return r
@@ -71,6 +76,9 @@ func (r *request) listOps() {
 			}
 			r.ops = append(r.ops, at)
 		}
+	}
+	r.states = len(r.keys)
+	for _, c := range r.batch {
 		if c.hold.record != "" {
 			c.hold.at = position(keys, &r.keys, c.hold.record)
 		}
@@ -98,14 +106,18 @@ func (r *request) encode(now int64) string {
 	}
 	b := make(packer, 3, 64+60*len(r.limits)+24*len(r.ops))
 	length := b.clock(r, now) + r.length()
+	if r.library && r.needs&needHolds != 0 {
+		b.number(int64(r.states))
+		length++
+	}
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
 		b.number(int64(arithmeticOf(c)))
-		b.limit(c, r.at)
+		b.limit(c, r)
 	}
 	at := r.ops
 	for _, c := range r.batch {
-		b.number(int64(c.verb))
+		b.number(c.word(r.library))
 		b.number(int64(len(c.ops)))
 		for i := range c.ops {
 			b.op(c, i, at[i])
@@ -128,9 +140,12 @@ func arithmeticOf(c *weir.Compiled) weir.Algorithm {
 
 // limit packs ten numbers. Of periods of the calendar they are where three of them end, the
 // one at a time and its neighbors.
-func (p *packer) limit(c *weir.Compiled, at weir.Micros) {
+func (p *packer) limit(c *weir.Compiled, r *request) {
 	l, n := c.Limit(), c.Numbers()
-	if b, ok := c.Periods(at); ok {
+	if r.library && arithmeticOf(c) == weir.SlidingLog {
+		n.Drain, n.Unit, n.Full = entryNumbers(n.Period)
+	}
+	if b, ok := c.Periods(r.at); ok {
 		n.Period, n.Unit, n.Full, n.Width = 0, int64(b[1]), int64(b[2]), int64(b[3])
 	}
 	for _, x := range [...]int64{

@@ -99,7 +99,7 @@ func (s *Store) send(l *lane) {
 }
 
 func (s *Store) dispatch(l *lane, batch []*check) {
-	r := newRequest(batch)
+	r := newRequestOf(batch, s.library)
 	err := s.call(r)
 	s.report(l, r.keys[0], err)
 	for _, c := range batch {

@@ -34,7 +34,7 @@ func (r *request) sortSingles() bool {
 		case c.verb == take:
 		case c.verb == refund:
 			r.needs |= needBack
-		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
+		case !r.library && (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
 			r.needs |= needHolds
 		default:
 			return false
@@ -151,7 +151,7 @@ func (r *request) encodeSingles(now int64) string {
 		for n < len(rest) && rest[n].group() == g {
 			n++
 		}
-		b.limit(g.limit, r.at)
+		b.limit(g.limit, r)
 		if length += 11; !holds {
 			b.number(g.leave)
 			length++

@@ -78,6 +78,7 @@ type Store struct {
 	lanes   lanes
 	known   known
 	texts   limitTexts
+	library bool          // functions are called, and not scripts; see library.go
 	closing chan struct{} // closed by Close
 }
 
@@ -273,7 +274,7 @@ func (s *Store) call(r *request) error {
 	}
 	r.follow(s.guess)
 	for {
-		answer, err := scriptOf[r.form][r.needs].run(ctx, s.link.client, r.keys, r.encode(now))
+		answer, err := s.ask(ctx, r, now)
 		switch {
 		case err == nil:
 			if err := r.decode(answer); err != errOtherPeriod {
@@ -291,6 +292,13 @@ func (s *Store) call(r *request) error {
 			return explain(err)
 		}
 	}
+}
+
+func (s *Store) ask(ctx context.Context, r *request, now int64) (string, error) {
+	if r.library {
+		return s.callFunction(ctx, r.function(), r.keys, r.encode(now))
+	}
+	return scriptOf[r.form][r.needs].run(ctx, s.link.client, r.keys, r.encode(now))
 }
 
 // onItsWay is about how long Redis takes to move a key.

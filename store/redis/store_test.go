@@ -54,14 +54,20 @@ type fake struct{ now atomic.Int64 }
 func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
 func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 
-func TestSuite(t *testing.T) {
+func TestSuite(t *testing.T)   { runSuite(t, false) }
+func TestLibrary(t *testing.T) { runSuite(t, true) }
+
+// runSuite tries a store that runs scripts, or one that calls functions.
+func runSuite(t *testing.T, library bool) {
 	client := connect(t)
 	open := func(t *testing.T) storetest.Subject {
 		if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
 		var clock fake
-		return storetest.Subject{Store: storeOn(t, client, Options{Clock: clock.Now}), Set: clock.Set}
+		s := storeOn(t, client, Options{Clock: clock.Now})
+		s.library = library
+		return storetest.Subject{Store: s, Set: clock.Set}
 	}
 	storetest.Run(t, open)
 	storetest.RunHolds(t, open)

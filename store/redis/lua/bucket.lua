@@ -1,0 +1,74 @@
+-- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at the last
+-- charge, in parts. b: the N under which the parts were counted.
+
+local BUCKET = { read = readHead, write = writeHead }
+
+function BUCKET.limit(input, i)
+  return {
+    does = BUCKET, n = input[i], capacity = input[i + 2], shape = input[i + 3] == 1, countDenied = input[i + 4] == 1,
+    rate = input[i + 5], p = input[i + 6], full = input[i + 7],
+  }
+end
+
+-- periodOf is what n units take to drain.
+local function periodOf(c) return c.p * (c.n / c.rate) end
+
+-- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
+-- returns the rate of the other, too.
+local function recount(c, level, n)
+  local period = periodOf(c)
+  local g = gcd(n, period)
+  local p = period / g
+  if floor(level / p) >= floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
+  return mulDivUp(level, c.p, p), n / g
+end
+
+function BUCKET.look(c, now, fresh, level, n)
+  local at = now
+  if now < fresh and n > 0 then
+    local drain = c.rate
+    local rate, spent = drain, level
+    if n ~= c.n then level, rate = recount(c, level, n) end
+    local rest = spent % rate
+    local last = fresh - (spent - rest) / rate
+    if rest > 0 then last = last - 1 end
+    if at < last then at = last end
+    level = level - (at - last) * drain -- less precise above 2^53, but then it is all
+    if level < 0 then level = 0 end
+  else
+    level = 0
+  end
+  local p, free = c.p, c.full - level
+  return at, fresh, level, c.n, (free - free % p) / p
+end
+
+function BUCKET.charge(c, at, _, level, n, units)
+  level = level + units * c.p
+  local rate = c.rate
+  local rest = level % rate
+  if rest > 0 then at = at + 1 end
+  return at + (level - rest) / rate, level, n
+end
+
+function BUCKET.wait(c, _, _, level, _, need) return divUp(need * c.p - (c.full - level), c.rate) end
+
+function BUCKET.delay(c, level) return divUp(level, c.rate) end
+
+function BUCKET.room(c, at, level)
+  local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
+  return (rest - rest % c.p) / c.p
+end
+
+function BUCKET.refund(c, fresh, spent, n, _, receipt, units)
+  if n <= 0 then return fresh, spent, n end
+  local level, rate = spent, c.rate
+  if n ~= c.n then level, rate = recount(c, spent, n) end
+  local last = fresh - divUp(spent, rate)
+  local back = min(units, floor((EXACT - 1) / c.p)) * c.p
+  if receipt ~= LATEST and (receipt < fresh or c.p < c.rate) then
+    if c.shape and receipt < fresh then return fresh, spent, n end
+    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+  end
+  level = level - min(level, back)
+  return level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+end

@@ -1,0 +1,103 @@
+-- What each algorithm does, by its number in package weir:
+--
+--   limit    the ten numbers of a limit, of which it takes what it needs; with more than eight, a table costs twice as much
+--   read     the value of a key: fresh, a, b, when it expires, and what there is more, such as a log
+--   look     at a state: the time, which is never before the last charge, the state at that time, and the units that are free
+--   charge   units: the state with them
+--   wait     how long until units fit
+--   delay    of shaped requests, if the limit can have them
+--   room     how many units can be charged at most
+--   commit   a charge to what there is more
+--   refund   units of a receipt: the state without them
+--   write    a state
+--   forget   what there is more
+--
+-- A state travels as numbers, for they cost less than a table.
+local ALGORITHM = { [0] = BUCKET, BUCKET, FIXED_WINDOW, SLIDING_WINDOW, LOG, SUB_WINDOWS }
+
+-- begin reads what a call is to do: numbers, which Go has packed. It returns these, where the next
+-- one is, the time, and for how long keys are kept, if that is a test's. Without them the call has to
+-- end, with this answer: its time is not within what Go knows of the calendar.
+local function begin(args)
+  prepare()
+  local input = { decode(args[1]) }
+  if not input[2] then input = input[1] end -- an array, because they are many
+  local now, i = input[1], 2
+  if now < 0 then now, i = -1 - now, 4 end
+  local keep
+  if now > 0 then
+    now, keep = now - 1, '3600000' -- less one, so that tests can begin at 0
+  else
+    local time = call('TIME')
+    now = time[1] * SECOND + time[2]
+  end
+  if i > 2 and (now < input[2] or now >= input[3]) then return encode({ now }) end
+  return input, i, now, keep
+end
+
+-- judge tells whether a cost fits a standing and, if not, how long to wait; or its delay.
+local function judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+  local need, wait, delay = cost + leave, 0, 0
+  if need > c.capacity then return false, NEVER, 0 end
+  if cost > free then wait = c.does.wait(c, at, viewFresh, viewA, viewB, need, more) end
+  if c.shape then
+    delay = c.does.delay(c, viewA)
+    if maxDelay >= 0 then wait = max(wait, delay - maxDelay) end
+  end
+  if fresh > at and wait > fresh - at then wait = fresh - at end
+  if wait > 0 then return false, wait + at - now, 0 end
+  return true, 0, delay
+end
+
+-- owe charges a cost whether or not it fits, as far as a key may owe, and returns as decide does.
+local function owe(c, now, at, fresh, a, b, free, more, cost, leave, allowed)
+  local does = c.does
+  local units = max(0, min(does.room(c, at, a, b, more), cost))
+  local nextFresh, nextA, nextB
+  if units > 0 then
+    nextFresh, nextA, nextB = does.charge(c, at, fresh, a, b, units, true)
+    fresh, a, b = nextFresh, nextA, nextB
+  end
+  local retry = 0
+  if not allowed then
+    local need = 1 + leave
+    retry = need <= c.capacity and does.wait(c, at, fresh, a, b, need, more) + at - now or NEVER
+  end
+  return allowed, max(0, free - units), retry, 0, nextFresh, nextA, nextB, cost - units
+end
+
+-- decide makes a decision, as in decide.go, of what look has found; what is left for others is not
+-- free any more. It returns whether the cost is allowed, what remains, when to retry, the delay, the state with the charge if there
+-- is one, and of what is always charged how much was not.
+local function decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+  if free < 0 then free = 0 end
+  local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+  if maxDelay == ALWAYS then return owe(c, now, at, viewFresh, viewA, viewB, free, more, cost, leave, allowed) end
+  if allowed then return true, free - cost, 0, delay, c.does.charge(c, at, viewFresh, viewA, viewB, cost) end
+  if not c.countDenied then return false, free, retry, 0 end
+  local units = min(cost, c.capacity)
+  local nextFresh, nextA, nextB = c.does.charge(c, at, viewFresh, viewA, viewB, units)
+  if retry ~= NEVER then retry = c.does.wait(c, at, nextFresh, nextA, nextB, cost + leave, more) + at - now end
+  return false, max(0, free - units), retry, 0, nextFresh, nextA, nextB
+end
+
+-- answer writes a decision: two to four numbers, of which the first tells what the others are, but of
+-- a debt. It returns how long out is then.
+local function answer(out, length, allowed, remaining, retry, delay, reset, excess)
+  if reset < 0 then reset = 0 end
+  out[length + 2] = reset
+  if not allowed then
+    out[length + 1], out[length + 3] = remaining * 4, retry
+    if not excess then return length + 3 end
+    out[length + 4] = excess
+    return length + 4
+  end
+  if delay > 0 then
+    out[length + 1], out[length + 3] = remaining * 4 + 2, delay
+    return length + 3
+  end
+  out[length + 1] = remaining * 4 + 1
+  return length + 2
+end
+
+local FOREIGN = 3 -- the answer about a key that holds something else

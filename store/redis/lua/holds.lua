@@ -1,0 +1,322 @@
+-- Requests of which some are about holds. args[1] is as of requests, but
+--
+--   before the limits is how many of the keys are states and lists; the others are records
+--   of each op there are two more numbers: the key of its list; below 0 if holds that expire give
+--   their units back, and 0 if there can be none; and 1 for what is to be held
+--   after the ops are the id of the hold, the key of its record, its life, and what is put there or
+--   when the hold was last known to expire. To settle, its life is 1 if it has a record
+--
+-- last is what was used, to settle; to extend, 1 for a place to be renewed. The record of a hold says
+-- whether it has ended, of how many ops it is, when it expires or is forgotten, and of each op what was
+-- used and how much of that was too much.
+
+local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, RESET = 4, 5, 6, 7, 8, 9
+local UNKNOWN, SETTLED, EXPIRED, OPEN_HOLD, REPEATED = 0, 1, 2, 4, 5
+local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
+local RECORD, RECORD_HEAD, OUTCOME = '>BBI7', 9, '>I7I7'
+
+-- listOf returns the open holds of an op's key; false if something else is in their place.
+local function listOf(t, op)
+  local k, h = op.k, op.list
+  local l = t.lists[k]
+  if l == nil then
+    local text = t.values and t.values[h] or try('GET', t.keys[h])
+    l = type(text) ~= 'table' and readList(t.keys[h], h == k and HEAD or 0, text)
+    t.lists[k] = l
+  end
+  return l
+end
+
+-- letGo gives back units of a hold that is not on the list any more.
+local function letGo(t, op, c, hold, units)
+  local k = op.k
+  if t.fresh[k] <= 0 or units <= 0 or hold.receipt <= 0 then return end
+  if c.does ~= BUCKET then
+    giveBack(t, { k = k, c = c }, hold.receipt, units)
+    return
+  end
+  local fresh, a, b = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], hold, units)
+  if fresh <= 0 then a, b = 0, 0 end
+  t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
+end
+
+-- limitOf is the limit that a hold was charged under, which may have had another N.
+local function limitOf(c, n, shape)
+  if n == c.n and shape == c.shape then return c end
+  local changed = {}
+  for name, value in pairs(c) do changed[name] = value end
+  changed.n, changed.shape = n, shape
+  if c.does == BUCKET then
+    local period = periodOf(c)
+    local g = gcd(n, period)
+    changed.rate, changed.p = n / g, period / g
+  end
+  return changed
+end
+
+-- endDue gives back what holds have that have expired, the first of them first.
+local function endDue(t, op)
+  local l, now, c = listOf(t, op), t.now, op.c
+  if l.firstDue > now then return end
+  local ends = {}
+  for j = 1, l.count do
+    local place = (j - 1) * ENTRY
+    local due, cost, receipt, level, since, n, shape = parse(HELD, l.entries, place + 17)
+    if due <= now then
+      ends[#ends + 1] = { j = j, due = due, id = sub(l.entries, place + 1, place + 16), cost = cost, receipt = receipt, level = level, since = since, n = n, shape = shape == 1 }
+    end
+  end
+  sort(ends, function(p, q)
+    if p.due ~= q.due then return p.due < q.due end
+    return p.id < q.id
+  end)
+  if c.does == BUCKET then openLevels(l) end
+  for _, hold in ipairs(ends) do
+    if l.levels then hold.level, l.since[hold.j] = l.levels[hold.j], -1 end -- it is open no more
+    letGo(t, op, limitOf(c, hold.n, hold.shape), hold, hold.cost)
+  end
+  if l.levels then closeLevels(l) end
+  sweep(l, now)
+end
+
+-- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that is there, or
+-- that has ended already, is denied: its end was faster.
+local function reserve(t, n, id, name, life, content)
+  local now = t.now
+  local admitted, due, held, bar = weigh(t, n), now + life, 0, nil
+  if admitted then
+    for i = 1, n do
+      local op = t.ops[i]
+      op.bar = nil
+      if op.isHeld then
+        local l = listOf(t, op)
+        held, op.bar = held + 1, findHold(l, id) and now or fullUntil(l, now)
+        bar = bar or op.bar
+      end
+    end
+    -- What has a record was here before, and may have ended.
+    local isKnown
+    if bar then
+      isKnown = try('EXISTS', name) == 1
+    elseif content ~= '' then
+      isKnown = not call('SET', name, pack(RECORD, 0, held, due) .. content, 'PX', ttl(now, t.keep, due + MEMORY + SECOND), 'NX')
+    else
+      isKnown = try('EXISTS', name) == 1
+    end
+    if bar or isKnown then
+      for i = 1, n do
+        local op = t.ops[i]
+        peekOp(t, op, together(t, i))
+        if isKnown and op.isHeld then op.bar = now end
+        if op.bar then op.allowed, op.retry, op.delay = false, op.bar - now, 0 end
+        answerOp(t, op)
+      end
+      return
+    end
+  end
+  charge(t, n)
+  if not admitted then return end
+  for i = 1, n do
+    local op = t.ops[i]
+    if op.isHeld then addHold(listOf(t, op), id, due, op.cost, op.c, t.fresh[op.k], t.a[op.k], op.releases) end
+  end
+end
+
+-- settleOp ends a hold on an op, and returns how much of what was used is too much. Without an entry
+-- the client was reset meanwhile, and there is nothing to give back.
+local function settleOp(t, op, id)
+  local l, used, reserved = listOf(t, op), op.last, op.cost
+  local hold = findHold(l, id)
+  if hold then
+    removeHold(l, hold)
+    reserved = hold.cost
+  end
+  if used < reserved then
+    if hold then letGo(t, op, op.c, hold, reserved - used) end
+  elseif used > reserved then
+    op.last, op.leave = ALWAYS, 0
+    decideOp(t, op, used - reserved)
+    if op.nextFresh then commitOp(t, op) end
+    return op.excess
+  end
+  return 0
+end
+
+-- extendOp changes when a hold on an op expires. A place is renewed.
+local function extendOp(t, op, id, due)
+  local l = listOf(t, op)
+  local hold = findHold(l, id)
+  if not hold then return end
+  local receipt = hold.receipt
+  if op.last == 1 then
+    letGo(t, op, op.c, hold, hold.cost)
+    op.last, op.leave, receipt = ALWAYS, 0, 0
+    decideOp(t, op, hold.cost)
+    if op.nextFresh then
+      commitOp(t, op)
+      receipt = t.fresh[op.k]
+    end
+  end
+  moveHold(l, hold, due, receipt, op.releases)
+end
+
+local function tell(t, how, used, over)
+  local out, length = t.out, t.length
+  out[length + 1], out[length + 2], out[length + 3] = how, used, over
+  t.length = length + 3
+end
+
+-- endHold ends a hold of n ops, or extends it by a life, and says how it is. If it is on a list, it has
+-- not ended, and its record says no more.
+local function endHold(t, verb, n, id, name, life, known)
+  local now, ends, record, ended = t.now, nil, nil, nil
+  for i = 1, n do
+    local hold = findHold(listOf(t, t.ops[i]), id)
+    ends = ends or hold and hold.due
+  end
+  if not ends or verb == EXTEND then
+    record = try('GET', name)
+    if type(record) == 'table' or record and #record < RECORD_HEAD then record = nil end
+  end
+  local hasRecord = record or ends and verb == SETTLE and life == 1
+  if record then
+    local how, ops, time = parse(RECORD, record)
+    ends, ended = time, how == 1
+    if ended then
+      local isKnown = time > now and ops == n and #record >= RECORD_HEAD + 14 * n
+      for i = 1, n do
+        if isKnown then tell(t, REPEATED, parse(OUTCOME, record, 14 * i - 4)) else tell(t, UNKNOWN, 0, 0) end
+      end
+      return
+    end
+  end
+  ends = ends or known > 0 and known or now + MEMORY
+  if ends <= now then
+    for i = 1, n do
+      local l = listOf(t, t.ops[i])
+      local hold = findHold(l, id)
+      if hold then removeHold(l, hold) end
+      tell(t, ends + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
+    end
+  elseif verb == EXTEND then
+    local due = now + life
+    for i = 1, n do
+      extendOp(t, t.ops[i], id, due)
+      tell(t, OPEN_HOLD, due, 0)
+    end
+    if record then
+      call('SETRANGE', name, '2', pack('>I7', due))
+      call('PEXPIRE', name, ttl(now, t.keep, due + MEMORY + SECOND))
+    end
+  else
+    local until_ = max(now + MEMORY, ends)
+    local outcomes = { pack(RECORD, 1, n, until_) }
+    for i = 1, n do
+      local op = t.ops[i]
+      local used = op.last
+      local over = settleOp(t, op, id)
+      outcomes[i + 1] = pack(OUTCOME, used, over)
+      tell(t, SETTLED, used, over)
+    end
+    outcomes = concat(outcomes)
+    -- What there is of an open record is kept. Or it is lost, or something foreign.
+    local length = hasRecord and try('SETRANGE', name, '0', outcomes)
+    if type(length) ~= 'number' or length <= #outcomes then call('PSETEX', name, ttl(now, t.keep, until_ + SECOND), outcomes) end
+  end
+end
+
+-- forgetOp removes the state of an op's key, its holds, and whatever else is in their place.
+local function forgetOp(t, op)
+  local k, h = op.k, op.list
+  call('UNLINK', t.keys[k], t.keys[h])
+  if t.values then t.values[k], t.values[h] = nil, nil end
+  t.lists[k], t.changed[k] = nil, nil
+  load(t, k, op.c)
+end
+
+-- refuseHolds is the answer if something foreign is in the place of a state or a list.
+local function refuseHolds(t, verb, n)
+  for i = 1, n do
+    local op = t.ops[i]
+    op.allowed, op.remaining, op.retry, op.delay, op.reset = false, 0, 0, 0, 0
+    if not t.fresh[op.k] then
+      answerForeign(t, FOREIGN)
+    elseif t.lists[op.k] == false then
+      answerForeign(t, FOREIGN_HOLDS)
+    elseif verb == SETTLE or verb == EXTEND then
+      tell(t, UNKNOWN, 0, 0)
+    else
+      answerOp(t, op, verb == HOLD_TAKE and op.last == ALWAYS and op.cost)
+    end
+  end
+end
+
+-- doHold does what a request about holds asks for.
+local function doHold(t, verb, n, i)
+  local input = t.input
+  local isForeign = readOps(t, n, i, 7)
+  for j = 1, n do
+    local op, h = t.ops[j], input[i + 5]
+    op.releases, op.isHeld = h < 0, input[i + 6] == 1
+    op.list = h < 0 and -h or h
+    if verb == RESET then
+      forgetOp(t, op)
+      op.last = -1
+    elseif h ~= 0 then
+      if not listOf(t, op) then
+        isForeign = true
+      elseif op.releases and t.fresh[op.k] then
+        endDue(t, op)
+      end
+    end
+    i = i + 7
+  end
+  if verb == RESET then
+    survey(t, n)
+  elseif isForeign then
+    refuseHolds(t, verb, n)
+  elseif verb == RESERVE then
+    reserve(t, n, input[i], t.keys[input[i + 1]], input[i + 2], input[i + 3])
+  elseif verb == SETTLE or verb == EXTEND then
+    endHold(t, verb, n, input[i], t.keys[input[i + 1]], input[i + 2], input[i + 3])
+  elseif verb == HOLD_TAKE then
+    settle(t, n)
+  else
+    survey(t, n)
+  end
+end
+
+local function holds(keys, args)
+  local input, i, now, keep = begin(args)
+  if not i then return input end
+  local states = input[i]
+  local t = {
+    keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {},
+    fresh = {}, a = {}, b = {}, expires = {}, more = {}, limitOf = {}, changed = {}, lists = {},
+  }
+  local isShort
+  t.limits, i, isShort = readLimits(input, i + 1)
+  if isShort then t.values = call('MGET', spread(keys, 1, states)) end
+  local last = #input
+  while i < last do
+    local verb, n = input[i], input[i + 1]
+    if verb >= HOLD_PEEK and verb <= RESET then
+      doHold(t, verb, n, i + 2)
+      i = i + 6 + 7 * n
+    else
+      doRequest(t, verb, n, i + 2)
+      i = i + 2 + 5 * n
+    end
+  end
+  for k = 1, states do
+    local l, changed = t.lists[k], t.changed[k]
+    local isNew = l and l.from < EXACT -- since some have changed
+    if isNew and l.base > 0 then
+      writeHeld(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], l)
+    else
+      if changed then t.limitOf[k].does.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k]) end
+      if isNew then writeList(now, keep, l) end
+    end
+  end
+  return encode(t.out)
+end

@@ -1,0 +1,110 @@
+-- Sliding log. fresh: a period after the newest unit. a: the rank of the next unit. b: how many of
+-- the newest units may still count.
+--
+-- Its entries are words of eight bytes as in sliding_log.go, oldest first. The newest are in one
+-- value, behind a head:
+--
+--   the form, fresh, the rank of the next unit, units that may count, when it expires
+--
+-- That is all of a small log, which is a string. The older entries of a larger one are in pages; see
+-- there. Then it is a hash, and the value is its field 's'. If fresh is 0, nothing of a value counts.
+--
+-- Of a key there is besides the state
+--
+--   open      the entries in the value
+--   added     one more, apart until it is looked at: each text that Lua makes costs time
+--   stored    bytes of the value, if it is a string; else 0
+--   hashed    whether it is a hash
+--   lastTime  of the newest entry
+--   base      a, before a charge
+--   first …   what pages need; first is 0 if there are none
+
+local FORM = 32 -- the first byte. What begins with a larger one is of a later version.
+local OPEN = 960 -- bytes of entries in the value, before they go to a page
+local RANKS = 4294967296 -- after so many units, ranks begin at 0 again
+
+-- Of its limit, rate is how many ranks an entry can tell apart, p what its second half has of a time,
+-- and full after how long times begin again.
+local LOG = {}
+
+function LOG.limit(input, i)
+  return {
+    does = LOG, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
+    rate = input[i + 5], p = input[i + 6], full = input[i + 7],
+  }
+end
+
+-- renewLog returns an empty log: another one, which is used again, if there is one.
+local function renewLog(log, name)
+  if not log then return { name = name, open = '', added = '', first = 0, stored = 0, lastTime = 0, base = 0 } end
+  log.name, log.open, log.added, log.first, log.stored = name, '', '', 0, 0
+  if log.hashed or log.pages then
+    log.hashed, log.skip, log.next, log.pages, log.directory, log.redirected = nil, nil, nil, nil, nil, nil
+  end
+  return log
+end
+
+-- read returns the state of a value, or of what MGET does not find, and the log. It does not ask for a
+-- type that may be wrong, for Redis counts errors.
+function LOG.read(name, value, _, log)
+  local head = 23
+  log = renewLog(log, name)
+  if value == nil then value = call('MGET', name)[1] end
+  if not value then
+    local kind = call('TYPE', name).ok
+    if kind == 'hash' then
+      value, log.hashed, head = call('HGET', name, 's'), true, 41
+    elseif kind == 'none' then
+      return 0, 0, 0, 0, log
+    end
+    if not value then return nil end
+  end
+  local form = byte(value) or 0
+  if form > FORM then return nil end
+  if form < FORM or #value <= head or (#value - head) % 8 ~= 0 then return 0, 0, 0, 0, log end
+  local _, fresh, rank, units, expires = parse('>BI7I4I4I7', value)
+  if log.hashed then
+    log.first, log.after, log.skip, log.next, log.swept = parse('>I4I4I2I4I4', value, 24)
+  else
+    log.stored = #value
+  end
+  if fresh > 0 then log.open = sub(value, head + 1) end
+  return fresh, rank, units, expires, log
+end
+
+-- enter is called before anything is done with a log.
+local function enter(c, log, fresh)
+  log.lastTime = fresh - c.period
+  if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
+end
+
+-- timeAt and rankAt read the entry at a byte of a text, from 0.
+local function timeAt(c, log, text, i)
+  local high, low = parse('>I4I4', text, i + 1)
+  local ranks, last = c.rate, log.lastTime
+  return last - (last - high * c.p - (low - low % ranks) / ranks) % c.full
+end
+
+local function rankAt(c, text, i) return parse('>I4', text, i + 5) % c.rate end
+
+-- search returns where in a text, from a byte on, the first entry is that is as new as that or, if it
+-- is not a time, has at most so many newer units in the text. The last one is taken to be. As a rule
+-- it is among the first: so it is looked for in steps that double, and then by halves.
+local function search(c, log, text, from, isTime, bound)
+  local last, step = #text / 8 - 1, 1
+  local top, ranks = rankAt(c, text, 8 * last), c.rate
+  from = from / 8
+  while from < last do
+    local probe = step > 0 and min(from + step, last) - 1 or floor((from + last) / 2)
+    local passes
+    if isTime then passes = timeAt(c, log, text, 8 * probe) >= bound else passes = (top - rankAt(c, text, 8 * probe)) % ranks <= bound end
+    if passes then last, step = probe, 0 else from, step = probe + 1, step * 2 end
+  end
+  return 8 * from
+end
+
+-- entryOf is that of a time, with the rank after it.
+local function entryOf(c, taken, after)
+  local low = taken % c.p
+  return pack('>I4I4', (taken - low) / c.p % RANKS, low * c.rate + after % c.rate)
+end

@@ -1,0 +1,87 @@
+-- The quickest way, for most calls: requests of one op, to take or to give back, under limits of one
+-- algorithm. What they do to one key is no business of another's, so they come in the order of their
+-- keys, and one state is at hand at a time.
+--
+-- args[1] is what to do, packed by Go (see single.go):
+--
+--   now; then for each limit ten numbers, what is left for others, and of how many keys it is; then
+--   for each of these how many units are asked for, one by one; or, below 0, how many requests there
+--   are, and cost, longest delay and what is left for others for each. If something is to be given
+--   back, -1 - cost and the receipt instead of the delay; and -1 as the last if nobody asks how the
+--   key is then
+--
+-- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call has
+-- periods of the calendar, which are right from the one time to the other. If it is not within,
+-- nothing happens, and the answer is the time alone. Otherwise it is the time, and then what answer
+-- writes for each request, or FOREIGN.
+local function singles(does, keys, args)
+  local input, i, now, keep = begin(args)
+  if not i then return input end
+  local out, length = { now, nil, nil }, 1 -- room for one decision: to make it later takes time
+  local read, look, charge, commit, write = does.read, does.look, does.charge, does.commit, does.write
+  local values
+  if #keys > 1 then values = call('MGET', spread(keys)) end
+  local key, last, spare = 0, #keys, nil
+  while key < last do
+    local c, usual, following = does.limit(input, i), input[i + 10], key + input[i + 11]
+    local shapes = c.shape
+    i = i + 12
+    while key < following do
+      key = key + 1
+      local name, count, cost, maxDelay, leave, each, changed = keys[key], input[i], 1, -1, usual, false, false
+      local fresh, a, b, expires, more = read(name, values and values[key], c, spare)
+      spare = more or spare
+      i = i + 1
+      if count < 0 then count, each = -count, true end
+      for _ = 1, count do
+        if each then
+          cost, maxDelay, leave = input[i], input[i + 1], input[i + 2]
+          i = i + 3
+        end
+        if not fresh then
+          length = length + 1
+          out[length] = FOREIGN
+        elseif cost < 0 then
+          cost = -1 - cost
+          if fresh > 0 and maxDelay ~= 0 then
+            fresh, a, b = does.refund(c, fresh, a, b, more, maxDelay, cost)
+            changed = true
+          end
+          if leave < 0 then -- nobody asks
+            out[length + 1], out[length + 2] = 1, 0
+            length = length + 2
+          else
+            local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
+            free = max(0, free - leave)
+            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave)
+            length = answer(out, length, allowed, free, retry, delay, fresh - now)
+          end
+        else
+          local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
+          free = free - leave
+          if cost <= free and not shapes and maxDelay ~= ALWAYS then -- as a rule
+            local nextFresh, nextA, nextB = charge(c, at, viewFresh, viewA, viewB, cost)
+            if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
+            fresh = nextFresh
+            a = nextA
+            b = nextB
+            changed = true
+            out[length + 1] = (free - cost) * 4 + 1
+            length = length + 2
+            out[length] = fresh - now
+          else
+            local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
+              decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+            if nextFresh then
+              if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
+              fresh, a, b, changed = nextFresh, nextA, nextB, true
+            end
+            length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+          end
+        end
+      end
+      if changed then write(now, keep, name, fresh, a, b, expires, more) end
+    end
+  end
+  return encode(out)
+end

@@ -1,0 +1,155 @@
+-- What a sliding log does; how it is kept is in log.lua and pages.lua.
+
+function LOG.look(c, now, fresh, rank, units, log)
+  enter(c, log, fresh)
+  if now >= fresh then
+    log.base = 0
+    return now, fresh, 0, 0, c.n
+  end
+  log.base = rank
+  local at, open = now, log.open
+  if at < log.lastTime then at = log.lastTime end
+  local since = at - c.period + 1
+  if log.first > 0 then
+    units = PAGES.unitsSince(c, log, rank, units, since)
+  elseif #open > 8 and timeAt(c, log, open, 0) < since then
+    units = min(units, (rankAt(c, open, #open - 8) - rankAt(c, open, search(c, log, open, 8, true, since) - 8)) % c.rate)
+  end
+  return at, fresh, rank, units, c.n - units
+end
+
+function LOG.charge(c, at, _, rank, units, cost, debt)
+  local total = units + cost
+  if total > c.n and not debt then total = max(units, c.n) end
+  return at + c.period, (rank + cost) % RANKS, total
+end
+
+function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
+
+-- wait is for the newest unit that must not count any more.
+function LOG.wait(c, at, _, rank, _, need, log)
+  local newer = c.n - need - (rank - log.base) % RANKS
+  if newer < 0 then return c.period end
+  if log.first > 0 then return PAGES.timeOf(c, log, log.base, newer) + c.period - at end
+  local open = log.open
+  return timeAt(c, log, open, search(c, log, open, 0, false, newer)) + c.period - at
+end
+
+local function clear(log)
+  log.open = ''
+  if log.first > 0 then log.first, log.skip = 0, 0 end
+end
+
+-- commit removes the entries that do not count, and adds another one, or units to the last.
+function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
+  enter(c, log, fresh)
+  local taken, after = nextFresh - c.period, nextRank
+  if fresh <= taken then
+    clear(log)
+  else
+    after = (nextRank - rank) % RANKS -- without what is there
+    local kept = nextUnits - after
+    if kept < units then
+      if kept <= 0 then
+        clear(log)
+      elseif log.first > 0 then
+        PAGES.keepUnits(c, log, rank, kept)
+      else
+        log.open = sub(log.open, search(c, log, log.open, 0, false, kept - 1) + 1)
+      end
+    end
+  end
+  local last = #log.open - 8
+  if last >= 0 then
+    after = after + parse('>I4', log.open, last + 5)
+    if log.lastTime == taken then
+      log.open = sub(log.open, 1, last)
+    elseif last + 8 >= OPEN then
+      PAGES.close(c, log, rank)
+    end
+  end
+  log.added = entryOf(c, taken, after)
+end
+
+-- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
+-- fewer entries: those before it, or those after.
+local function refundEntry(c, log, fresh, rank, units, taken, cost)
+  local open = log.open
+  local i, last, isThere = 0, #open - 8, taken == log.lastTime
+  if isThere then
+    i = last
+  else
+    if last > 8 then i = search(c, log, open, 0, true, taken) end
+    isThere = timeAt(c, log, open, i) == taken
+  end
+  local at, newer, has = rankAt(c, open, i), 0, units
+  if i < last then newer = (rankAt(c, open, last) - at) % c.rate end
+  if i > 0 then has = min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
+  has = has - newer
+  local back = min(cost, has)
+  if not isThere or back <= 0 then return fresh, rank, units end
+  if back == has then
+    open = sub(open, 1, i) .. sub(open, i + 9)
+    if last == 0 then
+      fresh = 0
+    elseif i == last then
+      fresh = timeAt(c, log, open, i - 8) + c.period
+    end
+  end
+  log.open = parted(open, i, back, c.rate)
+  return fresh, (rank - back) % RANKS, units - back
+end
+
+function LOG.refund(c, fresh, rank, units, log, receipt, cost)
+  enter(c, log, fresh)
+  local taken, open = receipt - c.period, log.open
+  if receipt == LATEST and cost >= units then
+    fresh = 0
+  elseif receipt == LATEST and log.first > 0 then
+    fresh, rank, units = PAGES.refundNewest(c, log, rank, units, cost)
+  elseif receipt == LATEST then
+    local i = search(c, log, open, 0, false, cost)
+    local newest = timeAt(c, log, open, i)
+    log.open, log.added = sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
+    fresh, rank, units = newest + c.period, (rank - cost) % RANKS, units - cost
+  elseif taken <= log.lastTime and log.first > 0 then
+    fresh, rank, units = PAGES.refund(c, log, fresh, rank, units, taken, cost)
+  elseif taken <= log.lastTime and #open > 0 then
+    fresh, rank, units = refundEntry(c, log, fresh, rank, units, taken, cost)
+  end
+  if units == 0 then fresh = 0 end
+  if fresh == 0 then clear(log) end
+  return fresh, rank, units
+end
+
+-- write writes a log without pages as a string, whatever it was. If it is as long as it was, it is
+-- written in place. Of one that is as good as new the value stays until it expires: a place in
+-- flight that is given back will be taken again.
+function LOG.write(now, keep, name, fresh, rank, units, before, log)
+  local stored, expires = log.stored, before
+  if fresh > 0 and log.first > 0 then
+    if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
+    PAGES.save(now, keep, log, fresh, rank, units, before)
+    return
+  end
+  if log.hashed then call('UNLINK', name) end
+  if fresh <= 0 then
+    if stored > 0 then call('SETRANGE', name, '0', pack('>BI7I4I4', FORM, 0, 0, 0)) end
+    return
+  end
+  if stored == 0 or fresh > before then expires = expiry(now, fresh) end
+  local value = pack('>BI7I4I4I7', FORM, fresh, rank, units, expires) .. log.open .. log.added
+  if stored == 0 or expires ~= before then
+    call('PSETEX', name, ttl(now, keep, expires), value)
+  elseif #value == stored then
+    call('SETRANGE', name, '0', value)
+  else
+    call('SET', name, value, 'KEEPTTL')
+  end
+end
+
+-- forget makes a log as good as new, whatever is in Redis.
+function LOG.forget(log)
+  call('UNLINK', log.name)
+  renewLog(log, log.name)
+end

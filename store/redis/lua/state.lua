@@ -1,0 +1,68 @@
+-- The state of a key: three whole numbers, fresh, a and b, as in weir.State, and when Redis forgets
+-- the key, of seven bytes each. Sub-windows have more such numbers behind them, and others their
+-- open holds; logs are kept otherwise. fresh is when the key is as good as new.
+
+local HEAD = 28 -- bytes
+local STRANGE = 32 -- no state begins with such a byte, or a higher one: it would be a number of EXACT or more
+
+-- readHead returns a state and when it expires; zeros if there is none, or one that nobody could
+-- have written; nil if it is foreign: no string at all, or written by a later version, whose forms
+-- have the highest three bits of the first number. value is what MGET has found.
+local function readHead(name, value)
+  if not value then
+    value = try('GETRANGE', name, '0', '27')
+    if type(value) == 'table' then return nil end
+  end
+  if #value >= HEAD then
+    local fresh, a, b, expires = parse('>I7I7I7I7', value)
+    if fresh >= EXACT then return nil end
+    return fresh, a, b, expires
+  end
+  if value ~= '' and byte(value) >= STRANGE then return nil end
+  return 0, 0, 0, 0
+end
+
+-- expiry is when Redis forgets a key: some time after it is as good as new, by a quarter of the
+-- time until then and at least a second. So that of a key that is charged again and again need not
+-- be set each time.
+local function expiry(now, fresh)
+  local after = (fresh - now) / 4
+  after = after - after % 1
+  if after < SECOND then after = SECOND end
+  return fresh + after
+end
+
+-- ttl is for how long Redis keeps a key: in words, because it would write a number as a fraction,
+-- digit by digit. While a test has a clock of its own, keep is an hour.
+local function ttl(now, keep, expires)
+  if keep then return keep end
+  local lasts = divUp(expires - now, 1000)
+  if lasts < 1 then lasts = 1 end
+  return format('%d', lasts)
+end
+
+-- isUnheld reports whether no open holds are behind a state.
+local function isUnheld(name)
+  local list = call('GETRANGE', name, '28', '30')
+  if #list < 3 then return true end
+  local _, count = parse('>BI2', list)
+  return count == 0
+end
+
+-- writeHead writes a state that was to expire at that time; 0 if there was none. What is behind it
+-- stays.
+local function writeHead(now, keep, name, fresh, a, b, before)
+  if fresh <= 0 and isUnheld(name) then
+    call('UNLINK', name)
+    return
+  end
+  local expires = before
+  if fresh > before then expires = expiry(now, fresh) end
+  local head = pack('>I7I7I7I7', fresh, a, b, expires)
+  if before == 0 then
+    call('PSETEX', name, ttl(now, keep, expires), head)
+  else
+    call('SETRANGE', name, '0', head)
+    if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
+  end
+end

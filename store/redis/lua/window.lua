@@ -1,0 +1,99 @@
+-- Fixed window. fresh: the end of the window. a: units in it.
+
+local FIXED_WINDOW = { read = readHead, write = writeHead }
+
+function FIXED_WINDOW.limit(input, i)
+  return {
+    does = FIXED_WINDOW, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
+    p = input[i + 6], full = input[i + 7], width = input[i + 8],
+  }
+end
+
+function FIXED_WINDOW.look(c, now, fresh, used)
+  if now >= fresh then
+    used = 0
+    if c.period > 0 then
+      fresh = now - now % c.period + c.period
+    else -- of the calendar: where the period before ends, the present one and the next
+      fresh = now < c.p and c.p or now < c.full and c.full or c.width
+    end
+  end
+  return now, fresh, used, 0, c.n - used
+end
+
+-- added is a count with more units in it; without a debt it stays where it can be read exactly.
+local function added(used, units, debt)
+  local total = used + units
+  if total > MAX_UNITS and not debt then return max(used, MAX_UNITS) end
+  return total
+end
+
+function FIXED_WINDOW.charge(_, _, fresh, used, _, units, debt) return fresh, added(used, units, debt), 0 end
+
+function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
+
+function FIXED_WINDOW.room(c, _, used) return min(11 * c.n, EXACT / 2) - used end
+
+function FIXED_WINDOW.refund(_, fresh, used, b, _, receipt, units)
+  if receipt == fresh or receipt == LATEST then used = used - min(used, units) end
+  return used > 0 and fresh or 0, used, b
+end
+
+-- Sliding window. fresh: when a, as the previous count, weighs less than one unit. a: units in the
+-- current window. b: units in the previous one.
+
+local SLIDING_WINDOW = { read = readHead, write = writeHead }
+
+function SLIDING_WINDOW.limit(input, i)
+  return { does = SLIDING_WINDOW, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1 }
+end
+
+-- faded is how far into a window the previous count weighs at most room.
+local function faded(period, count, room) return period - (mulDivUp(room + 1, period, count) - 1) end
+
+-- windowStart is the start of the window of the charge that left that much to go.
+local function windowStart(period, left)
+  left = left - 1
+  return left - left % period - period
+end
+
+function SLIDING_WINDOW.look(c, now, fresh, current, previous)
+  local period, at, a, b = c.period, now, 0, 0
+  if fresh > 0 then
+    local start = windowStart(period, fresh)
+    if at < start + 2 * period then
+      if at < start then at = start end
+      if at < start + period then a, b = current, previous else b = current end
+    end
+  end
+  return at, fresh, a, b, c.n - mulDiv(b, period - at % period, period) - a
+end
+
+function SLIDING_WINDOW.charge(c, at, _, a, b, units, debt)
+  local period = c.period
+  a = added(a, units, debt)
+  return at - at % period + period + faded(period, a, 0), a, b
+end
+
+function SLIDING_WINDOW.wait(c, at, _, a, b, need)
+  local period, room = c.period, c.n - a - need
+  local start = at - at % period
+  if room >= 0 then return start + faded(period, b, room) - at end
+  return start + period + faded(period, a, c.n - need) - at
+end
+
+SLIDING_WINDOW.room = FIXED_WINDOW.room
+
+function SLIDING_WINDOW.refund(c, fresh, a, b, _, receipt, units)
+  local period = c.period
+  if receipt == LATEST then receipt = fresh end
+  local start, taken = windowStart(period, fresh), windowStart(period, receipt)
+  if taken == start then
+    a = a - min(a, units)
+  elseif taken == start - period then
+    b = b - min(b, units)
+  end
+  if a > 0 then return start + period + faded(period, a, 0), a, b end
+  if b > 0 then return start + faded(period, b, 0), b, c.n end
+  return 0, a, b
+end
