@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/testkit/testredis"
+	_ "github.com/weirhq/weir/rule/rulefile" // the configuration is YAML
 	"github.com/weirhq/weir/store/redis"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
