@@ -78,8 +78,10 @@ type Store struct {
 	lanes   lanes
 	known   known
 	texts   limitTexts
-	library bool          // functions are called, and not scripts; see library.go
 	closing chan struct{} // closed by Close
+
+	// callFunction calls a function of the library, if that is used and not scripts; see library.go.
+	callFunction func(ctx context.Context, entry string, keys []string, arg string) (string, error)
 }
 
 // New returns a store that uses the client. The caller closes the client, after the

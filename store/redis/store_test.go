@@ -66,7 +66,9 @@ func runSuite(t *testing.T, library bool) {
 		}
 		var clock fake
 		s := storeOn(t, client, Options{Clock: clock.Now})
-		s.library = library
+		if library {
+			useLibrary(t, s, client)
+		}
 		return storetest.Subject{Store: s, Set: clock.Set}
 	}
 	storetest.Run(t, open)
