@@ -146,7 +146,6 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 generate: ## regenerate code, golden files, and what the docs quote
 	@scripts/packages.sh protoc:protobuf-compiler,libprotobuf-dev
 	scripts/proto.sh
-	go generate ./store/redis
 	go test ./internal/lint -update
 	go test ./internal/traffic/simulate -update
 	go test ./rule -update

@@ -29,6 +29,7 @@ var (
 	degradedDesc   = desc("degraded_total", "Requests that were decided without the store, by on_failure policy.", "policy")
 	failuresDesc   = desc("store_errors_total", "Requests for which the store failed, by cause.", "kind")
 	upDesc         = desc("store_up", "Whether the store is available.")
+	functionsDesc  = desc("store_functions", "Whether Redis runs the store's functions, not scripts.")
 
 	keysDesc    = desc("keys", "Keys in the memory store.")
 	maxKeysDesc = desc("keys_max", "Maximum number of keys in the memory store.")
@@ -93,6 +94,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectHolds(ch)
 	c.collectRules(ch)
 	gauge(ch, upDesc, number(c.options.StoreUp()))
+	if c.options.StoreFunctions != nil {
+		gauge(ch, functionsDesc, number(c.options.StoreFunctions()))
+	}
 	gauge(ch, delayedDesc, float64(c.options.Delayed()))
 	if c.options.Keys != nil {
 		stats := c.options.Keys()

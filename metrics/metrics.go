@@ -64,6 +64,10 @@ type Options struct {
 	// store in memory.
 	StoreUp func() bool
 
+	// StoreFunctions reports whether a store in Redis uses functions, and not scripts. Default
+	// none: there is no such series.
+	StoreFunctions func() bool
+
 	// Keys returns the numbers of the store in memory. Default none: there are no
 	// series about keys.
 	Keys func() memory.Stats

@@ -115,7 +115,7 @@ func TestGauges(t *testing.T) {
 	up, delayed := true, 3
 	stats := memory.Stats{Keys: 7, Expired: 5, Evicted: 2}
 	b := newBench(t, several, Options{
-		Version: "v1.2.3", StoreUp: func() bool { return up }, Delayed: func() int { return delayed },
+		Version: "v1.2.3", StoreUp: func() bool { return up }, StoreFunctions: func() bool { return !up }, Delayed: func() int { return delayed },
 		Keys: func() memory.Stats { return stats }, MaxKeys: 10, Clock: func() time.Time { return someTime },
 		Queues: func() []Queue {
 			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
@@ -138,7 +138,7 @@ func TestGauges(t *testing.T) {
 		`{queue="sms",state="ready"} 0`, `{queue="sms",state="delayed"} 0`, `{queue="sms",state="leased"} 0`, `{queue="sms",state="dead"} 0`)
 	want(t, b.Metrics, "weir_queue_oldest_seconds", `{queue="mail"} 1.5`, `{queue="sms"} 0`)
 	for name, value := range map[string]string{
-		"weir_store_up": "1", "weir_delayed_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
+		"weir_store_up": "1", "weir_store_functions": "0", "weir_delayed_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
 		"weir_counter_entries": "8", "weir_counter_capacity": "6", "weir_counter_rejected_total": "4",
 		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
 		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
@@ -150,6 +150,7 @@ func TestGauges(t *testing.T) {
 	up, delayed = false, 0
 	b.ReloadFailed()
 	want(t, b.Metrics, "weir_store_up", "0")
+	want(t, b.Metrics, "weir_store_functions", "1")
 	want(t, b.Metrics, "weir_delayed_requests", "0")
 	want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
 	want(t, b.Metrics, "weir_rules_reload_failures_total", "1")
@@ -177,6 +178,7 @@ func TestGauges(t *testing.T) {
 	// Without a store in memory there is nothing to say about keys.
 	plain := newBench(t, several, Options{})
 	want(t, plain.Metrics, "weir_keys")
+	want(t, plain.Metrics, "weir_store_functions")
 	want(t, plain.Metrics, "weir_store_up", "1")
 }
 

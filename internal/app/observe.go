@@ -29,6 +29,9 @@ import (
 
 func (a *App) openEngine(_, background context.Context) error {
 	o := metrics.Options{StoreUp: a.store.up, Delayed: a.delayed}
+	if a.store.redis != nil {
+		o.StoreFunctions = func() bool { return a.store.redis.ScriptsBecause() == nil }
+	}
 	if a.store.memory != nil {
 		o.Keys = a.store.memory.Stats
 		o.MaxKeys, _ = memoryKeys(a.options.Store)

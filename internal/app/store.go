@@ -112,10 +112,11 @@ func (a *App) tellOutage(err error) {
 		"store", redis.Redact(a.options.Store), "error", err)
 }
 
-// watchStore logs when the store becomes unavailable, and when it is available again, and checks that
-// were decided without it meanwhile.
+// watchStore logs when the store becomes unavailable, and when it is available again, checks that
+// were decided without it meanwhile, and that Redis has no functions for it.
 func (a *App) watchStore(ctx context.Context, lost bool) {
 	var told time.Time
+	scripts := false
 	for clock.Sleep(ctx, clock.UntilWhole(time.Now(), time.Second)) == nil {
 		since, err := a.store.outage()
 		switch {
@@ -125,6 +126,10 @@ func (a *App) watchStore(ctx context.Context, lost bool) {
 		case lost && since.IsZero() && a.store.redis.Ping(ctx) == nil: // before the first check, nobody else has asked it
 			lost = false
 			a.options.Logger.Info("the store is available again", "store", redis.Redact(a.options.Store))
+		}
+		if err := a.store.redis.ScriptsBecause(); err != nil && !scripts {
+			scripts = true
+			a.options.Logger.Info("Redis runs scripts for weir, not functions, which are faster; see docs/guides/redis.md", "reason", err)
 		}
 		if now := time.Now(); now.Sub(told) >= lateEvery {
 			if n := a.store.late.checks.Swap(0); n > 0 {

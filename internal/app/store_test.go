@@ -85,6 +85,24 @@ func TestLateChecksAreLogged(t *testing.T) {
 	}
 }
 
+// That Redis runs scripts, for want of functions, is in the log once, and in the metrics.
+func TestScriptsAreLogged(t *testing.T) {
+	server := testredis.Start(t, "--rename-command", "FCALL", "")
+	o, log := prepared(t, Options{Store: "redis://" + server.Addr + "?timeout=30s"}, "rules: [{id: api, key: user, limit: 100/1h}]")
+	url := urlOf(started(t, o))
+	for range 3 {
+		ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
+	}
+	const scripts = "Redis runs scripts"
+	waitFor(t, "the reason in the log", func() bool { return strings.Contains(log.String(), scripts) })
+	if n := strings.Count(log.String(), scripts); n != 1 || !strings.Contains(log.String(), "unknown command") {
+		t.Errorf("it is logged %d times:\n%s", n, log)
+	}
+	if _, metrics := ask(t, nil, "GET", url+"/metrics", ""); !strings.Contains(metrics, "weir_store_functions 0") {
+		t.Errorf("the metrics do not tell: %s", metrics)
+	}
+}
+
 // A check before rules are loaded asked no store.
 func TestNoRulesAreNotLate(t *testing.T) {
 	var l late

@@ -46,8 +46,8 @@ var budget = map[string]int{
 // slack is how far below its budget an area may be before the budget has to follow.
 const slack = 200
 
-// maxLua is how many lines the Redis scripts may have, with those that are assembled from parts.
-const maxLua = 27000
+// maxLua is how many lines the Redis functions and scripts may have.
+const maxLua = 3500
 
 // What a newcomer can hold in the head.
 const (

@@ -57,7 +57,6 @@ var layout = []line{
 	{[]string{"internal/match"}, "finds the rules that match a request: hosts, paths, attributes; it does not know what a rule limits"},
 	{[]string{"store/redis/goredis"}, "go-redis as the client of the Redis store; a separate module, so that only its users download go-redis"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "the stores of client state; they do no arithmetic, except the Redis scripts, which are the same arithmetic in Lua; a store must not depend on another"},
-	{[]string{"store/redis/script"}, "assembles the Redis scripts from their parts; make generate runs it, and no package imports it"},
 	{[]string{"internal/traffic/scenario"}, "the language of test cases, which weir simulate also runs; it needs only the root package"},
 	{[]string{"."}, "the types and the arithmetic; it depends on nothing but the standard library and two small internal packages, so that every package can depend on it"},
 	{[]string{"sdk/proto/..."}, "the protobuf files of the gRPC API, and the code generated from them"},

@@ -17,8 +17,8 @@ import (
 // rueidis client, and package goredis a go-redis client. Implement Client to use
 // another library.
 type Client interface {
-	// Eval sends EVALSHA or EVAL with the script, the keys and one argument, and
-	// returns the reply. It must send the command only once, because the command may
+	// Eval sends EVALSHA or EVAL with the script, or FCALL with the name of a function if
+	// the client is a [Loader], then the keys and one argument, and returns the reply. It must send the command only once, because the command may
 	// have been charged: switch off the retries of the client. It returns when the
 	// context ends.
 	Eval(ctx context.Context, command, script string, keys []string, arg string) (string, error)
@@ -28,6 +28,13 @@ type Client interface {
 
 	// Cluster reports whether the keys are spread over several nodes by slot.
 	Cluster() bool
+}
+
+// Loader is a [Client] that can load functions. With another client, Redis runs scripts, which
+// takes more time.
+type Loader interface {
+	// Load sends FUNCTION LOAD with the library to the server that has the key.
+	Load(ctx context.Context, key, library string) error
 }
 
 // ReplyError is an error reply from Redis. Every such error of a [Client] must have
@@ -71,10 +78,26 @@ func (n native) Eval(ctx context.Context, command, script string, keys []string,
 	switch {
 	case c == nil:
 		return "", errNotConnected
+	case command == fcall:
+		return c.Do(ctx, c.B().Fcall().Function(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
 	case command == evalSHA:
 		return c.Do(ctx, c.B().Evalsha().Sha1(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
 	}
 	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
+}
+
+// Load implements Loader. A cluster has a connection to the server of the first command's key.
+func (n native) Load(ctx context.Context, key, library string) error {
+	c := n.link.Current()
+	if c == nil {
+		return errNotConnected
+	}
+	return c.Dedicated(func(d rueidis.DedicatedClient) error {
+		if err := d.Do(ctx, d.B().Exists().Key(key).Build()).Error(); err != nil {
+			return err
+		}
+		return d.Do(ctx, d.B().FunctionLoad().FunctionCode(library).Build()).Error()
+	})
 }
 
 func (n native) Exists(ctx context.Context, keys []string) []error {

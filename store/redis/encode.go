@@ -32,20 +32,20 @@ func (v verb) holds() bool { return v >= holdPeek }
 // takes reports whether a check charges all of its ops or none.
 func (v verb) takes() bool { return v == take || v == renew || v == holdTake || v == reserve }
 
-// request is one script call. Keys and limits are sent once each.
+// request is one call. Keys and limits are sent once each.
 type request struct {
 	batch []*check
 	keys  []string
-	form  form
-	needs needs
+	entry entry
+	needs needs // of its algorithms
 
 	limits []*weir.Compiled
 	ops    []opAt // of each op, where what it needs is
 
-	chains []chain // of singles
+	chains []chain // of singles; nil if it is none of these
+	held   bool    // some are about holds
 
-	library bool // it is for a function; see library.go
-	states  int  // how many keys are of states and lists of holds
+	states int // how many keys are of states and lists of holds
 
 	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
 	// when to when their bounds are right.
@@ -53,12 +53,10 @@ type request struct {
 	from, until weir.Micros
 }
 
-func newRequest(batch []*check) *request { return newRequestOf(batch, false) }
-
-func newRequestOf(batch []*check, library bool) *request {
-	r := &request{batch: batch, form: singles, library: library}
+func newRequest(batch []*check) *request {
+	r := &request{batch: batch}
 	if !r.sortSingles() {
-		r = &request{batch: batch, form: columns, library: library}
+		r = &request{batch: batch}
 		r.listOps()
 	}
 	return r
@@ -68,8 +66,11 @@ func newRequestOf(batch []*check, library bool) *request {
 func (r *request) listOps() {
 	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
 	for _, c := range r.batch {
-		r.needs |= needsOf(c)
+		if c.verb.holds() {
+			r.entry = anyHolds
+		}
 		for i := range c.ops {
+			r.needs |= algorithms[c.ops[i].Limit.Algorithm()].needs
 			at := opAt{key: position(keys, &r.keys, c.keys[i]), limit: position(limits, &r.limits, c.ops[i].Limit)}
 			if c.verb.holds() {
 				at.list = c.listAt(i, keys, &r.keys)
@@ -101,12 +102,12 @@ func position[T comparable](known map[T]int, list *[]T, x T) int {
 // encode packs the request as the script's only argument: numbers in MessagePack, which the
 // script unpacks in C.
 func (r *request) encode(now int64) string {
-	if r.form == singles {
+	if r.chains != nil {
 		return r.encodeSingles(now)
 	}
 	b := make(packer, 3, 64+60*len(r.limits)+24*len(r.ops))
 	length := b.clock(r, now) + r.length()
-	if r.library && r.needs&needHolds != 0 {
+	if r.entry == anyHolds {
 		b.number(int64(r.states))
 		length++
 	}
@@ -117,7 +118,7 @@ func (r *request) encode(now int64) string {
 	}
 	at := r.ops
 	for _, c := range r.batch {
-		b.number(c.word(r.library))
+		b.number(c.word())
 		b.number(int64(len(c.ops)))
 		for i := range c.ops {
 			b.op(c, i, at[i])
@@ -142,7 +143,7 @@ func arithmeticOf(c *weir.Compiled) weir.Algorithm {
 // one at a time and its neighbors.
 func (p *packer) limit(c *weir.Compiled, r *request) {
 	l, n := c.Limit(), c.Numbers()
-	if r.library && arithmeticOf(c) == weir.SlidingLog {
+	if arithmeticOf(c) == weir.SlidingLog {
 		n.Drain, n.Unit, n.Full = entryNumbers(n.Period)
 	}
 	if b, ok := c.Periods(r.at); ok {
@@ -230,7 +231,7 @@ func (r *request) decode(answer string) error {
 			}
 		}
 	}
-	if r.form != singles {
+	if r.chains == nil {
 		for _, c := range r.batch {
 			if err := u.decisions(c, now); err != nil {
 				return err

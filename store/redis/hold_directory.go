@@ -17,15 +17,15 @@ import (
 // the hold and the directory last, in milliseconds, and with a test's clock or 0.
 var (
 	// What is no text counts as one that is too short.
-	readDirectory = newSmall(`
+	readDirectory = newScript(`
 local text = redis.pcall('GET', KEYS[1])
 return type(text) == 'table' and '?' or text or ''`)
 
-	writeDirectory = newSmall(directoryTimes + `
+	writeDirectory = newScript(directoryTimes + `
 redis.call('SET', KEYS[1], struct.pack('>BB', 0, 0) .. expires .. content, 'PX', keep, 'NX')
 return ''`)
 
-	prolongDirectory = newSmall(directoryTimes + `
+	prolongDirectory = newScript(directoryTimes + `
 redis.call('SETRANGE', KEYS[1], 2, expires)
 redis.call('PEXPIRE', KEYS[1], keep)
 return ''`)
@@ -48,12 +48,6 @@ func (s *Store) directoryArg(life time.Duration, content string) string {
 		now = int64(s.clock()) + 1
 	}
 	return fmt.Sprint(life.Milliseconds(), " ", (life + weir.HoldMemory).Milliseconds(), " ", now, " ", content)
-}
-
-func newSmall(text string) *script {
-	s := &script{}
-	s.set(text)
-	return s
 }
 
 // small runs a script on one key, until the context ends. It does not rely on the client for

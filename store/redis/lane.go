@@ -99,7 +99,7 @@ func (s *Store) send(l *lane) {
 }
 
 func (s *Store) dispatch(l *lane, batch []*check) {
-	r := newRequestOf(batch, s.callFunction != nil)
+	r := newRequest(batch)
 	err := s.call(r)
 	s.report(l, r.keys[0], err)
 	for _, c := range batch {

@@ -97,9 +97,9 @@ func TestChecksTravelTogether(t *testing.T) {
 	if allowed.Load() != 57 {
 		t.Errorf("%d were allowed, want 57", allowed.Load())
 	}
-	calls := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(run(t, control, "INFO", "commandstats"))
+	calls := regexp.MustCompile(`cmdstat_fcall:calls=(\d+)`).FindStringSubmatch(run(t, control, "INFO", "commandstats"))
 	if len(calls) != 2 || calls[1] != "3" {
-		t.Errorf("calls of the script for 100 checks: %q, want 3", calls)
+		t.Errorf("calls for 100 checks: %q, want 3", calls)
 	}
 }
 

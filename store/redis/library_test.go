@@ -1,58 +1,140 @@
 package redis
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
-	"maps"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
 )
 
-// parts are the files of the library, in their order.
-var parts = []string{
-	"numbers", "state", "bucket", "window", "sub_windows", "log", "pages", "sliding_log", "decide", "singles", "requests", "hold_list", "holds",
-}
-
-// entries are the functions that a store calls.
-var entries = map[string]string{
-	"bucket":         "function(keys, args) return singles(BUCKET, keys, args) end",
-	"fixed_window":   "function(keys, args) return singles(FIXED_WINDOW, keys, args) end",
-	"sliding_window": "function(keys, args) return singles(SLIDING_WINDOW, keys, args) end",
-	"log":            "function(keys, args) return singles(LOG, keys, args) end",
-	"sub_windows":    "function(keys, args) return singles(SUB_WINDOWS, keys, args) end",
-	"requests":       "requests",
-	"holds":          "holds",
-}
-
-// useLibrary has a store call functions. The name of the library has a hash of its text, so that versions
-// share one Redis.
-func useLibrary(t *testing.T, s *Store, client rueidis.Client) {
+// useFiles changes the text of every file for the time of a test, in which the stores are opened.
+func useFiles(t *testing.T, change func(string) string) {
 	t.Helper()
-	var b strings.Builder
-	for _, part := range parts {
-		file, err := os.ReadFile("lua/" + part + ".lua")
-		if err != nil {
-			t.Fatal(err)
+	usual, changed := theLibrary, newLibrary(change)
+	theLibrary = func() *library { return changed }
+	t.Cleanup(func() { theLibrary = usual })
+	if changed.name == usual().name {
+		t.Fatal("nothing has changed")
+	}
+}
+
+// onScripts has Redis run scripts for a store.
+func onScripts(s *Store) *Store {
+	s.functions.loader = nil
+	return s
+}
+
+// ways are how Redis runs the Lua.
+var ways = map[string]func(*Store) *Store{
+	"functions": func(s *Store) *Store { return s },
+	"scripts":   onScripts,
+}
+
+// What Redis has been sent is the files of lua/, one after the other, and what registers the functions.
+func TestLibraryIsTheFiles(t *testing.T) {
+	client := connect(t)
+	storeOn(t, client, Options{})
+	rest := theLibrary().functions
+	names := testkit.Must(filepath.Glob("lua/*.lua"))(t)
+	if len(names) != len(files) {
+		t.Errorf("%d files in lua/, %d in the library", len(names), len(files))
+	}
+	for _, file := range files {
+		text := string(testkit.Must(os.ReadFile("lua/" + file.name + ".lua"))(t))
+		if !strings.Contains(rest, text) {
+			t.Fatalf("%s.lua is missing, or in the wrong place", file.name)
 		}
-		b.Write(file)
+		_, rest, _ = strings.Cut(rest, text)
 	}
-	for _, entry := range slices.Sorted(maps.Keys(entries)) {
-		fmt.Fprintf(&b, "redis.register_function('NAME_%s', %s)\n", entry, entries[entry])
+	for line := range strings.Lines(rest) {
+		if !strings.HasPrefix(line, "redis.register_function('"+theLibrary().name+"_") {
+			t.Errorf("there is more in the library: %q", line)
+		}
 	}
-	sum := sha256.Sum256([]byte(b.String()))
-	name := "weir_" + hex.EncodeToString(sum[:6])
-	text := "#!lua name=" + name + "\n" + strings.ReplaceAll(b.String(), "'NAME_", "'"+name+"_")
-	err := client.Do(t.Context(), client.B().FunctionLoad().FunctionCode(text).Build()).Error()
-	if said, _ := replyOf(err); err != nil && !strings.Contains(said, "already exists") {
-		t.Fatal(err)
+	if got := libraries(t, client); len(got) != 1 || got[0] != theLibrary().name {
+		t.Errorf("Redis has the libraries %v", got)
 	}
-	s.callFunction = func(ctx context.Context, entry string, keys []string, arg string) (string, error) {
-		return client.Do(ctx, client.B().Fcall().Function(name+"_"+entry).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
+}
+
+// libraries are the names of those that Redis has.
+func libraries(t *testing.T, client rueidis.Client) (names []string) {
+	t.Helper()
+	for _, l := range testkit.Must(client.Do(t.Context(), client.B().FunctionList().Build()).ToArray())(t) {
+		names = append(names, testkit.Must(l.AsStrMap())(t)["library_name"])
+	}
+	return names
+}
+
+// Each kind of call has its function and, as a script, no file that it does not need.
+func TestEntries(t *testing.T) {
+	client := connect(t)
+	bucket, fixed, window := "token_bucket 5/1m", "fixed_window 5/1m", "sliding_window 5/1m"
+	log, sub := "sliding_log 5/1m", "sliding_buckets 5/1m"
+	compiled := map[string]*weir.Compiled{}
+	for way, use := range ways {
+		s := use(storeOn(t, client, Options{}))
+		used := map[entry]bool{nothing: true}
+		for _, c := range []struct {
+			entry    entry
+			without  string
+			requests []string // of limits, with + between them
+		}{
+			{bucketSingles, "function FIXED_WINDOW.", []string{bucket}},
+			{bucketSingles, "function LOG.", []string{"leaky_bucket 5/1m", "back " + bucket}},
+			{fixedWindowSingles, "function BUCKET.", []string{fixed, fixed}},
+			{slidingWindowSingles, "function requests", []string{window}},
+			{logSingles, "function SUB_WINDOWS.", []string{"back " + log, log}},
+			{subWindowSingles, "function LOG.", []string{sub}},
+			{anyRequests, "function LOG.", []string{bucket, fixed}},
+			{anyRequests, "function singles", []string{bucket + "+" + window, fixed}},
+			{anyRequests, "function BUCKET.", []string{log, sub}},
+			{anyRequests, "function holds", []string{"peek " + bucket + "+" + window}},
+			{anyRequests, "function SUB_WINDOWS.", []string{"back " + log, "in_flight 5/1m+" + log}},
+			{anyHolds, "function singles", []string{"reset " + bucket}},
+			{anyHolds, "function LOG.", []string{"hold " + sub}},
+			{anyHolds, "function SUB_WINDOWS.", []string{"hold " + log + "+" + bucket}},
+		} {
+			var batch []*check
+			for _, limits := range c.requests {
+				check := s.newCheck(take, 0)
+				for word, verb := range map[string]verb{"peek ": peek, "hold ": reserve, "back ": refund, "reset ": reset} {
+					if text, is := strings.CutPrefix(limits, word); is {
+						limits, check.verb = text, verb
+					}
+				}
+				for text := range strings.SplitSeq(limits, "+") {
+					if compiled[text] == nil {
+						compiled[text] = weir.MustCompile(text)
+					}
+					op := weir.Op{Key: way, Limit: compiled[text], Cost: 1}
+					check.add(op, s.keyOf(&op))
+				}
+				if check.verb == reserve {
+					s.holds(check, weir.HoldID{1})
+				}
+				batch = append(batch, check)
+			}
+			r := newRequest(batch)
+			if r.entry != c.entry {
+				t.Errorf("%v: %s, want %s", c.requests, entries[r.entry].name, entries[c.entry].name)
+			}
+			used[r.entry] = true
+			if text := s.library.script(r.entry, r.needs).text; strings.Contains(text, c.without) {
+				t.Errorf("%v: the script has %q", c.requests, c.without)
+			}
+			if err := s.call(r); err != nil {
+				t.Errorf("%s, %v: %v", way, c.requests, err)
+			}
+		}
+		for e := range entries {
+			if !used[entry(e)] {
+				t.Errorf("%s: %s was not called", way, entries[e].name)
+			}
+		}
 	}
 }

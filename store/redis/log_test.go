@@ -81,22 +81,10 @@ func wordsOf(t *testing.T, text string) (words []uint64) {
 // useSmallPages makes pages of few entries, so that a short history fills many.
 func useSmallPages(t *testing.T) {
 	sizes := strings.NewReplacer("local OPEN = 960", "local OPEN = 16", "local PAGE = 3840", "local PAGE = 40", "local SWEEP = 32", "local SWEEP = 2")
-	useScripts(t, func(text string) string {
-		if small := sizes.Replace(text); small != text || !strings.Contains(text, "local OPEN") {
-			return small
-		}
-		t.Fatal("the sizes of pages are not where they were")
-		return ""
-	})
-}
-
-// useScripts changes the text of every script that knows tails for the time of a test.
-func useScripts(t *testing.T, change func(string) string) {
-	loadScripts()
-	for _, s := range scripts {
-		if s.can&(needSlidingLog|needSlidingBuckets) != 0 {
-			t.Cleanup(s.read)
-			s.set(change(s.text))
+	useFiles(t, sizes.Replace)
+	for _, size := range []string{"OPEN = 16", "PAGE = 40", "SWEEP = 2"} {
+		if !strings.Contains(theLibrary().functions, "local "+size+" ") {
+			t.Fatalf("%s is not where it was", size)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // Most calls are for requests of one op to take, reserve or settle, under limits of one algorithm; places
 // in flight are given back as often as they are taken. What they do to one key is no business of another's, so they are put in order
-// by key: the script then has one state at a time in hand, and needs no tables.
+// by key: Redis then has one state at a time in hand, and needs no tables.
 
 // fewSubWindows are read and written as a whole, at most a kilobyte.
 const fewSubWindows = 128
@@ -26,27 +26,30 @@ type chain struct {
 
 // sortSingles puts a batch in order, if it is of such requests.
 func (r *request) sortSingles() bool {
+	does, refunds := algorithms[r.batch[0].ops[0].Limit.Algorithm()], false
 	for _, c := range r.batch {
-		if len(c.ops) != 1 {
+		if len(c.ops) != 1 || algorithms[c.ops[0].Limit.Algorithm()].singles != does.singles {
 			return false
 		}
 		switch {
 		case c.verb == take:
 		case c.verb == refund:
-			r.needs |= needBack
-		case !r.library && (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
-			r.needs |= needHolds
+			refunds = true
+		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
+			r.held = true
 		default:
 			return false
 		}
-		r.needs |= needOf[c.ops[0].Limit.Algorithm()]
 		if c.ops[0].Limit.Numbers().Buckets > fewSubWindows {
 			return false
 		}
 		c.next = nil
 	}
-	if scriptOf[singles][r.needs] == nil {
+	if r.held && (refunds || does.held == anyRequests) {
 		return false
+	}
+	if r.entry, r.needs = does.singles, does.needs; r.held {
+		r.entry = does.held
 	}
 	if len(r.batch) == 1 { // somebody who came alone should not wait for maps
 		c := r.batch[0]
@@ -60,7 +63,7 @@ func (r *request) sortSingles() bool {
 			r.keys[i] = r.chains[i].first.keys[0]
 		}
 	}
-	if r.needs&needHolds != 0 {
+	if r.held {
 		r.addRecords()
 	}
 	return true
@@ -133,14 +136,13 @@ func (r *request) chainUp() bool {
 	return true
 }
 
-// encodeSingles packs the request as script/part/main_single.lua reads it or, if some are
-// about holds, main_held.lua.
+// encodeSingles packs the request as lua/singles.lua reads it or, if some are
+// about holds, lua/held.lua.
 func (r *request) encodeSingles(now int64) string {
-	holds := r.needs&needHolds != 0
 	b := make(packer, 3, 96+12*len(r.chains))
 	length := b.clock(r, now)
 	var agreed terms
-	if holds {
+	if r.held {
 		b = slices.Grow(b, 192*len(r.batch))
 		b.number(int64(len(r.chains)))
 		b.number(truth(r.keepsRecords()))
@@ -152,13 +154,13 @@ func (r *request) encodeSingles(now int64) string {
 			n++
 		}
 		b.limit(g.limit, r)
-		if length += 11; !holds {
+		if length += 11; !r.held {
 			b.number(g.leave)
 			length++
 		}
 		b.number(int64(n))
 		for i := range rest[:n] {
-			if holds {
+			if r.held {
 				length += b.held(&rest[i], &agreed)
 			} else {
 				length += b.chain(&rest[i])

@@ -17,19 +17,21 @@ import (
 // Whatever travels together is decided as if each request had come by itself, in order,
 // although singles are put in order by key.
 func TestBatchIsASequence(t *testing.T) {
-	testBatches(t, 600)
+	for way, use := range ways {
+		t.Run(way, func(t *testing.T) { testBatches(t, 600, use) })
+	}
 }
 
 // The same with logs that soon have pages.
 func TestBatchOfPagesIsASequence(t *testing.T) {
 	useSmallPages(t)
-	testBatches(t, 600)
+	testBatches(t, 600, ways["functions"])
 }
 
-func testBatches(t *testing.T, steps int) {
+func testBatches(t *testing.T, steps int, use func(*Store) *Store) {
 	now := weir.Micros(1_790_000_000_000_000)
 	clock := func() weir.Micros { return now }
-	s := storeOn(t, connect(t), Options{Clock: clock})
+	s := use(storeOn(t, connect(t), Options{Clock: clock}))
 	reference := memory.New(memory.Options{Clock: clock})
 	groups := [][]*weir.Compiled{
 		{weir.MustCompile("token_bucket 9/1m"), weir.MustCompile("token_bucket 5/1h"), weir.MustCompile("leaky_bucket 7/1m burst 5 shape")},
@@ -43,7 +45,7 @@ func testBatches(t *testing.T, steps int) {
 		{weir.MustCompile("sliding_buckets 9/1m"), weir.MustCompile("sliding_buckets 30/1h buckets 7"), weir.MustCompile("sliding_buckets 30/2h buckets 7 count_denied")},
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	forms, backs := map[form]int{}, map[form]int{}
+	forms, backs := map[bool]int{}, map[bool]int{}
 	var taken []weir.Op
 	for step := range steps {
 		limits := groups[random.IntN(len(groups))]
@@ -78,7 +80,7 @@ func testBatches(t *testing.T, steps int) {
 			want = append(want, testkit.Must(reference.Take(t.Context(), nil, op))(t)[0])
 		}
 		r := newRequest(batch)
-		forms[r.form]++
+		forms[r.chains != nil]++
 		if err := s.call(r); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +90,7 @@ func testBatches(t *testing.T, steps int) {
 				t.Fatalf("step %d, request %d of %d, %d of %v, receipt %d: %+v %v, want %+v", step, i, len(batch), c.verb, op.Limit.Limit(), op.Receipt, c.decisions[0], c.err, want[i])
 			}
 			if c.verb == refund {
-				backs[r.form]++
+				backs[r.chains != nil]++
 			} else if op.Receipt = c.decisions[0].Receipt; arithmeticOf(op.Limit) == weir.SlidingLog && op.Receipt != 0 {
 				op.Always = false
 				if random.IntN(9) == 0 {
@@ -99,7 +101,7 @@ func testBatches(t *testing.T, steps int) {
 		}
 		now += weir.Micros(random.Int64N(20_000_000))
 	}
-	if forms[singles] < 100 || forms[columns] < 100 || backs[singles] < 100 || backs[columns] < 10 {
+	if forms[true] < 100 || forms[false] < 100 || backs[true] < 100 || backs[false] < 10 {
 		t.Errorf("not both forms were tried: %v, with refunds: %v", forms, backs)
 	}
 }
@@ -119,7 +121,7 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 		limits = append(limits, weir.MustCompile(text))
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	files, denied := map[string]int{}, 0
+	joint, denied := map[needs]int{}, 0
 	for step := range 600 {
 		some := limits[:1+random.IntN(len(limits))]
 		same := random.IntN(4) == 0
@@ -148,7 +150,7 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 		}
 		r := newRequest(batch)
 		testkit.OK(t, s.call(r))
-		files[scriptOf[r.form][r.needs].file]++
+		joint[r.needs]++
 		for i, c := range batch {
 			if !weir.Allowed(want[i]) && len(c.ops) > 1 {
 				denied++
@@ -159,8 +161,8 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 		}
 		now += weir.Micros(random.Int64N(20_000_000))
 	}
-	if files["many_counters"] < 100 || files["several_counters"] < 50 || files["several_counters_log"] < 10 || denied < 500 {
-		t.Errorf("not enough was tried: %v, %d denied", files, denied)
+	if joint[needBucket] < 50 || joint[needBucket|needWindow] < 100 || joint[needBucket|needWindow|needLog] < 10 || denied < 500 {
+		t.Errorf("not enough was tried: %v, %d denied", joint, denied)
 	}
 }
 
@@ -171,7 +173,7 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 	model.Now = 1_790_000_000_000_000
 	s := storeOn(t, connect(t), Options{Clock: func() weir.Micros { return model.Now }})
 	random := rand.New(rand.NewPCG(5, 6))
-	forms := map[form]int{}
+	forms := map[bool]int{}
 	for _, text := range []string{"token_bucket 900/1m", "leaky_bucket 90/1m shape", "fixed_window 900/1m", "sliding_window 900/1m count_denied", "sliding_log 900/1m", "token_bucket 900/1m release"} {
 		limit := weir.MustCompile(text)
 		open := map[weir.HoldID]*directory{}
@@ -220,7 +222,7 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 				}
 			}
 			r := newRequest(batch)
-			forms[r.form]++
+			forms[r.chains != nil]++
 			testkit.OK(t, s.call(r))
 			for i, c := range batch {
 				var got any
@@ -237,7 +239,7 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 			model.Now += weir.Micros(random.Int64N(9_000_000))
 		}
 	}
-	if forms[singles] < 100 || forms[columns] < 100 {
+	if forms[true] < 100 || forms[false] < 100 {
 		t.Errorf("not both forms were tried: %v", forms)
 	}
 }

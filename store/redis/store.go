@@ -80,8 +80,8 @@ type Store struct {
 	texts   limitTexts
 	closing chan struct{} // closed by Close
 
-	// callFunction calls a function of the library, if that is used and not scripts; see library.go.
-	callFunction func(ctx context.Context, entry string, keys []string, arg string) (string, error)
+	library   *library
+	functions functions
 }
 
 // New returns a store that uses the client. The caller closes the client, after the
@@ -94,7 +94,7 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster, s.timeout)
+	s.use(ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster, s.timeout))
 	return s, nil
 }
 
@@ -104,7 +104,7 @@ func NewOn(client Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = newLink(client, client.Cluster(), s.timeout)
+	s.use(newLink(client, client.Cluster(), s.timeout))
 	return s, nil
 }
 
@@ -125,10 +125,10 @@ func (c Config) Open() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = ownLink(
+	s.use(ownLink(
 		redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) }),
 		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "", s.timeout,
-	)
+	))
 	if s.link.made.Renew() != nil {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()
@@ -165,13 +165,17 @@ func newStore(o Options) (*Store, error) {
 	if err := checkPrefix(o.Prefix); err != nil {
 		return nil, err
 	}
-	loadScripts()
-	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, guess: o.Clock, closing: make(chan struct{})}
+	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, guess: o.Clock, closing: make(chan struct{}), library: theLibrary()}
 	if s.guess == nil {
 		s.guess = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	s.lanes.bySlot, s.lanes.down = map[uint16]*lane{}, map[uint16]*lane{}
 	return s, nil
+}
+
+func (s *Store) use(l link) {
+	s.link = l
+	s.functions.loader, _ = l.client.(Loader)
 }
 
 // Timeout is the maximum duration of a call.
@@ -276,7 +280,7 @@ func (s *Store) call(r *request) error {
 	}
 	r.follow(s.guess)
 	for {
-		answer, err := s.ask(ctx, r, now)
+		answer, err := s.execute(ctx, r, now)
 		switch {
 		case err == nil:
 			if err := r.decode(answer); err != errOtherPeriod {
@@ -294,13 +298,6 @@ func (s *Store) call(r *request) error {
 			return explain(err)
 		}
 	}
-}
-
-func (s *Store) ask(ctx context.Context, r *request, now int64) (string, error) {
-	if r.library {
-		return s.callFunction(ctx, r.function(), r.keys, r.encode(now))
-	}
-	return scriptOf[r.form][r.needs].run(ctx, s.link.client, r.keys, r.encode(now))
 }
 
 // onItsWay is about how long Redis takes to move a key.

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/store/storetest"
 )
@@ -45,6 +46,7 @@ func storeOn(t *testing.T, client rueidis.Client, o Options) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
+	testkit.OK(t, s.loadOnce("k")) // so that every call is of a function
 	return s
 }
 
@@ -54,23 +56,19 @@ type fake struct{ now atomic.Int64 }
 func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
 func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 
-func TestSuite(t *testing.T)   { runSuite(t, false) }
-func TestLibrary(t *testing.T) { runSuite(t, true) }
-
-// runSuite tries a store that runs scripts, or one that calls functions.
-func runSuite(t *testing.T, library bool) {
+func TestSuite(t *testing.T) {
 	client := connect(t)
-	open := func(t *testing.T) storetest.Subject {
-		if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
-			t.Fatal(err)
-		}
-		var clock fake
-		s := storeOn(t, client, Options{Clock: clock.Now})
-		if library {
-			useLibrary(t, s, client)
-		}
-		return storetest.Subject{Store: s, Set: clock.Set}
+	for way, use := range ways {
+		t.Run(way, func(t *testing.T) {
+			open := func(t *testing.T) storetest.Subject {
+				if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+					t.Fatal(err)
+				}
+				var clock fake
+				return storetest.Subject{Store: use(storeOn(t, client, Options{Clock: clock.Now})), Set: clock.Set}
+			}
+			storetest.Run(t, open)
+			storetest.RunHolds(t, open)
+		})
 	}
-	storetest.Run(t, open)
-	storetest.RunHolds(t, open)
 }

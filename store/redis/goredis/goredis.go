@@ -62,6 +62,19 @@ func (a adapter) Eval(ctx context.Context, command, script string, keys []string
 	return cmd.Val(), nil
 }
 
+// Load implements redis.Loader.
+func (a adapter) Load(ctx context.Context, key, library string) error {
+	client := a.client
+	if c, ok := client.(*goredis.ClusterClient); ok {
+		node, err := c.MasterForKey(ctx, key)
+		if err != nil {
+			return err
+		}
+		client = node
+	}
+	return a.within(ctx, func() error { return client.FunctionLoad(ctx, library).Err() })
+}
+
 // Exists implements redis.Client.
 func (a adapter) Exists(ctx context.Context, keys []string) []error {
 	pipe := a.client.Pipeline()

@@ -2,6 +2,7 @@
 -- charge, in parts. b: the N under which the parts were counted.
 
 local BUCKET = { read = readHead, write = writeHead }
+ALGORITHM[0], ALGORITHM[1] = BUCKET, BUCKET
 
 function BUCKET.limit(input, i)
   return {

@@ -66,3 +66,22 @@ local function writeHead(now, keep, name, fresh, a, b, before)
     if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
   end
 end
+
+-- What each algorithm does, by its number in package weir:
+--
+--   limit    the ten numbers of a limit, of which it takes what it needs; with more than eight, a table costs twice as much
+--   read     the value of a key: fresh, a, b, when it expires, and what there is more, such as a log
+--   look     at a state: the time, which is never before the last charge, the state at that time, and the units that are free
+--   charge   units: the state with them
+--   wait     how long until units fit
+--   delay    of shaped requests, if the limit can have them
+--   room     how many units can be charged at most
+--   commit   a charge to what there is more
+--   refund   units of a receipt: the state without them
+--   write    a state
+--   forget   what there is more
+--
+-- A state travels as numbers, for they cost less than a table. A script has only those that it needs.
+local ALGORITHM = {}
+
+local FEW = 128 -- sub-windows that are read as a whole: a kilobyte

@@ -11,10 +11,10 @@
 --   current, newest  the sub-window of the time that is looked at, and that of the last charge; -1 if nothing of it counts
 
 local WORD = 7 -- bytes
-local FEW = 128 -- sub-windows that are read as a whole: a kilobyte
 local MOST = 64 -- words that are read at once otherwise
 
 local SUB_WINDOWS = {}
+ALGORITHM[5] = SUB_WINDOWS
 
 function SUB_WINDOWS.limit(input, i)
   return {

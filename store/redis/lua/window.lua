@@ -1,6 +1,7 @@
 -- Fixed window. fresh: the end of the window. a: units in it.
 
 local FIXED_WINDOW = { read = readHead, write = writeHead }
+ALGORITHM[2] = FIXED_WINDOW
 
 function FIXED_WINDOW.limit(input, i)
   return {
@@ -43,6 +44,7 @@ end
 -- current window. b: units in the previous one.
 
 local SLIDING_WINDOW = { read = readHead, write = writeHead }
+ALGORITHM[3] = SLIDING_WINDOW
 
 function SLIDING_WINDOW.limit(input, i)
   return { does = SLIDING_WINDOW, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1 }

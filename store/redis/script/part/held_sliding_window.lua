@@ -1,2 +1,0 @@
---: letGo
---> backSlidingWindow

@@ -1,3 +1,0 @@
-ALGORITHM[2].refund = function(receipt, units)
-  --> backFixedWindow
-end

@@ -1,3 +1,0 @@
-ALGORITHM[3].refund = function(receipt, units)
-  --> backSlidingWindow
-end
