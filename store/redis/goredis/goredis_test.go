@@ -1,6 +1,7 @@
 package goredis
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/internal/traffic/scenario"
 	"github.com/weirhq/weir/store/redis"
@@ -141,17 +143,22 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// losing is a connection that may lose an answer: the server has done what it was asked.
+// losing is a connection that may lose an answer about the key k: the server has done what it was asked.
 type losing struct {
 	net.Conn
-	lose *atomic.Bool
+	lose, asked *atomic.Bool
+}
+
+func (c losing) Write(b []byte) (int, error) {
+	c.asked.Store(bytes.Contains(b, []byte("{k}")))
+	return c.Conn.Write(b)
 }
 
 var errLost = errors.New("the connection was lost")
 
 func (c losing) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if err == nil && c.lose.CompareAndSwap(true, false) {
+	if err == nil && c.asked.Load() && c.lose.CompareAndSwap(true, false) {
 		c.Close()
 		return 0, errLost
 	}
@@ -164,7 +171,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		var d net.Dialer
 		c, err := d.DialContext(ctx, network, addr)
-		return losing{c, &lose}, err
+		return losing{c, &lose, new(atomic.Bool)}, err
 	}
 	single := goredis.NewClient(&goredis.Options{Addr: testredis.Start(t).Addr, Dialer: dial, MaxRetries: 5, ReadTimeout: patience})
 	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: testredis.StartSteadyCluster(t).Addrs, Dialer: dial, MaxRetries: 5, ReadTimeout: patience})
@@ -174,6 +181,10 @@ func TestNothingIsSentTwice(t *testing.T) {
 		if _, err := s.Take(t.Context(), nil, op); err != nil {
 			t.Fatal(err)
 		}
+		// What loads the functions names the key, too, before it does so.
+		eventually(t, "the functions", func() bool {
+			return len(testkit.Must(client.FunctionList(t.Context(), goredis.FunctionListQuery{}).Result())(t)) > 0
+		})
 		lose.Store(true)
 		if _, err := s.Take(t.Context(), nil, op); err == nil {
 			t.Errorf("%T: Take = %v", client, err)

@@ -237,7 +237,7 @@ func (d *drive) scriptCalls() (calls, mean int64) {
 	var micros int64
 	for line := range strings.Lines(d.do("INFO", "commandstats").(string)) {
 		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.HasPrefix(name, "cmdstat_eval") {
+		if !strings.HasPrefix(name, "cmdstat_eval") && name != "cmdstat_fcall" {
 			continue
 		}
 		for _, stat := range strings.Split(stats, ",") {
