@@ -74,7 +74,7 @@ func TestResetInMidReply(t *testing.T) {
 	l.check("connections reset in mid-reply", tightN, l.servesAgain("the resets"))
 }
 
-// Flushed scripts cause no errors.
+// Flushed functions and scripts cause no errors.
 func TestScriptFlushUnderLoad(t *testing.T) {
 	server := testredis.Start(t)
 	l := startLoad(t, open(t, patient(server.Addr)))

@@ -230,10 +230,11 @@ func VerifyMain(m *testing.M, options ...goleak.Option) {
 	os.Exit(testkit.Run(m, append(options, goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))...))
 }
 
-// FlushScripts makes the server forget every script: EVALSHA answers NOSCRIPT.
+// FlushScripts makes the server forget every script and function: EVALSHA answers NOSCRIPT.
 func (s *Server) FlushScripts() {
 	s.t.Helper()
 	s.Do("SCRIPT", "FLUSH")
+	s.Do("FUNCTION", "FLUSH")
 }
 
 // FillMemory makes the server answer OOM to whatever may need memory. A limit just

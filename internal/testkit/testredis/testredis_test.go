@@ -47,9 +47,12 @@ func TestDo(t *testing.T) {
 func TestScriptsAreForgotten(t *testing.T) {
 	s := Start(t)
 	sha := s.Do("SCRIPT", "LOAD", "return 7")
+	s.Do("FUNCTION", "LOAD", "#!lua name=l\nredis.register_function('f', function() return 8 end)")
 	answered(t, s, "7", "EVALSHA", sha, "0")
+	answered(t, s, "8", "FCALL", "f", "0")
 	s.FlushScripts()
 	rejected(t, s, "NOSCRIPT", "EVALSHA", sha, "0")
+	rejected(t, s, "ERR Function not found", "FCALL", "f", "0")
 }
 
 func TestMemory(t *testing.T) {

@@ -16,7 +16,7 @@ const (
 	Slow     Kind = "latency"   // replies are late
 	Cut      Kind = "cut"       // the line is cut, and refuses new connections
 	Reset    Kind = "reset"     // connections are reset in mid-reply
-	Flush    Kind = "flush"     // SCRIPT FLUSH
+	Flush    Kind = "flush"     // SCRIPT FLUSH, FUNCTION FLUSH
 	Full     Kind = "oom"       // no memory is left
 	Hangup   Kind = "hangup"    // CLIENT KILL, again and again
 	Failover Kind = "failover"  // an operator makes a replica the master
