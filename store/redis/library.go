@@ -33,6 +33,7 @@ const (
 	needSingles
 	needRequests
 	needHolds
+	needHeld
 
 	needAll = 1<<iota - 1
 )
@@ -44,7 +45,7 @@ var files = []struct {
 }{
 	{"numbers", needAll},
 	{"state", needAll},
-	{"bucket", needBucket | needHolds},
+	{"bucket", needBucket | needHolds | needHeld},
 	{"window", needWindow},
 	{"sub_windows", needSubWindows},
 	{"log", needLog},
@@ -53,12 +54,13 @@ var files = []struct {
 	{"decide", needAll},
 	{"singles", needSingles},
 	{"requests", needRequests | needHolds},
-	{"hold_list", needHolds},
+	{"hold_list", needHolds | needHeld},
 	{"holds", needHolds},
+	{"held", needHeld},
 }
 
 // entry is a function that a store calls: any requests, such with holds, or requests of one op, which are
-// quicker, of an algorithm.
+// quicker, of an algorithm, without holds or with them.
 type entry uint8
 
 const (
@@ -69,6 +71,9 @@ const (
 	slidingWindowSingles
 	logSingles
 	subWindowSingles
+	bucketHeld
+	fixedWindowHeld
+	slidingWindowHeld
 	nothing // tells whether the library is loaded
 )
 
@@ -85,6 +90,9 @@ var entries = [...]struct {
 	slidingWindowSingles: {"sliding_window", "singles(SLIDING_WINDOW, %s)", needSingles},
 	logSingles:           {"log", "singles(LOG, %s)", needSingles},
 	subWindowSingles:     {"sub_windows", "singles(SUB_WINDOWS, %s)", needSingles},
+	bucketHeld:           {"held_bucket", "held(BUCKET, %s)", needHeld},
+	fixedWindowHeld:      {"held_fixed_window", "held(FIXED_WINDOW, %s)", needHeld},
+	slidingWindowHeld:    {"held_sliding_window", "held(SLIDING_WINDOW, %s)", needHeld},
 	nothing:              {"nothing", "''", 0},
 }
 
@@ -94,10 +102,10 @@ var algorithms = [...]struct {
 	needs         needs
 	singles, held entry
 }{
-	weir.TokenBucket:    {needBucket, bucketSingles, anyRequests},
-	weir.LeakyBucket:    {needBucket, bucketSingles, anyRequests},
-	weir.FixedWindow:    {needWindow, fixedWindowSingles, anyRequests},
-	weir.SlidingWindow:  {needWindow, slidingWindowSingles, anyRequests},
+	weir.TokenBucket:    {needBucket, bucketSingles, bucketHeld},
+	weir.LeakyBucket:    {needBucket, bucketSingles, bucketHeld},
+	weir.FixedWindow:    {needWindow, fixedWindowSingles, fixedWindowHeld},
+	weir.SlidingWindow:  {needWindow, slidingWindowSingles, slidingWindowHeld},
 	weir.SlidingLog:     {needLog, logSingles, anyRequests},
 	weir.SlidingBuckets: {needSubWindows, subWindowSingles, anyRequests},
 	weir.InFlight:       {needLog, logSingles, anyRequests},

@@ -12,6 +12,12 @@
 --   needed              until when it is needed at least
 --   levels, since       of all holds, while they move up
 
+-- The record of a hold, which is a key of its own, says whether it has ended, of how many ops it is, when it
+-- expires or is forgotten, and of each op what was used and how much of that was too much.
+
+local RESERVE, SETTLE = 6, 7 -- what is asked for
+local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5 -- what has become of a hold
+local RECORD, RECORD_HEAD, OUTCOME = '>BBI7', 9, '>I7I7'
 local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
 local LIST, LIST_HEAD = '>BI2I7', 10 -- isFirst, how many, firstDue
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: due, cost, receipt, level, since, and of its limit N and whether it shapes
@@ -49,14 +55,14 @@ local function fullUntil(l, now)
   return l.count >= MAX_HOLDS and l.firstDue or nil
 end
 
--- findHold returns the hold with an id, if there is one. Its place is where its entry begins, from 0.
+-- findHold returns of the hold with an id, if there is one, where its entry begins, from 0, and its due,
+-- cost, receipt, level and since.
 local function findHold(l, id)
   if l.count == 0 then return nil end
   local place = find(l.entries, id, 1, true)
   while place and place % ENTRY ~= 1 do place = find(l.entries, id, place + 1, true) end
   if not place then return nil end
-  local due, cost, receipt, level, since = parse(HELD, l.entries, place + 16)
-  return { place = place - 1, due = due, cost = cost, receipt = receipt, level = level, since = since }
+  return place - 1, parse(HELD, l.entries, place + 16)
 end
 
 local function noteChange(l, from, to)
@@ -84,10 +90,10 @@ local function addHold(l, id, due, cost, c, fresh, a, releases)
 end
 
 -- removeHold puts the last entry in the place of a hold that was found.
-local function removeHold(l, hold)
-  local entries, place = l.entries, hold.place
+local function removeHold(l, place, due)
+  local entries = l.entries
   local last = #entries - ENTRY
-  if hold.due <= l.firstDue then l.isFirst = 0 end
+  if due <= l.firstDue then l.isFirst = 0 end
   if last == 0 then
     l.entries = ''
   elseif place < last then
@@ -99,11 +105,10 @@ local function removeHold(l, hold)
   noteChange(l, place, place + ENTRY)
 end
 
--- moveHold gives a hold that was found another time to expire and another receipt.
-local function moveHold(l, hold, due, receipt, releases)
-  local place = hold.place
-  if hold.due <= l.firstDue then l.isFirst = 0 end
-  l.entries = sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, hold.cost, receipt) .. sub(l.entries, place + 38)
+-- moveHold gives a hold that was found, and was due at that time, another time to expire and another receipt.
+local function moveHold(l, place, before, due, cost, receipt, releases)
+  if before <= l.firstDue then l.isFirst = 0 end
+  l.entries = sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, cost, receipt) .. sub(l.entries, place + 38)
   noteChange(l, place, place + ENTRY)
   keepHold(l, due, receipt, releases)
 end
@@ -124,12 +129,12 @@ local function closeLevels(l)
 end
 
 -- letGoBucket is the state of a bucket without what has not drained of a hold, if what was there first
--- drains first. Holds that were reserved later move up by as much.
-local function letGoBucket(c, fresh, spent, n, l, hold, units)
-  if n <= 0 or c.shape and hold.receipt ~= fresh then return fresh, spent, n end
+-- drains first. Holds that were reserved later move up by as much; without a list there are none.
+local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
+  if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n end
   local level, rate = spent, c.rate
   if n ~= c.n then level, rate = recount(c, spent, n) end
-  local last, back, rest, since = fresh - divUp(spent, rate), units * c.p, hold.level, hold.since
+  local last, back, rest = fresh - divUp(spent, rate), units * c.p, height
   if last > since then
     -- So much has left the bucket at most, if its N may have been another.
     local most = (last - since) * c.rate
@@ -147,11 +152,11 @@ local function letGoBucket(c, fresh, spent, n, l, hold, units)
   end
   back = min(back, level, rest)
   if back <= 0 then return fresh, spent, n end
-  if l.count > 0 then
+  if l and l.count > 0 then
     local isOpen = l.levels
     if not isOpen then openLevels(l) end
     for j = 1, l.count do
-      if l.since[j] > since or l.since[j] == since and l.levels[j] > hold.level then l.levels[j] = max(0, l.levels[j] - back) end
+      if l.since[j] > since or l.since[j] == since and l.levels[j] > height then l.levels[j] = max(0, l.levels[j] - back) end
     end
     if not isOpen then closeLevels(l) end
   end

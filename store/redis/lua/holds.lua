@@ -6,14 +6,11 @@
 --   after the ops are the id of the hold, the key of its record, its life, and what is put there or
 --   when the hold was last known to expire. To settle, its life is 1 if it has a record
 --
--- last is what was used, to settle; to extend, 1 for a place to be renewed. The record of a hold says
--- whether it has ended, of how many ops it is, when it expires or is forgotten, and of each op what was
--- used and how much of that was too much.
+-- last is what was used, to settle; to extend, 1 for a place to be renewed.
 
-local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, RESET = 4, 5, 6, 7, 8, 9
-local UNKNOWN, SETTLED, EXPIRED, OPEN_HOLD, REPEATED = 0, 1, 2, 4, 5
+local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
+local OPEN_HOLD = 4
 local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
-local RECORD, RECORD_HEAD, OUTCOME = '>BBI7', 9, '>I7I7'
 
 -- listOf returns the open holds of an op's key; false if something else is in their place.
 local function listOf(t, op)
@@ -28,14 +25,14 @@ local function listOf(t, op)
 end
 
 -- letGo gives back units of a hold that is not on the list any more.
-local function letGo(t, op, c, hold, units)
+local function letGo(t, op, c, receipt, level, since, units)
   local k = op.k
-  if t.fresh[k] <= 0 or units <= 0 or hold.receipt <= 0 then return end
+  if t.fresh[k] <= 0 or units <= 0 or receipt <= 0 then return end
   if c.does ~= BUCKET then
-    giveBack(t, { k = k, c = c }, hold.receipt, units)
+    giveBack(t, { k = k, c = c }, receipt, units)
     return
   end
-  local fresh, a, b = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], hold, units)
+  local fresh, a, b = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
 end
@@ -73,7 +70,7 @@ local function endDue(t, op)
   if c.does == BUCKET then openLevels(l) end
   for _, hold in ipairs(ends) do
     if l.levels then hold.level, l.since[hold.j] = l.levels[hold.j], -1 end -- it is open no more
-    letGo(t, op, limitOf(c, hold.n, hold.shape), hold, hold.cost)
+    letGo(t, op, limitOf(c, hold.n, hold.shape), hold.receipt, hold.level, hold.since, hold.cost)
   end
   if l.levels then closeLevels(l) end
   sweep(l, now)
@@ -126,13 +123,13 @@ end
 -- the client was reset meanwhile, and there is nothing to give back.
 local function settleOp(t, op, id)
   local l, used, reserved = listOf(t, op), op.last, op.cost
-  local hold = findHold(l, id)
-  if hold then
-    removeHold(l, hold)
-    reserved = hold.cost
+  local place, due, cost, receipt, level, since = findHold(l, id)
+  if place then
+    removeHold(l, place, due)
+    reserved = cost
   end
   if used < reserved then
-    if hold then letGo(t, op, op.c, hold, reserved - used) end
+    if place then letGo(t, op, op.c, receipt, level, since, reserved - used) end
   elseif used > reserved then
     op.last, op.leave = ALWAYS, 0
     decideOp(t, op, used - reserved)
@@ -145,19 +142,18 @@ end
 -- extendOp changes when a hold on an op expires. A place is renewed.
 local function extendOp(t, op, id, due)
   local l = listOf(t, op)
-  local hold = findHold(l, id)
-  if not hold then return end
-  local receipt = hold.receipt
+  local place, before, cost, receipt, level, since = findHold(l, id)
+  if not place then return end
   if op.last == 1 then
-    letGo(t, op, op.c, hold, hold.cost)
+    letGo(t, op, op.c, receipt, level, since, cost)
     op.last, op.leave, receipt = ALWAYS, 0, 0
-    decideOp(t, op, hold.cost)
+    decideOp(t, op, cost)
     if op.nextFresh then
       commitOp(t, op)
       receipt = t.fresh[op.k]
     end
   end
-  moveHold(l, hold, due, receipt, op.releases)
+  moveHold(l, place, before, due, cost, receipt, op.releases)
 end
 
 local function tell(t, how, used, over)
@@ -171,8 +167,8 @@ end
 local function endHold(t, verb, n, id, name, life, known)
   local now, ends, record, ended = t.now, nil, nil, nil
   for i = 1, n do
-    local hold = findHold(listOf(t, t.ops[i]), id)
-    ends = ends or hold and hold.due
+    local place, due = findHold(listOf(t, t.ops[i]), id)
+    ends = ends or place and due
   end
   if not ends or verb == EXTEND then
     record = try('GET', name)
@@ -194,8 +190,8 @@ local function endHold(t, verb, n, id, name, life, known)
   if ends <= now then
     for i = 1, n do
       local l = listOf(t, t.ops[i])
-      local hold = findHold(l, id)
-      if hold then removeHold(l, hold) end
+      local place, due = findHold(l, id)
+      if place then removeHold(l, place, due) end
       tell(t, ends + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
     end
   elseif verb == EXTEND then
