@@ -78,10 +78,11 @@ func wordsOf(t *testing.T, text string) (words []uint64) {
 	return words
 }
 
-// useSmallPages makes pages of few entries, so that a short history fills many.
+// smallPages makes pages of few entries, so that a short history fills many.
+var smallPages = strings.NewReplacer("local OPEN = 960", "local OPEN = 16", "local PAGE = 3840", "local PAGE = 40", "local SWEEP = 32", "local SWEEP = 2")
+
 func useSmallPages(t *testing.T) {
-	sizes := strings.NewReplacer("local OPEN = 960", "local OPEN = 16", "local PAGE = 3840", "local PAGE = 40", "local SWEEP = 32", "local SWEEP = 2")
-	useFiles(t, sizes.Replace)
+	useFiles(t, smallPages.Replace)
 	for _, size := range []string{"OPEN = 16", "PAGE = 40", "SWEEP = 2"} {
 		if !strings.Contains(theLibrary().functions, "local "+size+" ") {
 			t.Fatalf("%s is not where it was", size)

@@ -1,0 +1,185 @@
+package redis
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
+)
+
+// breaking has what the library asks Redis for fail when a number that a test has set is down to 0.
+var breaking = strings.NewReplacer("  call = redis.call\nend\n", `  local function count()
+    if redis.call('DECR', 'asks') == 0 then error('broken by a test') end
+  end
+  try = function(...)
+    count()
+    return redis.pcall(...)
+  end
+  call = function(...)
+    count()
+    return redis.call(...)
+  end
+end
+`)
+
+// history is calls of all kinds, one after the other, with seconds between them.
+type history struct {
+	store  *Store
+	now    weir.Micros
+	limits map[string]*weir.Compiled
+	holds  map[byte]*directory // that were reserved
+}
+
+func (h *history) ops(key, limits string, cost int64) (ops []weir.Op) {
+	for text := range strings.SplitSeq(limits, ", ") {
+		if h.limits[text] == nil {
+			h.limits[text] = weir.MustCompile(text)
+		}
+		ops = append(ops, weir.Op{Key: key, Limit: h.limits[text], Cost: cost})
+	}
+	return ops
+}
+
+// do makes checks of a verb for two keys, of which the second asks twice.
+func (h *history) do(verb verb, limits string, cost int64) (batch []*check) {
+	for _, key := range []string{"a", "b", "b"} {
+		batch = append(batch, h.store.checkOf(verb, h.ops(key, limits, cost)))
+	}
+	return batch
+}
+
+func (h *history) reserve(limits string, cost int64, ids ...byte) (batch []*check) {
+	for _, id := range ids {
+		ops := h.ops(fmt.Sprint("k", id%2), limits, cost)
+		r := weir.Reservation{ID: weir.HoldID{id}, TTL: time.Minute}
+		c, d := h.store.checkOf(reserve, ops), describe(&r, ops)
+		d.expires = h.now.Add(r.TTL)
+		call := h.store.holds(c, r.ID)
+		call.life, call.content = r.TTL, string(h.store.texts.append(make([]byte, outcomeSize*len(ops)), d))
+		h.holds[id] = d
+		batch = append(batch, c)
+	}
+	return batch
+}
+
+func (h *history) settle(verb verb, used int64, ids ...byte) (batch []*check) {
+	for _, id := range ids {
+		d, s := h.holds[id], weir.Settlement{ID: weir.HoldID{id}, TTL: time.Minute}
+		if d == nil {
+			continue
+		}
+		if verb == settle {
+			s.Used = func(string, int64) int64 { return used }
+		}
+		c := h.store.checkOf(verb, d.ops)
+		h.store.toSettle(c, &s, d)
+		for i := range d.ops {
+			c.settles(i, &s, d, i)
+		}
+		batch = append(batch, c)
+	}
+	return batch
+}
+
+// calls are the history.
+var calls = func() (all []func(*history) []*check) {
+	add := func(call func(*history) []*check) { all = append(all, call) }
+	for _, limits := range []string{
+		"token_bucket 5/1m", "leaky_bucket 5/1m shape", "fixed_window 5/1m", "sliding_window 5/10s", "sliding_buckets 5/10s buckets 5", "sliding_buckets 900/1h buckets 300",
+		"token_bucket 9/1m, fixed_window 4/1m, sliding_window 9/1m", "token_bucket 30/1m, sliding_log 30/1m, sliding_buckets 30/1m",
+	} {
+		add(func(h *history) []*check { return h.do(take, limits, 2) })
+		add(func(h *history) []*check { return h.do(take, limits, 1) })
+		add(func(h *history) []*check { return h.do(refund, limits, 1) })
+	}
+	for range 9 { // which is more than a page
+		add(func(h *history) []*check { return h.do(take, "sliding_log 30/1m", 2) })
+	}
+	add(func(h *history) []*check { return h.do(refund, "sliding_log 30/1m", 3) })
+	add(func(h *history) []*check { return h.do(peek, "sliding_log 30/1m, token_bucket 9/1m", 3) })
+	for i, limits := range []string{"token_bucket 90/1m", "fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m", "sliding_buckets 90/1m, token_bucket 80/1m", "token_bucket 90/1h release"} {
+		id := byte(10 * i)
+		add(func(h *history) []*check { return h.reserve(limits, 5, id) })
+		add(func(h *history) []*check { return h.reserve(limits, 5, id+1, id+2, id+3) })
+		add(func(h *history) []*check { return h.settle(settle, 3, id) })
+		add(func(h *history) []*check { return h.settle(extend, 0, id+2) })
+		add(func(h *history) []*check { return h.settle(settle, 9, id+1, id+2) })
+		add(func(h *history) []*check { return h.settle(settle, 9, id) }) // once more
+	}
+	add(func(h *history) []*check { return h.do(reset, "token_bucket 5/1m, sliding_log 30/1m", 1) })
+	return all
+}()
+
+// write empties Redis, and has some of the calls made. It returns what they were told, and what is in Redis
+// then.
+func (h *history) write(t *testing.T, client rueidis.Client, from, to int) string {
+	t.Helper()
+	run(t, client, "FLUSHALL")
+	h.now, h.holds = 1_790_000_000_000_000, map[byte]*directory{}
+	var b strings.Builder
+	for i, call := range calls[from:to] {
+		batch := call(h)
+		if len(batch) > 0 {
+			testkit.OK(t, h.store.call(newRequest(batch)))
+		}
+		for _, c := range batch {
+			fmt.Fprintln(&b, from+i, c.decisions, c.hold.outcomes, c.err)
+		}
+		h.now += 3_000_000
+	}
+	keys := testkit.Must(client.Do(t.Context(), client.B().Keys().Pattern("weir:*").Build()).AsStrSlice())(t)
+	slices.Sort(keys)
+	for _, key := range keys {
+		fmt.Fprintf(&b, "%q %q\n", key, run(t, client, "DUMP", key))
+	}
+	return b.String()
+}
+
+// A call that fails, wherever it does, leaves nothing behind in the library: the calls after it are as those
+// of a library in which none has failed.
+func TestNothingSurvivesABrokenCall(t *testing.T) {
+	client := connect(t)
+	open := func(comment string) *history {
+		useFiles(t, func(text string) string { return breaking.Replace(smallPages.Replace(text)) + comment })
+		h := &history{limits: map[string]*weir.Compiled{}}
+		h.store = storeOn(t, client, Options{Clock: func() weir.Micros { return h.now }})
+		return h
+	}
+	broken, fresh := open("-- broken\n"), open("-- fresh\n")
+	entries := map[entry]int{}
+	for i, call := range calls {
+		from, to := max(0, i-4), min(len(calls), i+3)
+		want := fresh.write(t, client, from, to)
+		for n := 1; ; n++ {
+			broken.write(t, client, from, i)
+			run(t, client, "SET", "asks", fmt.Sprint(n))
+			batch := call(broken)
+			if len(batch) == 0 {
+				break
+			}
+			r := newRequest(batch)
+			err := broken.store.call(r)
+			if err == nil {
+				break
+			}
+			if !strings.Contains(err.Error(), "broken by a test") {
+				t.Fatal(err)
+			}
+			entries[r.entry]++
+			if got := broken.write(t, client, from, to); got != want {
+				t.Fatalf("after call %d failed at the %d. command:\n%s\nwant\n%s", i, n, got, want)
+			}
+		}
+	}
+	for e := anyRequests; e < nothing; e++ {
+		if entries[e] < 3 {
+			t.Errorf("%d calls of entry %d were broken", entries[e], e)
+		}
+	}
+}
