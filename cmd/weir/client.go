@@ -175,8 +175,14 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 	return req, nil
 }
 
+// errUsesTLS is for a server that was asked in plain HTTP.
+var errUsesTLS = errors.New("uses TLS")
+
 // rejected makes an error of an answer that is none of those hoped for.
 func (c *client) rejected(resp *http.Response, body []byte) error {
+	if resp.StatusCode == http.StatusBadRequest && strings.Contains(string(body), "HTTP request to an HTTPS server") {
+		return fmt.Errorf("%s %w; write https:// in --server", c.base, errUsesTLS)
+	}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	r := &rejection{server: c.base, hadToken: c.token != ""}
 	if kind != "application/problem+json" || json.Unmarshal(body, &r.Problem) != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
@@ -26,8 +27,9 @@ The command needs no token. In a container, it needs no shell and no curl.
 The exit status is 0 if weir is ready and 1 if it is not, or does not answer.
 
 Without --server and WEIR_SERVER, the address is that of weir serve in the same
-environment: WEIR_HTTP, with https:// if WEIR_TLS_CERT is set. On a loopback address,
-weir health does not verify the certificate, which is for another name, unless --ca is set.
+environment: WEIR_HTTP, with https:// if WEIR_TLS_CERT is set, or if weir uses TLS.
+On a loopback address, weir health does not verify the certificate, which is for another
+name, unless --ca is set. If weir requires client certificates, set --cert and --key.
 
 Environment variables: WEIR_SERVER, WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. Flags
 take precedence.`,
@@ -35,8 +37,12 @@ take precedence.`,
   weir health --server http://127.0.0.1:9000 --timeout 1s`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !cmd.Flags().Changed("server") {
-				f.server = localServer(os.Getenv("WEIR_HTTP"), os.Getenv("WEIR_TLS_CERT") != "")
+			if err := f.settle(cmd); err != nil {
+				return err
+			}
+			isLocal := !cmd.Flags().Changed("server") // nor WEIR_SERVER set
+			if isLocal {
+				f.server = localServer(os.Getenv("WEIR_HTTP"), os.Getenv("WEIR_TLS_CERT")+f.ca+f.cert != "")
 			}
 			c, err := f.client(cmd)
 			if err != nil {
@@ -47,6 +53,10 @@ take precedence.`,
 				c.http.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
 			}
 			text, err := c.ready(cmd.Context())
+			if errors.Is(err, errUsesTLS) && isLocal { // as a flag or a file of weir serve says, and not the environment
+				c.base.Scheme = "https"
+				text, err = c.ready(cmd.Context())
+			}
 			if err != nil {
 				return err
 			}

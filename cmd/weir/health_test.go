@@ -46,3 +46,20 @@ func TestHealth(t *testing.T) {
 		})
 	}
 }
+
+// The address of this container answers with TLS, whether or not the environment tells. An
+// address that somebody wrote is taken as it is written.
+func TestHealthFindsTLS(t *testing.T) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ready\n") }))
+	defer server.Close()
+	address := server.Listener.Addr().String()
+	t.Setenv("WEIR_HTTP", address)
+	var out strings.Builder
+	if code := run([]string{"health"}, strings.NewReader(""), &out, &out); code != 0 || out.String() != "ready\n" {
+		t.Errorf("exit code %d:\n%s", code, out.String())
+	}
+	out.Reset()
+	if code := run([]string{"health", "--server", "http://" + address}, strings.NewReader(""), &out, &out); code != 1 || !strings.Contains(out.String(), "uses TLS; write https:// in --server") {
+		t.Errorf("exit code %d:\n%s", code, out.String())
+	}
+}

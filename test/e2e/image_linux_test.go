@@ -15,6 +15,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
 // maxImage is how large the image may be, in bytes.
@@ -85,22 +87,63 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	i.run(t, "WEIR_RULES=")
+	i.runTLS(t)
 }
 
-// run runs the image as a container does, with its defaults and some variables, on free ports.
-func (i *container) run(t *testing.T, environment ...string) {
+// runTLS runs the image with TLS that only the flags tell of: the health check finds that out. If
+// client certificates are required, it needs one.
+func (i *container) runTLS(t *testing.T) {
 	t.Helper()
-	cmd := i.command(t, slices.Concat(i.Config.Entrypoint, i.Config.Cmd), append(environment,
+	etc := filepath.Join(i.root, i.Config.WorkingDir)
+	os.Chmod(etc, 0o755)
+	testredis.Certify(t, filepath.Join(etc, "ca.pem"), filepath.Join(etc, "cert.pem"), filepath.Join(etc, "key.pem"))
+	for _, name := range []string{"ca.pem", "cert.pem", "key.pem"} {
+		if err := os.Chmod(filepath.Join(etc, name), 0o644); err != nil { // for the user of the image
+			t.Fatal(err)
+		}
+	}
+	for _, flags := range [][]string{nil, {"--tls-client-ca=ca.pem"}} {
+		p, port := i.start(t, append(flags, "--tls-cert=cert.pem", "--tls-key=key.pem"), "WEIR_RULES=")
+		if !strings.HasPrefix(p.URL, "https://") {
+			t.Errorf("%q: it listens on %s", flags, p.URL)
+		}
+		out, err := i.health(t, port)
+		if needs := flags != nil; (err != nil) != needs || needs && !strings.Contains(string(out), "client certificate with --cert and --key") {
+			t.Errorf("%q: the health check: %v\n%s", flags, err, out)
+		}
+		if out, err := i.health(t, port, "WEIR_CERT=cert.pem", "WEIR_KEY=key.pem"); err != nil || string(out) != "ready\n" {
+			t.Errorf("%q: the health check with a certificate: %v\n%s", flags, err, out)
+		}
+		p.kill()
+	}
+}
+
+// start starts the image as a container does, on free ports.
+func (i *container) start(t *testing.T, flags []string, environment ...string) (p *process, port string) {
+	t.Helper()
+	cmd := i.command(t, slices.Concat(i.Config.Entrypoint, i.Config.Cmd, flags), append(environment,
 		"WEIR_ADMIN_TOKEN=0123456789abcdef0123456789abcdef", "WEIR_HTTP=0.0.0.0:0", "WEIR_GRPC=0.0.0.0:0")...)
 	p, err := begin(cmd, cmd.Dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer p.kill()
+	t.Cleanup(p.kill)
 	if err := p.listens(); err != nil {
 		t.Fatal(err)
 	}
-	port := p.URL[strings.LastIndex(p.URL, ":")+1:]
+	return p, p.URL[strings.LastIndex(p.URL, ":")+1:]
+}
+
+// health is the health check of the image.
+func (i *container) health(t *testing.T, port string, environment ...string) ([]byte, error) {
+	t.Helper()
+	return i.command(t, i.Config.Healthcheck.Test[1:], append(environment, "WEIR_HTTP=0.0.0.0:"+port)...).CombinedOutput()
+}
+
+// run runs the image as a container does, with its defaults and some variables, on free ports.
+func (i *container) run(t *testing.T, environment ...string) {
+	t.Helper()
+	p, port := i.start(t, nil, environment...)
 	url := "http://127.0.0.1:" + port
 	if a := ask(t, client(t), "POST", url+"/v1/check", alice, "Weir-Token", "0123456789abcdef0123456789abcdef"); a.Status != http.StatusOK || !a.Allowed {
 		t.Errorf("%d %s", a.Status, a.Text)
@@ -108,16 +151,13 @@ func (i *container) run(t *testing.T, environment ...string) {
 	if a := ask(t, client(t), "GET", url+"/v1/rules", ""); a.Status != http.StatusUnauthorized {
 		t.Errorf("without a token: %d %s", a.Status, a.Text)
 	}
-	probe := func() ([]byte, error) {
-		return i.command(t, i.Config.Healthcheck.Test[1:], "WEIR_HTTP=0.0.0.0:"+port).CombinedOutput()
-	}
-	if out, err := probe(); err != nil || string(out) != "ready\n" {
+	if out, err := i.health(t, port); err != nil || string(out) != "ready\n" {
 		t.Errorf("the health check: %v\n%s", err, out)
 	}
 	if code := p.stop(t); code != 0 {
 		t.Errorf("it ended with %d:\n%s", code, p.log)
 	}
-	if out, err := probe(); err == nil {
+	if out, err := i.health(t, port); err == nil {
 		t.Errorf("the health check finds a weir that has stopped:\n%s", out)
 	}
 }
