@@ -47,8 +47,8 @@ func TestAlerts(t *testing.T) {
 	promtool(t, "test", "rules", "prometheus/weir-rules.test.yaml")
 }
 
-// No alert is without a test that sees it fire, one that sees it silent, and a place in
-// the docs.
+// No alert is without a test that sees it fire, one that sees it silent, a place in
+// the docs, and a runbook to which it leads.
 func TestAlertsAreTested(t *testing.T) {
 	var rules ruleFile
 	readYAML(t, "prometheus/weir-rules.yaml", &rules)
@@ -75,26 +75,58 @@ func TestAlertsAreTested(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	alerts := 0
+	named := map[string]bool{}
 	for _, group := range rules.Groups {
 		for _, r := range group.Rules {
 			if r.Alert == "" {
 				continue
 			}
-			alerts++
 			if !fires[r.Alert] || !silent[r.Alert] {
 				t.Errorf("%s is seen to fire: %v, to be silent: %v", r.Alert, fires[r.Alert], silent[r.Alert])
 			}
 			if r.Annotations["summary"] == "" || r.Annotations["description"] == "" {
 				t.Errorf("%s says too little", r.Alert)
 			}
+			if want := "https://github.com/weirhq/weir/blob/main/docs/guides/runbooks.md#" + strings.ToLower(r.Alert); r.Annotations["runbook_url"] != want {
+				t.Errorf("%s: the runbook is at %s, want %s", r.Alert, r.Annotations["runbook_url"], want)
+			}
+			named[r.Alert] = true
 			if !strings.Contains(string(doc), "`"+r.Alert+"`") {
 				t.Errorf("docs/reference/metrics.md says nothing of %s", r.Alert)
 			}
 		}
 	}
-	if alerts < 10 {
-		t.Errorf("only %d alerts were found", alerts)
+	if len(named) < 10 {
+		t.Errorf("only %d alerts were found", len(named))
+	}
+	for _, page := range []string{"../docs/guides/runbooks.md", "../docs/zh/runbooks.md"} {
+		runbooks(t, page, named)
+	}
+}
+
+// runbooks checks that a page has a section for each alert, and none for another one, and that each
+// says as much as a section has to: what the alert means, what to look at, and what to do.
+func runbooks(t *testing.T, page string, alerts map[string]bool) {
+	t.Helper()
+	doc, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]bool{}
+	for _, section := range strings.Split(string(doc), "\n### ")[1:] {
+		name, text, _ := strings.Cut(section, "\n")
+		text, _, _ = strings.Cut(text, "\n## ")
+		if found[name] || !alerts[name] {
+			t.Errorf("%s: %s is there twice, or is no alert", page, name)
+		}
+		if found[name] = true; strings.Count(text, "\n**") != 3 {
+			t.Errorf("%s: %s has %d paragraphs with a bold start, want 3", page, name, strings.Count(text, "\n**"))
+		}
+	}
+	for name := range alerts {
+		if !found[name] {
+			t.Errorf("%s has no section for %s", page, name)
+		}
 	}
 }
 
@@ -145,12 +177,51 @@ func dashboardExpressions(t *testing.T) map[string]string {
 	return expressions
 }
 
+// Panels of the dashboard have numbers and places of their own, and every metric of holds is in one.
+func TestDashboard(t *testing.T) {
+	var dashboard struct {
+		Panels []struct {
+			ID      int
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+		}
+	}
+	src, err := os.ReadFile("grafana/weir.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(src, &dashboard); err != nil {
+		t.Fatal(err)
+	}
+	ids, taken := map[int]string{}, map[[2]int]string{}
+	for _, p := range dashboard.Panels {
+		if other := ids[p.ID]; other != "" {
+			t.Errorf("%s and %s have the same id", p.Title, other)
+		}
+		ids[p.ID] = p.Title
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				place := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if other := taken[place]; other != "" && other != p.Title {
+					t.Errorf("%s covers %s", p.Title, other)
+				}
+				taken[place] = p.Title
+			}
+		}
+	}
+	for name := range everything(t) {
+		if strings.HasPrefix(name, "weir_hold") && !strings.Contains(string(src), name+"{") {
+			t.Errorf("no panel shows %s", name)
+		}
+	}
+}
+
 var promql = regexp.MustCompile("(?s)```promql\n(.*?)```\n")
 
-// docExpressions are the examples of docs/reference/metrics.md.
-func docExpressions(t *testing.T) map[string]string {
+// docExpressions are the examples of a page.
+func docExpressions(t *testing.T, page string) map[string]string {
 	t.Helper()
-	doc, err := os.ReadFile("../docs/reference/metrics.md")
+	doc, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +242,8 @@ func TestQueries(t *testing.T) {
 	}{
 		"weir-rules.yaml": {alerts, 15},
 		"weir.json":       {dashboardExpressions(t), 20},
-		"metrics.md":      {docExpressions(t), 15},
+		"metrics.md":      {docExpressions(t, "../docs/reference/metrics.md"), 15},
+		"runbooks.md":     {docExpressions(t, "../docs/guides/runbooks.md"), 8},
 	} {
 		if len(c.queries) < c.atLeast {
 			t.Errorf("%s: only %d queries were found", where, len(c.queries))
