@@ -5,7 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -64,7 +66,11 @@ func TestCompose(t *testing.T) {
 		t.Errorf("promtool: %v\n%s", err, out)
 	}
 
-	redis := testredis.Start(t)
+	redis := testredis.Start(t, file.Services["redis"].Command[1:]...)
+	policy := regexp.MustCompile("\\*\\*Eviction: `maxmemory-policy ([a-z-]+)`").FindStringSubmatch(readPage(t, "docs/guides/redis.md"))
+	if set := redis.Do("CONFIG", "GET", "maxmemory-policy"); policy == nil || !strings.Contains(set, policy[1]) {
+		t.Errorf("Redis has %q, and docs/guides/redis.md says %q", set, policy)
+	}
 	data := t.TempDir()
 	args := slices.Clone(weir.Command)
 	for i, arg := range args {
@@ -93,6 +99,27 @@ func TestCompose(t *testing.T) {
 	}
 	if redis.Do("DBSIZE") == "0" {
 		t.Error("nothing is in Redis")
+	}
+
+	// A Redis that is full evicts what resets soonest, and keeps the rules.
+	before, err := redis.Info("memory", "used_memory")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, err := strconv.Atoi(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	redis.Do("EVAL", "for i = 1, 1000 do redis.call('SET', 'weir:filler:' .. i, string.rep('x', 1000), 'PX', 1000 * i) end", "0")
+	redis.Do("CONFIG", "SET", "maxmemory", strconv.Itoa(used+500_000))
+	if a := ask(t, client(t), "POST", p.URL+"/v1/check", alice, "Authorization", token); a.Status != http.StatusOK || a.Degraded || a.Limit != 5 {
+		t.Errorf("with a full Redis: %d %s", a.Status, a.Text)
+	}
+	if evicted, err := redis.Info("stats", "evicted_keys"); err != nil || evicted == "0" {
+		t.Errorf("Redis has evicted %s, %v", evicted, err)
+	}
+	if a := ask(t, client(t), "GET", p.URL+"/v1/rules", "", "Authorization", token); a.Status != http.StatusOK || !strings.Contains(a.Text, `"limit"`) {
+		t.Errorf("with a full Redis, the rules are %d %s", a.Status, a.Text)
 	}
 	if code := p.stop(t); code != 0 {
 		t.Errorf("it ended with %d:\n%s", code, p.log)
