@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
@@ -25,6 +26,8 @@ import (
 
 var update = flag.Bool("update", false, "write the plain manifests in ../kubernetes again")
 
+const digest = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
 // cases are values that a user may choose.
 var cases = map[string]string{
 	"one replica in memory": `
@@ -32,7 +35,7 @@ tokens: {content: "alice admin 0123456789abcdef"}`,
 
 	"everything": `
 replicas: 3
-image: {repository: registry.example.com/weir, tag: 0.1.0, pullPolicy: Always}
+image: {repository: registry.example.com/weir, tag: 0.1.0, digest: "sha256:` + digest + `", pullPolicy: Always}
 imagePullSecrets: [{name: pull}]
 store: {url: "redis://:pa\"ss@redis:6379"}
 tokens: {content: "alice admin 0123456789abcdef\ngrafana read fedcba9876543210"}
@@ -46,6 +49,7 @@ service: {type: LoadBalancer, annotations: {a: b}}
 autoscaling: {enabled: true}
 networkPolicy: {from: [{namespaceSelector: {}}], to: [{podSelector: {matchLabels: {app: redis}}}]}
 serviceMonitor: {enabled: true, labels: {release: prometheus}}
+prometheusRule: {enabled: true, labels: {release: prometheus}}
 serviceAccount: {name: limits, annotations: {a: b}}
 podAnnotations: {a: b}
 podLabels: {c: d}
@@ -68,6 +72,13 @@ networkPolicy: {gatewayFrom: [{ipBlock: {cidr: 10.0.0.0/8}}]}
 serviceAccount: {create: false}
 podDisruptionBudget: {enabled: false}
 drainSeconds: 0`,
+
+	"TLS and rules that exist": `
+tokens: {existingSecret: tokens}
+rules: {existingConfigMap: limits}
+tls: {existingSecret: api, requireClientCert: true, probeSecret: probe}
+serviceMonitor: {enabled: true}
+resources: {limits: null}`,
 }
 
 // render returns the objects of the chart, by kind and name.
@@ -77,6 +88,11 @@ func render(t testing.TB, values string) (map[string][]byte, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return renderChart(t, c, values)
+}
+
+func renderChart(t testing.TB, c *chart.Chart, values string) (map[string][]byte, error) {
+	t.Helper()
 	given, err := chartutil.ReadValues([]byte(values))
 	if err != nil {
 		t.Fatal(err)
@@ -116,11 +132,37 @@ type ServiceMonitor struct {
 		JobLabel  string               `json:"jobLabel"`
 		Selector  metav1.LabelSelector `json:"selector"`
 		Endpoints []struct {
-			Port     string `json:"port"`
-			Path     string `json:"path"`
-			Interval string `json:"interval"`
+			Port      string `json:"port"`
+			Path      string `json:"path"`
+			Interval  string `json:"interval"`
+			Scheme    string `json:"scheme"`
+			TLSConfig *struct {
+				ServerName string `json:"serverName"`
+				CA, Cert   *struct {
+					Secret *corev1.SecretKeySelector `json:"secret"`
+				}
+				KeySecret *corev1.SecretKeySelector `json:"keySecret"`
+			} `json:"tlsConfig"`
 		} `json:"endpoints"`
 	} `json:"spec"`
+}
+
+// PrometheusRule is what the chart uses of the Prometheus operator's.
+type PrometheusRule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              map[string]any `json:"spec"`
+}
+
+// object is one of those that were rendered.
+func object[T any](t testing.TB, objects map[string][]byte, id string) T {
+	t.Helper()
+	kind, _, _ := strings.Cut(id, "/")
+	o, err := decode(kind, objects[id])
+	if err != nil || objects[id] == nil {
+		t.Fatalf("%s: %v in\n%s", id, err, objects[id])
+	}
+	return o.(T)
 }
 
 // decode decodes an object; a field that Kubernetes does not know is an error.
@@ -129,6 +171,7 @@ func decode(kind string, text []byte) (any, error) {
 		"ConfigMap": new(corev1.ConfigMap), "Deployment": new(appsv1.Deployment), "HorizontalPodAutoscaler": new(autoscalingv2.HorizontalPodAutoscaler),
 		"NetworkPolicy": new(networkingv1.NetworkPolicy), "PodDisruptionBudget": new(policyv1.PodDisruptionBudget), "Secret": new(corev1.Secret),
 		"Service": new(corev1.Service), "ServiceAccount": new(corev1.ServiceAccount), "ServiceMonitor": new(ServiceMonitor),
+		"PrometheusRule": new(PrometheusRule),
 	}
 	return objects[kind], yaml.UnmarshalStrict(text, objects[kind])
 }
@@ -137,8 +180,9 @@ func TestObjects(t *testing.T) {
 	want := map[string]string{
 		"one replica in memory": "ConfigMap/weir ConfigMap/weir-rules Deployment/weir NetworkPolicy/weir Secret/weir Service/weir ServiceAccount/weir",
 		"everything": "ConfigMap/weir ConfigMap/weir-envoy ConfigMap/weir-rules Deployment/weir HorizontalPodAutoscaler/weir NetworkPolicy/weir " +
-			"PodDisruptionBudget/weir Secret/weir Service/weir ServiceAccount/limits ServiceMonitor/weir",
+			"PodDisruptionBudget/weir PrometheusRule/weir Secret/weir Service/weir ServiceAccount/limits ServiceMonitor/weir",
 		"a gateway with secrets and rules that exist": "ConfigMap/weir Deployment/weir NetworkPolicy/weir Service/weir Service/weir-gateway",
+		"TLS and rules that exist":                    "ConfigMap/weir Deployment/weir NetworkPolicy/weir Service/weir ServiceAccount/weir ServiceMonitor/weir",
 	}
 	for name, values := range cases {
 		objects, err := render(t, values)
@@ -161,26 +205,18 @@ func TestObjects(t *testing.T) {
 // consistent checks what refers to something else.
 func consistent(t *testing.T, name string, objects map[string][]byte) {
 	t.Helper()
-	object, err := decode("Deployment", objects["Deployment/weir"])
-	if err != nil {
-		t.Fatal(err)
-	}
-	d := object.(*appsv1.Deployment)
+	d := object[*appsv1.Deployment](t, objects, "Deployment/weir")
 	pod := d.Spec.Template
 	for key, value := range d.Spec.Selector.MatchLabels {
 		if pod.Labels[key] != value {
 			t.Errorf("%s: the Deployment does not select its own pods: %s", name, key)
 		}
 	}
-	for id, text := range objects {
+	for id := range objects {
 		if !strings.HasPrefix(id, "Service/") {
 			continue
 		}
-		object, err := decode("Service", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := object.(*corev1.Service)
+		s := object[*corev1.Service](t, objects, id)
 		for key, value := range s.Spec.Selector {
 			if pod.Labels[key] != value {
 				t.Errorf("%s: %s does not select the pods: %s", name, id, key)
@@ -192,22 +228,32 @@ func consistent(t *testing.T, name string, objects map[string][]byte) {
 			}
 		}
 	}
-	if text := objects["ServiceMonitor/weir"]; text != nil {
-		monitor, err := decode("ServiceMonitor", text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		service, err := decode("Service", objects["Service/weir"])
-		if err != nil {
-			t.Fatal(err)
-		}
-		if job := service.(*corev1.Service).Labels[monitor.(*ServiceMonitor).Spec.JobLabel]; job != "weir" {
+	if objects["ServiceMonitor/weir"] != nil {
+		label := object[*ServiceMonitor](t, objects, "ServiceMonitor/weir").Spec.JobLabel
+		if job := object[*corev1.Service](t, objects, "Service/weir").Labels[label]; job != "weir" {
 			t.Errorf("%s: Prometheus calls the job %q, and the alert rules expect weir", name, job)
 		}
 	}
 	for _, v := range pod.Spec.Volumes {
-		if v.ConfigMap != nil && objects["ConfigMap/"+v.ConfigMap.Name] == nil {
+		if v.ConfigMap != nil && objects["ConfigMap/"+v.ConfigMap.Name] == nil && v.ConfigMap.Name != "limits" { // which exists
 			t.Errorf("%s: there is no ConfigMap %s", name, v.ConfigMap.Name)
+		}
+	}
+	// Every file that the settings name is in a volume, and the directory for data can be written.
+	var settings map[string]any
+	if err := yaml.Unmarshal([]byte(object[*corev1.ConfigMap](t, objects, "ConfigMap/weir").Data["weir.yaml"]), &settings); err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range settings {
+		path, ok := value.(string)
+		if !ok || !strings.HasPrefix(path, "/") {
+			continue
+		}
+		i := slices.IndexFunc(pod.Spec.Containers[0].VolumeMounts, func(m corev1.VolumeMount) bool {
+			return path == m.MountPath || strings.HasPrefix(path, m.MountPath+"/")
+		})
+		if i < 0 || pod.Spec.Containers[0].VolumeMounts[i].ReadOnly == (key == "data") {
+			t.Errorf("%s: %s: %s has no volume, or one that cannot be used so", name, key, path)
 		}
 	}
 	c := pod.Spec.Containers[0].SecurityContext
@@ -220,20 +266,40 @@ func consistent(t *testing.T, name string, objects map[string][]byte) {
 func TestMistakes(t *testing.T) {
 	const tokens = "tokens: {content: a admin 0123456789abcdef}\n"
 	for values, want := range map[string]string{
-		"":                                        "tokens: set tokens.content",
-		tokens + "replicas: 2":                    "several replicas must share a Redis",
-		tokens + "autoscaling: {enabled: true}":   "several replicas must share a Redis",
-		tokens + "rules: {inRedis: true}":         "there is no Redis",
-		tokens + "settings: {store: redis://a}":   "settings.store",
-		tokens + "mode: gateway":                  "gateway.upstream",
-		tokens + "mode: proxy":                    "mode",
-		tokens + "replica: 2":                     "replica",
-		tokens + "store: {uri: redis://a}":        "uri",
-		tokens + "image: {pullPolicy: Sometimes}": "pullPolicy",
+		"":                                                                       "tokens: set tokens.content",
+		tokens + "replicas: 2":                                                   "several replicas must share a Redis",
+		tokens + "autoscaling: {enabled: true}":                                  "several replicas must share a Redis",
+		tokens + "rules: {inRedis: true}":                                        "there is no Redis",
+		tokens + "settings: {store: redis://a}":                                  "settings.store",
+		tokens + "mode: gateway":                                                 "gateway.upstream",
+		tokens + "mode: proxy":                                                   "mode",
+		tokens + "replica: 2":                                                    "replica",
+		tokens + "store: {uri: redis://a}":                                       "uri",
+		tokens + "image: {pullPolicy: Sometimes}":                                "pullPolicy",
+		tokens + "image: {digest: latest}":                                       "digest",
+		tokens + "resources: {limits: {memory: a lot}}":                          `resources.limits.memory: "a lot" is invalid`,
+		tokens + "resources: {limits: {memory: 1Mb}}":                            `resources.limits.memory: "1Mb" is invalid`,
+		tokens + "tls: {requireClientCert: true}":                                "set tls.existingSecret",
+		tokens + "tls: {existingSecret: a, requireClientCert: true}":             "tls.probeSecret",
+		tokens + "settings: {tls_cert: a, tls_key: b, tls_client_ca: c}":         "tls.probeSecret",
+		tokens + "tls: {existingSecret: a, probeSecret: b}":                      "tls.probeSecret",
+		tokens + "tls: {existingSecret: a}\nsettings: {tls_cert: a}":             "choose one",
+		tokens + "nameOverride: limits\nprometheusRule: {enabled: true}":         "the rules expect the job weir",
+		tokens + "store: {url: a}\nrules: {inRedis: true, existingConfigMap: a}": "choose one",
 	} {
 		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", values, err, want)
 		}
+	}
+	// Where there are no symbolic links, git writes a file with the path.
+	c, err := loader.Load("weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(c.Files, func(f *chart.File) bool { return f.Name == "weir-rules.yaml" })
+	c.Files[i].Data = []byte("../../prometheus/weir-rules.yaml")
+	if _, err := renderChart(t, c, tokens+"prometheusRule: {enabled: true}"); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+		t.Errorf("without symbolic links: %v", err)
 	}
 }
 

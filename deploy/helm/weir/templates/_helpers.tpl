@@ -36,6 +36,38 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if or .Values.store.url .Values.store.existingSecret }}yes{{ end }}
 {{- end }}
 
+{{- /* TLS is on, and clients must have a certificate: by a Secret, or by files that extraVolumes bring. */ -}}
+{{- define "weir.tls" -}}
+{{- if or .Values.tls.existingSecret .Values.settings.tls_cert }}yes{{ end }}
+{{- end }}
+
+{{- define "weir.clientCert" -}}
+{{- if or .Values.tls.requireClientCert .Values.settings.tls_client_ca }}yes{{ end }}
+{{- end }}
+
+{{- /* How Kubernetes asks a path. It has no client certificate; if weir requires one, it only connects. */ -}}
+{{- define "weir.ask" -}}
+{{- if include "weir.clientCert" .root -}}
+tcpSocket: {port: http}
+{{- else -}}
+httpGet: {path: {{ .path }}, port: http{{ if include "weir.tls" .root }}, scheme: HTTPS{{ end }}}
+{{- end }}
+{{- end }}
+
+{{- /* 90 % of the memory limit, in bytes. The rest is for what the Go runtime does not count. */ -}}
+{{- define "weir.goMemory" -}}
+{{- $memory := dig "limits" "memory" "" .Values.resources | toString }}
+{{- if $memory }}
+{{- $number := regexFind "^[0-9]*[.]?[0-9]+(e[+]?[0-9]+)?" $memory }}
+{{- $factors := dict "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
+{{- $factor := get $factors (trimPrefix $number $memory) }}
+{{- if or (not $number) (not $factor) }}
+{{- fail (printf "resources.limits.memory: %q is invalid; write for example 512Mi" $memory) }}
+{{- end }}
+{{- printf "%.0f" (floor (mulf 0.9 (float64 $number) $factor)) }}
+{{- end }}
+{{- end }}
+
 {{- /* Mistakes that Kubernetes would not notice. */ -}}
 {{- define "weir.check" -}}
 {{- if not (or .Values.tokens.content .Values.tokens.existingSecret) }}
@@ -49,6 +81,27 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end }}
 {{- if and .Values.rules.inRedis (not (include "weir.shared" .)) }}
 {{- fail "rules.inRedis: there is no Redis; set store.url" }}
+{{- end }}
+{{- if and .Values.rules.existingConfigMap .Values.rules.inRedis }}
+{{- fail "rules.existingConfigMap: rules.inRedis is set, too; choose one" }}
+{{- end }}
+{{- if and .Values.tls.existingSecret .Values.settings.tls_cert }}
+{{- fail "settings.tls_cert: tls.existingSecret is set, too; choose one" }}
+{{- end }}
+{{- if and .Values.tls.requireClientCert (not .Values.tls.existingSecret) }}
+{{- fail "tls.requireClientCert: set tls.existingSecret, whose key ca.crt has the authorities" }}
+{{- end }}
+{{- if and (include "weir.clientCert" .) (not .Values.tls.probeSecret) }}
+{{- fail "tls.probeSecret: weir requires client certificates, so the readiness probe needs one; name a Secret with tls.crt and tls.key" }}
+{{- end }}
+{{- if and .Values.tls.probeSecret (not (include "weir.clientCert" .)) }}
+{{- fail "tls.probeSecret: weir requires no client certificates; set tls.requireClientCert, or remove it" }}
+{{- end }}
+{{- if and .Values.prometheusRule.enabled (ne (include "weir.name" .) "weir") }}
+{{- fail "prometheusRule: the rules expect the job weir, and with nameOverride it has another name" }}
+{{- end }}
+{{- if and .Values.prometheusRule.enabled (not (contains "groups:" (.Files.Get "weir-rules.yaml"))) }}
+{{- fail "prometheusRule: weir-rules.yaml of the chart is a symbolic link that your system did not follow; replace it by a copy of deploy/prometheus/weir-rules.yaml" }}
 {{- end }}
 {{- if and (eq .Values.mode "gateway") (not .Values.gateway.upstream) }}
 {{- fail "gateway.upstream: the mode gateway needs the URL of your service" }}
