@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,6 +53,7 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 				}
 				g.Protect = engine.Protect(limits)
 			}
+			g.StreamGrace = cmp.Or(g.StreamGrace, time.Nanosecond) // a written 0 is none, not the default
 			o.Gateway = g
 			return f.serve(cmd, o)
 		},
@@ -71,6 +73,7 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 	flags.Int64Var(&g.MaxBody, "max-body", 0, "maximum size of a request body in `bytes`; 0 for no maximum")
 	flags.DurationVar(&g.BodyTimeout, "body-timeout", 5*time.Minute, "how long a request body may take that a rule reads")
 	flags.Int64Var(&g.BodyRate, "body-rate", 1024, "least `bytes` per second of a request body that a rule reads, after 10 s")
+	flags.DurationVar(&g.StreamGrace, "stream-grace", app.DefaultStreamGrace, "how long weir waits on exit for streamed responses and WebSockets, if that is longer than --grace")
 	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "maximum `count` of requests that wait at the same time because of rules with shape or wait")
 	f.addServerFlags(flags)
 	return cmd

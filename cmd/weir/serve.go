@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -159,6 +161,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if !cmd.Flags().Changed("rules") {
 		o.Rules = "" // which depends on the others
 	}
+	o.Grace = cmp.Or(o.Grace, time.Nanosecond) // a written 0 is none, not the default
 	o.Stats.Off = !f.stats
 	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {
 		return o, usage("--stats-keep: %w", err)

@@ -124,13 +124,12 @@ func (a *App) Reload(ctx context.Context) error {
 }
 
 // Stop stops accepting requests, waits for those that are under way as long as Grace
-// says, and saves what should survive. It is an error if something could not be saved.
+// and StreamGrace say, and saves what should survive. It is an error if requests were cut off, or
+// something could not be saved.
 func (a *App) Stop(ctx context.Context) (err error) {
 	a.stopped.Do(func() {
 		close(a.stopping)
-		grace, cancel := context.WithTimeout(ctx, a.options.Grace)
-		defer cancel()
-		err = a.shutDown(grace)
+		err = a.shutDown(ctx)
 		a.close()
 		err = errors.Join(err, a.notSaved())
 	})

@@ -39,7 +39,7 @@ func (a *App) openData(ctx, _ context.Context) error {
 	if a.options.Data == "" {
 		return nil
 	}
-	wait := a.options.Grace + savingTime
+	wait := a.options.longestGrace() + savingTime
 	var err error
 	a.data, err = openDataDir(ctx, a.options.Data, wait, func(owner string) {
 		a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",

@@ -33,6 +33,7 @@ const (
 	DefaultRules         = "rules.yaml"
 	DefaultStore         = "memory://"
 	DefaultGrace         = 10 * time.Second
+	DefaultStreamGrace   = time.Minute
 	DefaultSnapshotEvery = 10 * time.Second
 )
 
@@ -190,6 +191,11 @@ type Gateway struct {
 	// Options of the proxy. Limit, Observe and Logger are filled in.
 	gateway.Options
 
+	// StreamGrace is how long Stop waits for streams: responses that have begun and have no
+	// length or are of events, and WebSockets. They have Grace at least. Default
+	// DefaultStreamGrace.
+	StreamGrace time.Duration
+
 	// MaxDelayed, Protect, BodyTimeout and BodyRate are as in httplimit.Options.
 	MaxDelayed  int
 	Protect     engine.Protect
@@ -206,6 +212,7 @@ func (o *Options) ready() error {
 	o.Rules = cmp.Or(o.Rules, o.usualRules())
 	if o.Gateway != nil {
 		o.Gateway.Listen = cmp.Or(o.Gateway.Listen, DefaultListen)
+		o.Gateway.StreamGrace = cmp.Or(o.Gateway.StreamGrace, DefaultStreamGrace)
 	}
 	o.Grace = cmp.Or(o.Grace, DefaultGrace)
 	o.SnapshotEvery = cmp.Or(o.SnapshotEvery, DefaultSnapshotEvery)
@@ -301,10 +308,21 @@ func (o *Options) checkRest() error {
 	if o.Grace < 0 {
 		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests in flight, as in 10s", o.Grace))
 	}
+	if o.Gateway != nil && o.Gateway.StreamGrace < 0 {
+		wrong = append(wrong, fmt.Errorf("--stream-grace: %s is negative; write how long to wait for streams, as in 60s", o.Gateway.StreamGrace))
+	}
 	if o.SnapshotEvery < time.Second {
 		wrong = append(wrong, fmt.Errorf("--snapshot-every: %s is too short; write at least 1s", o.SnapshotEvery))
 	}
 	return errors.Join(wrong...)
+}
+
+// longestGrace is how long Stop may wait.
+func (o *Options) longestGrace() time.Duration {
+	if o.Gateway == nil {
+		return o.Grace
+	}
+	return max(o.Grace, o.Gateway.StreamGrace)
 }
 
 // check reports settings that contradict each other.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
@@ -37,6 +38,10 @@ type server struct {
 	listener net.Listener
 	serve    func(net.Listener) error
 	shutDown func(context.Context) error // waits for what is under way; then it is cut off
+
+	// waitStreams waits for what may outlast the grace, and returns how many are left when the
+	// context ends; nil if there is no such thing.
+	waitStreams func(context.Context) int
 }
 
 // Addrs is where a server listens.
@@ -77,11 +82,15 @@ func (a *App) openServers(ctx, background context.Context) error {
 	a.background.Go(func() { proxy.Run(background) }) // until the end, which is its error
 	// A request or an answer may take as long as the two ends like; how long a head
 	// or a silence may take is bounded.
-	return a.listenHTTP(ctx, "--listen", a.options.Gateway.Listen, "--listen-tls-cert", &http.Server{
+	err = a.listenHTTP(ctx, "--listen", a.options.Gateway.Listen, "--listen-tls-cert", &http.Server{
 		Handler:        a.traced("gateway", proxy),
 		MaxHeaderBytes: 64 << 10,
 		BaseContext:    func(net.Listener) context.Context { return background }, // or WebSockets would outlive it
 	})
+	if err == nil {
+		a.servers[len(a.servers)-1].waitStreams = proxy.WaitStreams
+	}
+	return err
 }
 
 func (a *App) newAPI() (http.Handler, error) {
@@ -172,6 +181,9 @@ func (a *App) listenHTTP(ctx context.Context, flag, address, certFlag string, h 
 	}
 	return a.listen(ctx, flag, address, serve, func(ctx context.Context) error {
 		err := h.Shutdown(ctx)
+		if err != nil && h.Shutdown(ctx) == nil { // it looks only now and then, and so a last time
+			return nil
+		}
 		if err != nil {
 			h.Close()
 		}
@@ -188,7 +200,7 @@ func (a *App) listen(ctx context.Context, flag, address string, serve func(net.L
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
-	a.servers = append(a.servers, &server{flag, listener, serve, shutDown})
+	a.servers = append(a.servers, &server{flag: flag, listener: listener, serve: serve, shutDown: shutDown})
 	a.later(func() { listener.Close() })
 	return nil
 }
@@ -207,29 +219,67 @@ func (a *App) run(s *server) {
 	}()
 }
 
-// shutDown stops accepting requests, and waits for requests in flight until the context
-// ends; then it cuts them off. The HTTP API stops last, so that health checks see that
-// weir is stopping while other servers still answer.
+// shutDown stops accepting requests, and waits for requests in flight as long as their grace;
+// then it cuts them off. The HTTP API stops last, so that health checks see that weir is stopping
+// while other servers still answer.
 func (a *App) shutDown(ctx context.Context) error {
+	longest := a.options.longestGrace()
+	long, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
 	var mu sync.Mutex
 	var wrong []error
 	for _, last := range []bool{false, true} {
+		grace, cancel := context.WithTimeout(long, a.options.Grace)
 		var wg sync.WaitGroup
 		for _, s := range a.servers {
 			if (s.flag == "--http") != last {
 				continue
 			}
 			wg.Go(func() {
-				if err := s.shutDown(ctx); err != nil {
-					mu.Lock()
-					defer mu.Unlock()
-					wrong = append(wrong, fmt.Errorf("requests on %s did not finish within %s and were cut off", s.listener.Addr(), a.options.Grace))
+				if a.finish(s, grace, long) == nil {
+					return
 				}
+				within := a.options.Grace
+				if long.Err() != nil {
+					within = longest
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				wrong = append(wrong, fmt.Errorf("requests on %s did not finish within %s and were cut off", s.listener.Addr(), within))
 			})
 		}
 		wg.Wait()
+		cancel()
 	}
 	return errors.Join(wrong...)
+}
+
+// finish shuts one server down. After the grace it waits for streams, no longer than long, and
+// meanwhile need not cut off other requests, either. When the last stream is over, there is a grace
+// again: the server has yet to send the end of it.
+func (a *App) finish(s *server, grace, long context.Context) error {
+	if s.waitStreams == nil {
+		return s.shutDown(grace)
+	}
+	ctx, cancel := context.WithCancel(long)
+	defer cancel()
+	defer context.AfterFunc(grace, func() {
+		open := s.waitStreams(grace)
+		if open > 0 && long.Err() == nil {
+			a.options.Logger.Info("waiting for streams to end; a second signal ends weir at once", "streams", open, "at_most", a.options.Gateway.StreamGrace)
+		}
+		if s.waitStreams(ctx) == 0 && open > 0 {
+			_ = clock.Sleep(ctx, a.options.Grace)
+		}
+		cancel()
+	})()
+	if err := s.shutDown(ctx); err != nil {
+		return err
+	}
+	if s.waitStreams(ctx) > 0 { // WebSockets, which a server does not wait for
+		return ctx.Err()
+	}
+	return nil
 }
 
 // openGRPC listens for gRPC: the API, and Envoy's rate limit service if there is a

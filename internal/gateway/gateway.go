@@ -24,6 +24,7 @@
 package gateway
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -59,6 +60,8 @@ type Gateway struct {
 	// together, which matters only if that is very many.
 	inFlight [1024]atomic.Int64
 	seed     maphash.Seed
+
+	streams streams
 }
 
 // New returns a gateway. It makes no connection yet.
@@ -104,6 +107,10 @@ func (g *Gateway) Close() {
 		t.CloseIdleConnections()
 	}
 }
+
+// WaitStreams returns when no stream is open: no WebSocket, and no response that has begun and has
+// no length or is of events. It returns how many are open when the context ends.
+func (g *Gateway) WaitStreams(ctx context.Context) int { return g.streams.wait(ctx) }
 
 // Ready is nil if every route has an upstream that could be reached when it was last
 // tried.

@@ -192,6 +192,8 @@ func (x *exchange) copyBody(res *http.Response) error {
 	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
 	flush := func() error { return nil }
 	if res.ContentLength < 0 || strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+		x.gateway.streams.begin()
+		defer x.gateway.streams.end()
 		flush = http.NewResponseController(x.w).Flush
 		_ = flush() // a client that has left shows when something is written
 	}
@@ -219,6 +221,51 @@ func (x *exchange) copyBody(res *http.Response) error {
 	}
 }
 
+// streams counts what may go on for long: an operator has it end in its own time when the process
+// stops, while other responses have to be quick.
+type streams struct {
+	mu   sync.Mutex
+	open int
+	none chan struct{} // closed when the last one ends; nil if there was none yet
+}
+
+func (s *streams) begin() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open++; s.open == 1 {
+		s.none = make(chan struct{})
+	}
+}
+
+func (s *streams) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open--; s.open == 0 {
+		close(s.none)
+	}
+}
+
+func (s *streams) count() (open int, none <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open, s.none
+}
+
+// wait waits until there is none, and returns how many there are when the context ends.
+func (s *streams) wait(ctx context.Context) int {
+	open, none := s.count()
+	if open == 0 {
+		return 0
+	}
+	select {
+	case <-none:
+		return 0
+	case <-ctx.Done():
+		open, _ = s.count()
+		return open
+	}
+}
+
 const bufferSize = 32 << 10
 
 // buffers are what bodies are copied by.
@@ -232,6 +279,8 @@ func (x *exchange) switchProtocols(res *http.Response) error {
 		return errSwitched
 	}
 	defer upstream.Close()
+	x.gateway.streams.begin() // from here on, the server does not know of it
+	defer x.gateway.streams.end()
 	client, buffered, err := http.NewResponseController(x.w).Hijack()
 	if err != nil {
 		return err
