@@ -144,6 +144,7 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.RuleOptions.IgnoreCase, "ignore-path-case", false, "match paths of rules regardless of case")
 	flags.DurationVar(&f.Grace, "grace", app.DefaultGrace, "how long weir waits on exit for requests in flight")
 	flags.StringVar(&f.Traces, "traces", "", "`url` of an OpenTelemetry collector (OTLP over HTTP)")
+	flags.BoolVar(&f.Profiles, "pprof", false, "let tokens with the right admin take profiles of the process, by /debug/pprof/ of the HTTP API")
 	flags.StringVar(&f.logFormat, "log-format", "auto", "log `format`: text, json, or auto (text on a terminal, json elsewhere)")
 	flags.StringVar(&f.logLevel, "log-level", "info", "log `level`: debug, info, warn or error")
 }

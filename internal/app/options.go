@@ -137,6 +137,10 @@ type Options struct {
 	// Default what OTEL_EXPORTER_OTLP_ENDPOINT says; if that is not set, none.
 	Traces string
 
+	// Profiles lets administrators take profiles of the process, by /debug/pprof/. There must be
+	// a token with the right admin. Default false.
+	Profiles bool
+
 	// Logger is told what happens. Default slog.Default().
 	Logger *slog.Logger
 }

@@ -23,6 +23,9 @@ func (a *App) openSecrets(_, background context.Context) error {
 	if err != nil {
 		return fmt.Errorf("--admin-token-file: %w", err)
 	}
+	if a.options.Profiles && !list.Grants(trust.Admin) {
+		return errors.New("--pprof requires a token with the right admin, because profiles slow weir down and show how it works; add a line such as \"operator admin …\" to --admin-token-file, or set WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token)")
+	}
 	a.tokens.Store(list)
 	if a.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
 		return err

@@ -110,6 +110,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Trouble:    func() error { return errors.Join(a.rules.trouble(), a.notSaved()) },
 		NotLoaded:  a.rules.notLoaded,
 		Metrics:    a.metrics.Handler(),
+		Profiles:   a.options.Profiles,
 		Observe:    a.observeHTTP,
 		Stats:      a.recorder,
 		Outage:     a.store.outage,

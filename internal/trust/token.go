@@ -113,6 +113,11 @@ func (l *List) findEntry(bearer string) (int, bool) {
 	return i, found
 }
 
+// Grants reports whether a token of the list has all of some rights.
+func (l *List) Grants(needs Rights) bool {
+	return l != nil && slices.ContainsFunc(l.entries, func(e entry) bool { return e.holder.Rights.Has(needs) })
+}
+
 // Errors of a session.
 var (
 	// ErrNoSession is returned for a session that no token of the list has signed. The

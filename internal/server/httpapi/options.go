@@ -89,6 +89,9 @@ type Options struct {
 	// none was loaded yet, for /rlconfig. Default there is no such service: 404.
 	Envoy func() *envoyconfig.Config
 
+	// Profiles serves /debug/pprof/, for tokens with the right admin. Default false: 404.
+	Profiles bool
+
 	// Metrics serves /metrics. Default none: 404.
 	Metrics http.Handler
 
@@ -122,6 +125,7 @@ type Handler struct {
 	bodies     bodies
 	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on
 	replaying  atomic.Int32  // calls of POST /v1/rules/replay that are being worked on
+	profiling  atomic.Bool   // a profile is being taken
 	consulting chan struct{} // has an element for each call that reads statistics
 	patience   time.Duration // how long a follower may take to read an event
 	replayTime time.Duration // how long a replay may take
@@ -170,6 +174,10 @@ func New(o Options) (*Handler, error) {
 	if h.authz, err = newAuthz(&o); err != nil {
 		return nil, err
 	}
-	h.mount(routes())
+	all := routes()
+	if o.Profiles {
+		all = append(all, profileRoutes...)
+	}
+	h.mount(all)
 	return h, nil
 }
