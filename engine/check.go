@@ -89,7 +89,12 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 }
 
 // evaluate finds the limits that apply to a request, and lets them be decided.
-func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request, v *Verdict, way way, decide decider) error {
+func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request, v *Verdict, way way, decide decider) (err error) {
+	if e.spanObserver != nil {
+		var end func(*Verdict, error)
+		ctx, end = e.spanObserver.Begin(ctx)
+		defer func() { end(v, err) }()
+	}
 	v.clear()
 	v.Version, v.charging.way, v.Priority = in.version, way, cmp.Or(req.Priority, rule.Normal)
 	if req.Priority > rule.Critical {

@@ -56,7 +56,8 @@ type Options struct {
 
 	// Observers are called with every verdict, a [RuleObserver] with the rules, too, a
 	// [HoldObserver] with what becomes of holds, a [WarningObserver] with clients that reach a
-	// threshold of a rule, and a [PlaceObserver] with requests in flight. Default none.
+	// threshold of a rule, a [PlaceObserver] with requests in flight, and the first [SpanObserver]
+	// before and after each decision. Default none.
 	Observers []Observer
 
 	// Clock returns the time, to remember when a client was last seen, and to end an
@@ -99,6 +100,7 @@ type Engine struct {
 	holdObservers  []HoldObserver
 	warnObservers  []WarningObserver
 	placeObservers []PlaceObserver
+	spanObserver   SpanObserver // nil if there is none
 	extensions     *extensions
 	kept           kept
 	pending        pending
@@ -135,6 +137,9 @@ func New(o Options) (*Engine, error) {
 	e.prepareStore()
 	e.observers, e.ruleObservers, e.holdObservers = o.Observers, only[RuleObserver](o.Observers), only[HoldObserver](o.Observers)
 	e.warnObservers, e.placeObservers = only[WarningObserver](o.Observers), only[PlaceObserver](o.Observers)
+	if spans := only[SpanObserver](o.Observers); len(spans) > 0 {
+		e.spanObserver = spans[0]
+	}
 	e.seen.bits, e.told.bits, e.tiers.bits, e.issued.bits = 12, 12, 14, 16
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -65,6 +66,16 @@ var holdKindNames = [HoldKinds]string{
 
 // String returns the name that metrics use.
 func (k HoldKind) String() string { return holdKindNames[k] }
+
+// SpanObserver is an [Observer] that makes spans of a trace.
+type SpanObserver interface {
+	Observer
+
+	// Begin is called before a request is decided, also by Peek, and returns the context with which
+	// the store is asked. What it returns is called with the verdict, and with the error if there is
+	// no verdict; it must keep neither.
+	Begin(ctx context.Context) (context.Context, func(*Verdict, error))
+}
 
 // PlaceObserver is an [Observer] that also counts how many requests are in flight under the
 // rules that limit that.

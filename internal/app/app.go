@@ -96,7 +96,7 @@ func (a *App) Start(ctx context.Context) error {
 	background, quit := context.WithCancel(context.WithoutCancel(ctx))
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
-		a.openSecrets, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine, a.openTraces,
+		a.openSecrets, a.openTraces, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine,
 		a.openRules, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {

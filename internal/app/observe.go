@@ -1,25 +1,11 @@
 package app
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
-	"net/http"
-	"net/url"
-	"os"
 	"time"
 
-	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	"go.opentelemetry.io/otel/sdk/trace"
-	span "go.opentelemetry.io/otel/trace"
-
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/metrics"
@@ -66,11 +52,18 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.recorder != nil {
 		observers = append(observers, a.recorder)
 	}
+	store := a.store.Store
+	if a.tracer != nil {
+		observers = append(observers, decisionSpans{})
+	}
 	if a.store.redis != nil {
 		observers = append(observers, &a.store.late)
+		if a.tracer != nil {
+			store = tracedStore{a.store.redis}
+		}
 	}
 	a.engine, err = engine.New(engine.Options{
-		Store:     a.store.Store,
+		Store:     store,
 		Local:     memory.New(memory.Options{}),
 		Instances: func() int { return a.options.Instances },
 		Observers: observers,
@@ -140,74 +133,4 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 		attributes = append(attributes, slog.Int64("unlogged", left))
 	}
 	d.logger.LogAttrs(context.Background(), slog.LevelInfo, "denied", attributes...)
-}
-
-// openTraces sends spans to a collector, if there is one.
-func (a *App) openTraces(ctx, _ context.Context) error {
-	endpoint := cmp.Or(a.options.Traces, os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"), os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT"))
-	if endpoint == "" {
-		return nil
-	}
-	var options []otlptracehttp.Option // what is not said here, the exporter reads from OTEL_…
-	if a.options.Traces != "" {
-		u, err := url.Parse(a.options.Traces)
-		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("--traces: %q is not the URL of a collector; write for example http://127.0.0.1:4318", a.options.Traces)
-		}
-		if u.Path == "" || u.Path == "/" {
-			u.Path = "/v1/traces"
-		}
-		options = append(options, otlptracehttp.WithEndpointURL(u.String()))
-	}
-	exporter, err := otlptracehttp.New(ctx, options...)
-	if err != nil {
-		return fmt.Errorf("--traces: %w", err)
-	}
-	about, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "weir")), attribute.String("service.version", build.Read().Version)))
-	if err != nil {
-		return fmt.Errorf("--traces: %w", err)
-	}
-	a.tracer = trace.NewTracerProvider(trace.WithBatcher(exporter), trace.WithResource(about))
-	a.later(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-		defer cancel()
-		if err := a.tracer.Shutdown(ctx); err != nil {
-			a.options.Logger.Warn("could not send the last traces", "error", err)
-		}
-	})
-	return nil
-}
-
-// traced makes a span of every request, if traces are on. The header traceparent of the
-// caller names the trace; in the forwarded request, the header names the new span.
-func (a *App) traced(name string, next http.Handler) http.Handler {
-	if a.tracer == nil {
-		return next
-	}
-	context := propagation.TraceContext{}
-	passOn := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		context.Inject(r.Context(), propagation.HeaderCarrier(r.Header))
-		next.ServeHTTP(w, r)
-	})
-	return otelhttp.NewHandler(passOn, name,
-		otelhttp.WithTracerProvider(a.tracer), otelhttp.WithPropagators(context),
-		otelhttp.WithSpanNameFormatter(func(_ string, r *http.Request) string { return name + " " + methodName(r.Method) }))
-}
-
-// observeHTTP counts an answer, and gives its span the name of the route.
-func (a *App) observeHTTP(ctx context.Context, route string, status int, took time.Duration) {
-	a.metrics.ObserveHTTP(route, status, took)
-	if a.tracer != nil {
-		span.SpanFromContext(ctx).SetName(route)
-	}
-}
-
-// methodName keeps what a client makes up out of the names of spans.
-func methodName(method string) string {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodPatch, http.MethodOptions:
-		return method
-	}
-	return "other"
 }

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,7 +17,11 @@ import (
 	traces "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/rule"
 )
 
 // routes are those of a gateway.
@@ -79,11 +85,84 @@ func TestTraces(t *testing.T) {
 		}
 		names[span.Name] = true
 	}
-	if !names["POST /v1/check"] || !names["gateway GET"] || len(names) != 2 {
+	if !names["POST /v1/check"] || !names["gateway GET"] || !names["decide"] || len(names) != 3 {
 		t.Errorf("the spans are %v", names)
 	}
 	if len(passedOn) != len(parent) || passedOn[3:35] != id || passedOn == parent {
 		t.Errorf("the upstream was told %q", passedOn)
+	}
+}
+
+// Below the span of a request are its decision, and below that the calls to Redis. Probes have no
+// spans, but for those that go to an upstream, and neither have decisions without a request's span.
+func TestTracesOfDecisions(t *testing.T) {
+	collected := &spans{}
+	to := httptest.NewServer(collected)
+	defer to.Close()
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer upstream.Close()
+	redis := testredis.Start(t)
+	o, _ := prepared(t, Options{Traces: to.URL, Store: "redis://" + redis.Addr + "?timeout=10s", Gateway: &Gateway{Listen: "127.0.0.1:0"}}, "rules: [{id: api, key: user, limit: 1/1h}, {id: all, key: ip, limit: 9/1h}]\n")
+	o.Gateway.Routes = routes(t, upstream.URL)
+	a := started(t, o)
+	for range 2 {
+		ask(t, nil, "POST", urlOf(a)+"/v1/check", `{"user": "alice", "ip": "192.0.2.1"}`)
+	}
+	ask(t, nil, "POST", urlOf(a)+"/v1/reserve", `{"user": "carol"}`)
+	ask(t, nil, "GET", "http://"+a.Addrs().Gateway.String()+"/healthz", "")
+	for _, probe := range probes {
+		ask(t, nil, "GET", urlOf(a)+probe, "")
+	}
+	var v engine.Verdict
+	testkit.OK(t, a.engine.Check(t.Context(), &rule.Request{User: "bob"}, &v)) // as by gRPC
+	redis.Kill()
+	ask(t, nil, "POST", urlOf(a)+"/v1/check", `{"user": "alice"}`)
+	testkit.OK(t, a.Stop(context.Background()))
+
+	byID := map[string]*traces.Span{}
+	for _, s := range collected.all {
+		byID[string(s.SpanId)] = s
+	}
+	var lines []string
+	for _, s := range collected.all {
+		line := s.Name
+		for _, at := range s.Attributes {
+			switch at.Key {
+			case "weir.allowed", "weir.degraded":
+				line += fmt.Sprintf(" %s=%v", at.Key, at.Value.GetBoolValue())
+			case "weir.rule", "weir.reason", "db.system.name":
+				line += fmt.Sprintf(" %s=%s", at.Key, at.Value.GetStringValue())
+			}
+		}
+		if m := s.Status.GetMessage(); s.Status.GetCode() == traces.Status_STATUS_CODE_ERROR && (m == "failed" || m == "unavailable") {
+			line += " (no answer)"
+		}
+		if p := byID[string(s.ParentSpanId)]; p != nil {
+			line = p.Name + " > " + line
+		}
+		lines = append(lines, line)
+		if strings.Contains(s.String(), "alice") {
+			t.Errorf("a client is named in %s", s)
+		}
+	}
+	slices.Sort(lines)
+	const want = `POST /v1/check
+POST /v1/check
+POST /v1/check
+POST /v1/check > decide weir.allowed=false weir.reason=limits weir.degraded=false weir.rule=api
+POST /v1/check > decide weir.allowed=true weir.reason=limits weir.degraded=false weir.rule=api
+POST /v1/check > decide weir.allowed=true weir.reason=limits weir.degraded=true
+POST /v1/reserve
+POST /v1/reserve > decide weir.allowed=true weir.reason=limits weir.degraded=false weir.rule=api
+decide > store reserve db.system.name=redis
+decide > store take db.system.name=redis
+decide > store take db.system.name=redis
+decide > store take db.system.name=redis
+decide > store take db.system.name=redis (no answer)
+gateway GET
+gateway GET > decide weir.allowed=true weir.reason=limits weir.degraded=false weir.rule=all`
+	if got := strings.Join(lines, "\n"); got != want {
+		t.Errorf("the spans are\n%s\nwant\n%s", got, want)
 	}
 }
 
