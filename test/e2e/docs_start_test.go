@@ -13,12 +13,13 @@ import (
 	"time"
 )
 
-// tutorial runs the commands of docs/start.md, one block after the other, as a reader
+// tutorial runs the commands of a page, one block after the other, as a reader
 // would: commands that go on until they are stopped each have a terminal of their own.
 type tutorial struct {
 	dir     string
 	redis   string              // the port of its Redis, in place of 6379
 	servers map[string]*process // by the port that the page has for them
+	served  string              // the last command that started a weir
 	t       *testing.T
 }
 
@@ -26,8 +27,13 @@ type tutorial struct {
 var fence = regexp.MustCompile("(?m)^```([a-z]*)\n((?s:.*?))^```\n")
 
 // What docs/start.md shows is what its commands print.
-func TestDocsStart(t *testing.T) {
-	const page = "../../docs/start.md"
+func TestDocsStart(t *testing.T) { follow(t, "../../docs/start.md", 25, 18) }
+
+// What docs/guides/backup.md says of backups is so.
+func TestDocsBackup(t *testing.T) { follow(t, "../../docs/guides/backup.md", 20, 10) }
+
+// follow runs a page, which has so many commands and outputs at least.
+func follow(t *testing.T, page string, commands, outputs int) {
 	src, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -67,12 +73,12 @@ func TestDocsStart(t *testing.T) {
 			return text
 		}
 		if !*update {
-			t.Errorf("docs/start.md shows below %q\n%s\nand the output is\n%s", command, body, out)
+			t.Errorf("%s shows below %q\n%s\nand the output is\n%s", page, command, body, out)
 		}
 		return "```" + language + "\n" + out + "```\n"
 	})
 	unshown()
-	if steps < 25 || shown < 18 {
+	if steps < commands || shown < outputs {
 		t.Errorf("only %d commands and %d outputs were found", steps, shown)
 	}
 	if *update && written != string(src) {
@@ -92,19 +98,31 @@ func (tut *tutorial) run(command, want string) string {
 		return ""
 	case strings.HasPrefix(command, "bin/weir serve "):
 		return tut.serve(command)
+	case command == "sudo systemctl stop weir\n": // which sends SIGTERM, and waits
+		tut.servers["8080"].stop(tut.t)
+		return ""
+	case command == "sudo systemctl start weir\n":
+		tut.serve(tut.served)
+		return ""
 	case strings.HasPrefix(command, "redis-server "):
 		tut.startRedis(command)
 		return ""
 	}
-	// A changed file is in force within a second, and statistics of a second come after
-	// it. Asking for them charges nothing, so they are asked again until they are there.
-	again := strings.HasPrefix(command, "bin/weir rules list") || strings.HasPrefix(command, "bin/weir top")
+	// A changed file is in force within a second, statistics of a second come after it, and a
+	// Redis that was restarted is noticed soon. Asking charges nothing, so they are asked again
+	// until they are there.
+	again := strings.HasPrefix(command, "bin/weir rules list") || strings.HasPrefix(command, "bin/weir top") || strings.HasPrefix(command, "bin/weir keys user")
 	patience := 2 * time.Minute
 	if *update {
 		patience = 5 * time.Second // what comes then is written into the page
 	}
 	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
-		if got := tut.form(tut.shell(command), want); !again || plain(got) == plain(want) || time.Now().After(deadline) {
+		out, err := tut.shell(command)
+		late := !again || time.Now().After(deadline)
+		if err != nil && late {
+			tut.t.Fatalf("%s: %v\n%s", command, err, out)
+		}
+		if got := tut.form(out, want); late || err == nil && plain(got) == plain(want) {
 			return got
 		}
 	}
@@ -120,15 +138,11 @@ func (tut *tutorial) environment() []string {
 }
 
 // shell runs a command to its end.
-func (tut *tutorial) shell(command string) string {
-	tut.t.Helper()
+func (tut *tutorial) shell(command string) (string, error) {
 	cmd := exec.Command("sh", "-c", tut.real(command))
 	cmd.Dir, cmd.Env = tut.dir, tut.environment()
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		tut.t.Fatalf("%s: %v\n%s", command, err, out)
-	}
-	return string(out)
+	return string(out), err
 }
 
 var httpFlag = regexp.MustCompile(`--http 127\.0\.0\.1:(\d+)`)
@@ -143,6 +157,7 @@ func (tut *tutorial) serve(command string) string {
 	if old := tut.servers[port]; old != nil {
 		old.stop(tut.t)
 	}
+	tut.served = command
 	command = httpFlag.ReplaceAllString(tut.real(command), "")
 	lonely := strings.Contains(command, "--grpc off")
 	// On a busy machine, a check may take longer than the usual 50 ms, and would be decided
@@ -163,7 +178,11 @@ func (tut *tutorial) serve(command string) string {
 	if _, url, ok := strings.Cut(command, "--store "); ok {
 		store = strings.ReplaceAll(strings.Fields(url)[0], tut.redis, "6379")
 	}
-	out := "weir listens on http://127.0.0.1:" + port + " (rules: rules.yaml, store: " + store + ")\n"
+	rules := "rules.yaml"
+	if strings.Contains(command, "--rules redis ") {
+		rules = "redis"
+	}
+	out := "weir listens on http://127.0.0.1:" + port + " (rules: " + rules + ", store: " + store + ")\n"
 	if !lonely {
 		out += "weir listens for gRPC on 127.0.0.1:8081\n"
 	}
