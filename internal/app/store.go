@@ -91,6 +91,7 @@ func (a *App) openRedis(ctx, background context.Context) error {
 	if a.store.config, err = redis.ParseURL(a.options.Store); err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
+	a.store.config.Options.Logger = a.options.Logger
 	if a.store.redis, err = a.store.config.Open(); err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}

@@ -95,4 +95,5 @@ func everything(t *testing.T, s *Store) {
 	if err := s.Ping(t.Context()); err != nil {
 		t.Error(err)
 	}
+	eventually(t, "an announcement of the store", func() bool { return s.formats.agreed.Load() != nil })
 }

@@ -30,6 +30,9 @@
 // The open holds of a client are behind its usage; of sliding logs and sliding buckets they
 // are in "PREFIX %holds: NAME : KIND { KEY }". Each hold has a record "PREFIX %hold: { ID }"
 // until a minute after it has expired.
+//
+// "PREFIX %formats" lists the formats of state that each running store can read, so that a later
+// version writes a newer one only when all can. It has a time to live of a minute.
 package redis
 
 import (
@@ -37,6 +40,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -65,6 +69,9 @@ type Options struct {
 
 	// Clock replaces the clock of Redis in tests.
 	Clock func() weir.Micros
+
+	// Logger records when instances cannot agree on newer formats of state. Default slog.Default().
+	Logger *slog.Logger
 }
 
 // Store keeps usage in Redis. It is safe for concurrent use.
@@ -78,6 +85,7 @@ type Store struct {
 	lanes   lanes
 	known   known
 	texts   limitTexts
+	formats formats
 	closing chan struct{} // closed by Close
 
 	library   *library
@@ -94,7 +102,7 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.use(ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster, s.timeout))
+	s.start(ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster, s.timeout))
 	return s, nil
 }
 
@@ -104,7 +112,7 @@ func NewOn(client Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.use(newLink(client, client.Cluster(), s.timeout))
+	s.start(newLink(client, client.Cluster(), s.timeout))
 	return s, nil
 }
 
@@ -125,7 +133,7 @@ func (c Config) Open() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.use(ownLink(
+	s.start(ownLink(
 		redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) }),
 		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "", s.timeout,
 	))
@@ -165,17 +173,12 @@ func newStore(o Options) (*Store, error) {
 	if err := checkPrefix(o.Prefix); err != nil {
 		return nil, err
 	}
-	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, guess: o.Clock, closing: make(chan struct{}), library: theLibrary()}
+	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, guess: o.Clock, formats: newFormats(o.Logger), closing: make(chan struct{}), library: theLibrary()}
 	if s.guess == nil {
 		s.guess = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	s.lanes.bySlot, s.lanes.down = map[uint16]*lane{}, map[uint16]*lane{}
 	return s, nil
-}
-
-func (s *Store) use(l link) {
-	s.link = l
-	s.functions.loader, _ = l.client.(Loader)
 }
 
 // Timeout is the maximum duration of a call.
@@ -204,6 +207,7 @@ func (s *Store) Close() {
 	close(s.closing)
 	s.lanes.mu.Unlock()
 	s.lanes.workers.Wait()
+	s.retract()
 	s.link.close()
 }
 
