@@ -76,7 +76,7 @@ func section(changelog, version string) (string, error) {
 	text := strings.TrimSpace(strings.Join(lines, ""))
 	switch {
 	case !inside:
-		return "", fmt.Errorf("CHANGELOG.md has no section of %s; rename \"## Unreleased\" to \"## %s (DATE)\" in the commit that is tagged", version, version)
+		return "", fmt.Errorf("CHANGELOG.md has no section of %s; write \"## %s (DATE)\" under \"## Unreleased\" in the commit that is tagged", version, version)
 	case text == "":
 		return "", fmt.Errorf("the section of %s in CHANGELOG.md is empty; say what changed for users", version)
 	}

@@ -69,7 +69,7 @@ func TestRefusals(t *testing.T) {
 	commit(t, dir)
 	refused("v0.1.0", "git tag -a v0.1.0")
 	git(t, dir, "tag", "v0.1.0")
-	refused("v0.1.0", `rename "## Unreleased"`)
+	refused("v0.1.0", `under "## Unreleased"`)
 	write("x.go", "package x\n")
 	refused("v0.1.0", "x.go")
 	git(t, dir, "add", "--all")
