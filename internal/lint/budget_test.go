@@ -47,7 +47,7 @@ var budget = map[string]int{
 const slack = 200
 
 // maxLua is how many lines the Redis functions and scripts may have.
-const maxLua = 3500
+const maxLua = 3650
 
 // What a newcomer can hold in the head.
 const (
