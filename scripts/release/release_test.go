@@ -175,6 +175,14 @@ func checkSBOM(t *testing.T, content []byte) {
 	if c := names["google.golang.org/grpc"]; len(c.Hashes) != 1 || len(c.Hashes[0].Content) != 64 {
 		t.Errorf("%+v", c)
 	}
+	for _, c := range b.Components {
+		if len(c.Licences) != 1 || c.Licences[0].License != nil && c.Licences[0].License.ID == "" {
+			t.Errorf("the licence of %s is not known: %+v", c.Name, c.Licences)
+		}
+	}
+	if c := names["svelte"]; c.Licences[0].License.ID != "MIT" {
+		t.Errorf("%+v", c.Licences[0])
+	}
 	if len(b.Dependencies[0].DependsOn) != len(b.Components) {
 		t.Error("not everything is a dependency")
 	}

@@ -37,6 +37,31 @@ type component struct {
 	Version string `json:"version"`
 	PURL    string `json:"purl"`
 	Hashes  []hash `json:"hashes,omitempty"`
+
+	Licences []licence `json:"licenses,omitempty"`
+}
+
+// licence is one of a known name, or an expression of several.
+type licence struct {
+	License    *licenceName `json:"license,omitempty"`
+	Expression string       `json:"expression,omitempty"`
+}
+
+type licenceName struct {
+	ID   string `json:"id,omitempty"`
+	Name string `json:"name,omitempty"` // of what has no id
+}
+
+// under sets the licence of a component, an expression of SPDX or noAssertion.
+func (c *component) under(expression string) {
+	l := licence{Expression: expression}
+	switch {
+	case expression == noAssertion:
+		l = licence{License: &licenceName{Name: noAssertion}}
+	case !strings.Contains(expression, " "):
+		l = licence{License: &licenceName{ID: expression}}
+	}
+	c.Licences = []licence{l}
 }
 
 type hash struct {
@@ -71,6 +96,9 @@ func (r *release) list() error {
 	if err := addPackages(modules, manifest); err != nil {
 		return fmt.Errorf("web/package.json: %w", err)
 	}
+	if err := r.findLicences(modules); err != nil {
+		return err
+	}
 	text, err := json.MarshalIndent(describe(r.version, r.time, modules), "", "  ")
 	if err != nil {
 		return err
@@ -78,6 +106,32 @@ func (r *release) list() error {
 	name := r.name() + ".cdx.json"
 	r.say("sbom", "%s, %d components", name, len(modules))
 	return os.WriteFile(filepath.Join(r.out, name), append(text, '\n'), 0o644)
+}
+
+// findLicences sets the licence of each component.
+func (r *release) findLicences(modules map[string]component) error {
+	dirs, err := moduleDirs(r.dir)
+	if err != nil {
+		return err
+	}
+	lock, err := os.ReadFile(filepath.Join(r.dir, "web", "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	for ref, c := range modules {
+		var found string
+		if slices.Contains(bundled, c.Name) {
+			found, err = licenceOfPackage(lock, c.Name)
+		} else {
+			found, err = licenceIn(dirs[c.Name])
+		}
+		if err != nil {
+			return err
+		}
+		c.under(found)
+		modules[ref] = c
+	}
+	return nil
 }
 
 // addModules adds the modules of a binary, and Go's own library.
