@@ -65,6 +65,7 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
 	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it, the gateway uses plain HTTP")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")
+	flags.StringVar(&g.UpstreamCA, "upstream-tls-ca", "", "CA `file` that verifies the certificates of https upstreams (default the system's CAs)")
 	flags.StringVar(&g.Health.Path, "health-path", "", "`path` of health checks; without it, the gateway sends none")
 	flags.DurationVar(&g.Health.Interval, "health-interval", 5*time.Second, "time between health checks")
 	flags.DurationVar(&g.DialTimeout, "dial-timeout", 5*time.Second, "how long weir waits for a connection to an upstream, including TLS")

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -195,6 +196,10 @@ type Gateway struct {
 	// Options of the proxy. Limit, Observe and Logger are filled in.
 	gateway.Options
 
+	// UpstreamCA has the authorities, in PEM, one of which must vouch for each upstream with https.
+	// Default those of the system.
+	UpstreamCA string
+
 	// StreamGrace is how long Stop waits for streams: responses that have begun and have no
 	// length or are of events, and WebSockets. They have Grace at least. Default
 	// DefaultStreamGrace.
@@ -311,6 +316,9 @@ func (o *Options) checkRest() error {
 	}
 	if o.Grace < 0 {
 		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests in flight, as in 10s", o.Grace))
+	}
+	if g := o.Gateway; g != nil && g.UpstreamCA != "" && !slices.ContainsFunc(g.Routes, gateway.Route.UsesTLS) {
+		wrong = append(wrong, errors.New("--upstream-tls-ca: no upstream uses TLS; write its URL with https://, or leave the flag out"))
 	}
 	if o.Gateway != nil && o.Gateway.StreamGrace < 0 {
 		wrong = append(wrong, fmt.Errorf("--stream-grace: %s is negative; write how long to wait for streams, as in 60s", o.Gateway.StreamGrace))

@@ -153,6 +153,11 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 	}
 	a.limit.Store(limit)
 	proxy := o.Options
+	if o.UpstreamCA != "" {
+		if proxy.TLS, err = (trust.ClientCert{CAFile: o.UpstreamCA}).TLS(); err != nil {
+			return nil, fmt.Errorf("--upstream-tls-ca: %w", err)
+		}
+	}
 	proxy.Limit, proxy.Logger = limit, a.options.Logger
 	proxy.TrustedProxies, proxy.ProxyHeader = how.TrustedProxies, how.ProxyHeader
 	proxy.Observe = a.observeUpstream

@@ -77,6 +77,11 @@ func (r Route) Name() string {
 	return r.Host + r.Path
 }
 
+// UsesTLS reports whether an upstream of the route is reached with TLS.
+func (r Route) UsesTLS() bool {
+	return slices.ContainsFunc(r.Upstreams, func(u *url.URL) bool { return u.Scheme == "https" })
+}
+
 // String is the route as ParseRoute reads it.
 func (r Route) String() string {
 	var b strings.Builder
