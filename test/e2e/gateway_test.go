@@ -4,7 +4,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/weirhq/weir/internal/testkit/testredis"
@@ -130,6 +132,47 @@ func TestGatewayWithoutRedis(t *testing.T) {
 			if status != http.StatusOK && (path != "/closed" || status != http.StatusServiceUnavailable) {
 				t.Errorf("%s was answered %d %d times", path, status, n)
 			}
+		}
+	}
+}
+
+// A stream that is open at SIGTERM goes on to its end. A second SIGTERM does not wait for it.
+func TestGatewayStopsAfterStreams(t *testing.T) {
+	for _, again := range []bool{false, true} {
+		rest := make(chan string)
+		u := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			io.WriteString(w, "data: 1\n\n")
+			http.NewResponseController(w).Flush()
+			select {
+			case text := <-rest:
+				io.WriteString(w, text)
+			case <-r.Context().Done():
+			}
+		}))
+		t.Cleanup(u.Close)
+		p := start(t, t.TempDir(), "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", u.URL, "--grace", "1s", "--stream-grace", "1h")
+		res, err := client(t).Get(p.Gateway + "/")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the end of the grace", func() bool { return strings.Contains(p.log.String(), "waiting for streams") })
+		if again {
+			if code := p.stop(t); code == 0 {
+				t.Error("a second signal ended it with status 0")
+			}
+			continue
+		}
+		rest <- "data: 2\n\n"
+		if text, err := io.ReadAll(res.Body); string(text) != "data: 1\n\ndata: 2\n\n" || err != nil {
+			t.Errorf("%q, %v", text, err)
+		}
+		if code := p.ends(t); code != 0 {
+			t.Errorf("it ended with %d:\n%s", code, p.log)
 		}
 	}
 }
