@@ -175,7 +175,7 @@ func checkSBOM(t *testing.T, content []byte) {
 	if c := names["google.golang.org/grpc"]; len(c.Hashes) != 1 || len(c.Hashes[0].Content) != 64 {
 		t.Errorf("%+v", c)
 	}
-	for _, c := range b.Components {
+	for _, c := range append(b.Components, b.Metadata.Component) {
 		if len(c.Licences) != 1 || c.Licences[0].License != nil && c.Licences[0].License.ID == "" {
 			t.Errorf("the licence of %s is not known: %+v", c.Name, c.Licences)
 		}

@@ -99,7 +99,13 @@ func (r *release) list() error {
 	if err := r.findLicences(modules); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(describe(r.version, r.time, modules), "", "  ")
+	all := describe(r.version, r.time, modules)
+	own, err := licenceIn(r.dir)
+	if err != nil {
+		return err
+	}
+	all.Metadata.Component.under(own)
+	text, err := json.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err
 	}
