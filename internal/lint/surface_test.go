@@ -71,8 +71,14 @@ func writeSurface(t *testing.T, version string) {
 	if t.Failed() {
 		return
 	}
-	if err := os.RemoveAll("testdata"); err != nil {
+	before, err := filepath.Glob("testdata/v*")
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, old := range before {
+		if err := os.RemoveAll(old); err != nil {
+			t.Fatal(err)
+		}
 	}
 	dir := filepath.Join("testdata", version)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
