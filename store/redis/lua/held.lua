@@ -85,7 +85,7 @@ local function held(does, keys, args)
       else
         fresh, a, b, expires = readHead(name, value)
       end
-      local list, changed, settled, newHold, newCost = nil, false, false, nil, 0
+      local list, changed, settled, newHold, newCost, newSince = nil, false, false, nil, 0, 0
       i = i + 1
       for _ = 1, count do
         local verb = input[i]
@@ -192,7 +192,7 @@ local function held(does, keys, args)
               elseif list then
                 addHold(list, id, due, cost, c, nextFresh, nextA, false)
               else
-                newHold, newCost = id, cost
+                newHold, newCost, newSince = id, cost, at
               end
             end
           else
@@ -217,7 +217,7 @@ local function held(does, keys, args)
         writeHeld(now, keep, name, fresh, a, b, expires, list)
       elseif newHold then
         local before, level, since = expires, 0, 0
-        if isBucket then level, since = a, fresh - divUp(a, c.rate) end
+        if isBucket then level, since = a, newSince end
         if due > expires then expires = dueExpires end
         if fresh > expires then expires = expiry(now, fresh) end
         limitOfHold = limitOfHold or pack('>I7B', c.n, shapes and 1 or 0)

@@ -134,7 +134,9 @@ local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
   if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n end
   local level, rate = spent, c.rate
   if n ~= c.n then level, rate = recount(c, spent, n) end
-  local last, back, rest = fresh - divUp(spent, rate), units * c.p, height
+  local part = spent % rate
+  local last, back, rest = fresh - (spent - part) / rate, units * c.p, height
+  if part > 0 then last = last - 1 end
   if last > since then
     -- So much has left the bucket at most, if its N may have been another.
     local most = (last - since) * c.rate
@@ -150,7 +152,8 @@ local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
     end
     rest = rest - most
   end
-  back = min(back, level, rest)
+  if back > level then back = level end
+  if back > rest then back = rest end
   if back <= 0 then return fresh, spent, n end
   if l and l.count > 0 then
     local isOpen = l.levels
@@ -161,7 +164,10 @@ local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
     if not isOpen then closeLevels(l) end
   end
   level = level - back
-  return level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+  if level <= 0 then return 0, level, c.n end
+  part = level % c.rate
+  if part > 0 then last = last + 1 end
+  return last + (level - part) / c.rate, level, c.n
 end
 
 -- writeList writes a list that has a key of its own.

@@ -104,28 +104,29 @@ end
 
 -- What no limiter has written counts as nothing.
 function SUB_WINDOWS.look(c, now, fresh, used, older, tail)
-  local width, at, a, b, newest = c.width, now, 0, 0, -1
+  local width, period, at, a, b, newest = c.width, c.period, now, 0, 0, -1
   local current = (at - at % width) / width
   if current * width < fresh and c.buckets <= tail.words then newest = newestOf(c, fresh) end
   tail.newest = newest
   tail.used = used
-  local from
-  if newest >= current then
-    current = newest
-    if at < current * width then at = current * width end
-    a, b = used, older
-    from = oldestAt(c, current * width)
-  elseif newest >= 0 then
-    from = oldestAt(c, current * width)
-    b = older + used - between(tail, used, oldestAt(c, newest * width), from)
+  local free = c.n
+  if newest >= 0 then
+    if newest >= current then
+      current = newest
+      if at < current * width then at = current * width end
+      a = used
+      b = older
+    else
+      b = older + used - between(tail, used, oldestAt(c, newest * width), oldestAt(c, current * width))
+    end
+    free = free - a - b
+    local since = at - period + 1
+    if since >= width and since - since % width > current * width - period + 1 then -- some count no more that did when the current one began
+      free = free + between(tail, used, oldestAt(c, current * width), oldestAt(c, at))
+    end
   end
   tail.current = current
-  local free = c.n - a - b
-  if from then
-    local to = oldestAt(c, at)
-    if from < to then free = free + between(tail, used, from, to) end
-  end
-  return at, stopsCounting(c, current), a, b, free
+  return at, (current + 1) * width + period - 1, a, b, free
 end
 
 -- inAll is all that counts; the charge, if there was one, included.
@@ -158,6 +159,7 @@ end
 
 -- commit moves the newest count to the tail, and clears the sub-windows without requests.
 function SUB_WINDOWS.commit(c, tail, fresh, used, _, nextFresh)
+  if fresh == nextFresh and c.buckets <= tail.words then return end -- it is the newest still
   local words, from, to = tail.words, newestOf(c, fresh), newestOf(c, nextFresh)
   if from < 0 or c.buckets > words or fresh <= to * c.width then
     renew(tail, c.buckets)
