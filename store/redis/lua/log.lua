@@ -60,20 +60,24 @@ function LOG.read(name, value, _, log)
     end
     if not value then return nil end
   end
-  local form = byte(value) or 0
+  local size = #value
+  if size <= head then
+    if size > 0 and byte(value) > FORM then return nil end
+    return 0, 0, 0, 0, log
+  end
+  local form, fresh, rank, units, expires = parse('>BI7I4I4I7', value)
   if form > FORM then return nil end
-  if form < FORM or #value <= head or (#value - head) % 8 ~= 0 then return 0, 0, 0, 0, log end
-  local _, fresh, rank, units, expires = parse('>BI7I4I4I7', value)
-  if log.hashed then
+  if form < FORM or (size - head) % 8 ~= 0 then return 0, 0, 0, 0, log end
+  if head > 23 then
     log.first, log.after, log.skip, log.next, log.swept = parse('>I4I4I2I4I4', value, 24)
   else
-    log.stored = #value
+    log.stored = size
   end
   if fresh > 0 then log.open = sub(value, head + 1) end
   return fresh, rank, units, expires, log
 end
 
--- enter is called before anything is done with a log.
+-- enter is called before anything is done with a log, but a commit, before which it was looked at.
 local function enter(c, log, fresh)
   log.lastTime = fresh - c.period
   if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end

@@ -7,9 +7,9 @@ function LOG.look(c, now, fresh, rank, units, log)
     return now, fresh, 0, 0, c.n
   end
   log.base = rank
-  local at, open = now, log.open
-  if at < log.lastTime then at = log.lastTime end
-  local since = at - c.period + 1
+  local at, open, period = now, log.open, c.period
+  if at < fresh - period then at = fresh - period end
+  local since = at - period + 1
   if log.first > 0 then
     units = PAGES.unitsSince(c, log, rank, units, since)
   elseif #open > 8 and timeAt(c, log, open, 0) < since then
@@ -42,7 +42,6 @@ end
 
 -- commit removes the entries that do not count, and adds another one, or units to the last.
 function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
-  enter(c, log, fresh)
   local taken, after = nextFresh - c.period, nextRank
   if fresh <= taken then
     clear(log)
@@ -59,11 +58,12 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
       end
     end
   end
-  local last = #log.open - 8
+  local open = log.open
+  local last = #open - 8
   if last >= 0 then
-    after = after + parse('>I4', log.open, last + 5)
-    if log.lastTime == taken then
-      log.open = sub(log.open, 1, last)
+    after = after + parse('>I4', open, last + 5)
+    if fresh == nextFresh then
+      log.open = sub(open, 1, last)
     elseif last + 8 >= OPEN then
       PAGES.close(c, log, rank)
     end
