@@ -117,7 +117,13 @@ func (r *request) encode(now int64) string {
 		b.limit(c, r)
 	}
 	at := r.ops
-	for _, c := range r.batch {
+	for j, c := range r.batch {
+		if j > 0 && r.entry == anyRequests && c.isLike(r.batch[j-1], at, r.ops[len(r.ops)-len(at)-len(r.batch[j-1].ops):]) {
+			b.number(again)
+			length -= 1 + 5*len(c.ops)
+			at = at[len(c.ops):]
+			continue
+		}
 		b.number(c.word())
 		b.number(int64(len(c.ops)))
 		for i := range c.ops {
@@ -129,6 +135,26 @@ func (r *request) encode(now int64) string {
 		at = at[len(c.ops):]
 	}
 	return b.argument(length)
+}
+
+// again is sent for a request that is as the one before it, with the keys that come after those.
+const again = 11
+
+// isLike reports whether a check is as the one before it, but for its keys, which nobody had before. They are where
+// what their ops need is.
+func (c *check) isLike(before *check, at, atBefore []opAt) bool {
+	if c.word() != before.word() || len(c.ops) != len(before.ops) {
+		return false
+	}
+	first := atBefore[0].key
+	for i := range c.ops {
+		a, b := &c.ops[i], &before.ops[i]
+		if at[i].limit != atBefore[i].limit || atBefore[i].key != first+i || at[i].key != first+len(c.ops)+i ||
+			a.Cost != b.Cost || a.Look != b.Look || a.Leave != b.Leave || c.last(i) != before.last(i) {
+			return false
+		}
+	}
+	return true
 }
 
 // arithmeticOf is the algorithm by which the script counts: places are entries of a log.

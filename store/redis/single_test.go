@@ -124,10 +124,11 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 	joint, denied := map[needs]int{}, 0
 	for step := range 600 {
 		some := limits[:1+random.IntN(len(limits))]
-		same := random.IntN(4) == 0
+		same, alike := random.IntN(4) == 0, random.IntN(3) == 0
 		var batch []*check
 		var want [][]weir.Decision
-		for range 1 + random.IntN(15) {
+		var before []weir.Op
+		for request := range 1 + random.IntN(15) {
 			var ops []weir.Op
 			for n := range 1 + random.IntN(4) {
 				op := weir.Op{Key: fmt.Sprint("k", random.IntN(2)), Limit: some[random.IntN(len(some))], Cost: 1 + random.Int64N(3)*random.Int64N(8), Leave: random.Int64N(3)}
@@ -145,6 +146,13 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 					ops[i].Always, ops[i].Look = true, false
 				}
 			}
+			if alike && request > 0 && random.IntN(8) > 0 {
+				ops = slices.Clone(before)
+				for i := range ops {
+					ops[i].Key = fmt.Sprint(i, "alike", step%2, request)
+				}
+			}
+			before = ops
 			batch = append(batch, s.checkOf(verbFor(take, ops), ops))
 			want = append(want, testkit.Must(reference.Take(t.Context(), nil, ops...))(t))
 		}

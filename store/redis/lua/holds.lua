@@ -287,7 +287,7 @@ local function holds(keys, args)
   if not i then return input end
   local states = input[i]
   local t = {
-    keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {},
+    keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {}, shift = 0,
     fresh = {}, a = {}, b = {}, expires = {}, more = {}, limitOf = {}, changed = {}, lists = {},
   }
   local isShort

@@ -4,13 +4,14 @@
 --   verb, how many ops, and key, limit, cost, last, leave for each
 --
 -- now and the answer are as of singles. A cost below 0 is -1 - cost, and only looked at. last is the
--- longest delay or, if something is to be given back, the receipt; leave is what is left for others.
+-- longest delay or, if something is to be given back, the receipt; leave is what is left for others. A request
+-- that is as the one before it, with the keys that come after those, is AGAIN alone.
 -- Requests come one after the other, as if they were calls of their own.
 --
 -- A state is read and written once a call, however many requests ask for it. Meanwhile it is in
 -- columns, by the number of its key; a table for each would take more time.
 
-local PEEK, TAKE, REFUND, RENEW, JOINT_TAKE = 0, 1, 2, 3, 10
+local PEEK, TAKE, REFUND, RENEW, JOINT_TAKE, AGAIN = 0, 1, 2, 3, 10, 11
 
 -- readLimits reads those of a call, and returns where they end, and whether all states are short
 -- enough to be read at once.
@@ -54,7 +55,7 @@ local function readOps(t, n, i, width)
   local input, foreign = t.input, false
   t.repeats = false
   for j = 1, n do
-    local k, c, cost = input[i], t.limits[input[i + 1]], input[i + 2]
+    local k, c, cost = input[i] + t.shift, t.limits[input[i + 1]], input[i + 2]
     local fresh = t.fresh[k]
     if fresh == nil then fresh = load(t, k, c) end
     for other = 1, j - 1 do
@@ -239,13 +240,19 @@ local function requests(keys, args)
   local FRESH, A, B, EXPIRES, MORE, LIMIT, CHANGED = {}, {}, {}, {}, {}, {}, {}
   local NEXT_FRESH, NEXT_A, NEXT_B = {}, {}, {} -- of each op, if all are allowed
   local out, length, last, t = { now }, 1, #input, nil
-  while i < last do
-    local verb, n, first, before = input[i], input[i + 1], i + 2, length
-    local isUsual, op = verb == TAKE, 0
-    i = first
+  local verb, n, first, shift = 0, 0, 0, 0 -- the latter is how far the keys are from those of a request that was as this one
+  while i <= last do
+    if input[i] == AGAIN then
+      shift = shift + n
+      i = i + 1
+    else
+      verb, n, first, shift = input[i], input[i + 1], i + 2, 0
+      i = first + 5 * n
+    end
+    local before, isUsual, op, j = length, verb == TAKE, 0, first
     while isUsual and op < n do
       op = op + 1
-      local k, c, cost = input[i], limits[input[i + 1]], input[i + 2]
+      local k, c, cost = input[j] + shift, limits[input[j + 1]], input[j + 2]
       local does, fresh = c.does, FRESH[k]
       if fresh == nil then
         local a, b, expires, more
@@ -261,7 +268,7 @@ local function requests(keys, args)
       isUsual = fresh and cost >= 0 and not c.shape
       if isUsual then
         local at, viewFresh, viewA, viewB, free = does.look(c, now, fresh, A[k], B[k], MORE[k])
-        free = free - input[i + 4] - cost
+        free = free - input[j + 4] - cost
         isUsual = free >= 0
         if isUsual then
           local nextFresh
@@ -270,30 +277,30 @@ local function requests(keys, args)
           out[length + 1] = free * 4 + 1
           length = length + 2
           out[length] = nextFresh - now
-          i = i + 5
+          j = j + 5
         end
       end
     end
     if isUsual then
-      i = first
+      j = first
       for op = 1, n do
-        local k, nextFresh, nextA, nextB = input[i], NEXT_FRESH[op], NEXT_A[op], NEXT_B[op]
+        local k, nextFresh, nextA, nextB = input[j] + shift, NEXT_FRESH[op], NEXT_A[op], NEXT_B[op]
         local more = MORE[k]
         if more then LIMIT[k].does.commit(LIMIT[k], more, FRESH[k], A[k], B[k], nextFresh, nextA, nextB) end
         FRESH[k] = nextFresh
         A[k] = nextA
         B[k] = nextB
         CHANGED[k] = true
-        i = i + 5
+        j = j + 5
       end
     else
       t = t or {
         keys = keys, input = input, now = now, keep = keep, out = out, ops = {}, limits = limits, values = values,
         fresh = FRESH, a = A, b = B, expires = EXPIRES, more = MORE, limitOf = LIMIT, changed = CHANGED,
       }
-      t.length = before
+      t.length, t.shift = before, shift
       doRequest(t, verb, n, first)
-      length, i = t.length, first + 5 * n
+      length = t.length
     end
   end
   for k in pairs(CHANGED) do LIMIT[k].does.write(now, keep, keys[k], FRESH[k], A[k], B[k], EXPIRES[k], MORE[k]) end
