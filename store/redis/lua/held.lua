@@ -65,6 +65,7 @@ local function held(does, keys, args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1
   local look, charge, isBucket = does.look, does.charge, does == BUCKET
+  local hold = isBucket and '>c16I7I7I7I7I7' or '>c16I7I7I7' -- what is read of one: windows have no level, and no since
   local key, last, keepsRecords = 0, input[i], input[i + 1] == 1
   local record, intact, values = last, nil, call('MGET', spread(keys, 1, last))
   local maxDelay, leave, due, dueExpires, newRecord, recordLasts
@@ -117,7 +118,7 @@ local function held(does, keys, args)
             end
           elseif listed == 1 then
             local holdID, holdDue, holdCost
-            holdID, holdDue, holdCost, receipt, level, since = parse('>c16I7I7I7I7I7', value, LIST_AT + 1)
+            holdID, holdDue, holdCost, receipt, level, since = parse(hold, value, LIST_AT + 1)
             if holdID == id then isHeld, settled, ends, cost = true, true, holdDue, holdCost end
           end
           if not isHeld then ended, ends, text = readRecord(now, keys[record], ends) end
@@ -216,12 +217,17 @@ local function held(does, keys, args)
       if list and list.from < EXACT then
         writeHeld(now, keep, name, fresh, a, b, expires, list)
       elseif newHold then
-        local before, level, since = expires, 0, 0
-        if isBucket then level, since = a, newSince end
+        local before = expires
         if due > expires then expires = dueExpires end
         if fresh > expires then expires = expiry(now, fresh) end
-        limitOfHold = limitOfHold or pack('>I7B', c.n, shapes and 1 or 0)
-        writeValue(now, keep, name, pack('>I7I7I7I7I3I7c16I7I7I7I7I7c8', fresh, a, b, expires, 65537, due, newHold, due, newCost, fresh, level, since, limitOfHold), before, expires)
+        if isBucket then
+          limitOfHold = limitOfHold or pack('>I7B', c.n, shapes and 1 or 0)
+          value = pack('>I7I7I7I7I3I7c16I7I7I7I7I7c8', fresh, a, b, expires, 65537, due, newHold, due, newCost, fresh, a, newSince, limitOfHold)
+        else
+          limitOfHold = limitOfHold or pack('>I7I7I7B', 0, 0, c.n, 0)
+          value = pack('>I7I7I7I7I3I7c16I7I7I7c22', fresh, a, b, expires, 65537, due, newHold, due, newCost, fresh, limitOfHold)
+        end
+        writeValue(now, keep, name, value, before, expires)
       elseif settled and fresh == 0 then
         call('UNLINK', name)
       elseif settled then -- it does not matter when the first hold would expire

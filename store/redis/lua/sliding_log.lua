@@ -103,8 +103,8 @@ end
 function LOG.refund(c, fresh, rank, units, log, receipt, cost)
   enter(c, log, fresh)
   local taken, open = receipt - c.period, log.open
-  if receipt == LATEST and cost >= units then
-    fresh = 0
+  if cost >= units and (receipt == LATEST or receipt == fresh and #open == 8 and log.first == 0) then -- all there is
+    fresh, units = 0, 0
   elseif receipt == LATEST and log.first > 0 then
     fresh, rank, units = PAGES.refundNewest(c, log, rank, units, cost)
   elseif receipt == LATEST then
@@ -122,6 +122,8 @@ function LOG.refund(c, fresh, rank, units, log, receipt, cost)
   return fresh, rank, units
 end
 
+local EMPTY -- what is written for a log of which nothing counts
+
 -- write writes a log without pages as a string, whatever it was. If it is as long as it was, it is
 -- written in place. Of one that is as good as new the value stays until it expires: a place in
 -- flight that is given back will be taken again.
@@ -134,7 +136,8 @@ function LOG.write(now, keep, name, fresh, rank, units, before, log)
   end
   if log.hashed then call('UNLINK', name) end
   if fresh <= 0 then
-    if stored > 0 then call('SETRANGE', name, '0', pack('>BI7I4I4', FORM, 0, 0, 0)) end
+    EMPTY = EMPTY or pack('>BI7I4I4', FORM, 0, 0, 0)
+    if stored > 0 then call('SETRANGE', name, '0', EMPTY) end
     return
   end
   if stored == 0 or fresh > before then expires = expiry(now, fresh) end

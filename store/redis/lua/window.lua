@@ -36,7 +36,7 @@ function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
 function FIXED_WINDOW.room(c, _, used) return min(11 * c.n, EXACT / 2) - used end
 
 function FIXED_WINDOW.refund(_, fresh, used, b, _, receipt, units)
-  if receipt == fresh or receipt == LATEST then used = used - min(used, units) end
+  if receipt == fresh or receipt == LATEST then used = used > units and used - units or 0 end
   return used > 0 and fresh or 0, used, b
 end
 
