@@ -77,12 +77,6 @@ function LOG.read(name, value, _, log)
   return fresh, rank, units, expires, log
 end
 
--- enter is called before anything is done with a log, but a commit, before which it was looked at.
-local function enter(c, log, fresh)
-  log.lastTime = fresh - c.period
-  if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
-end
-
 -- timeAt and rankAt read the entry at a byte of a text, from 0.
 local function timeAt(c, log, text, i)
   local high, low = parse('>I4I4', text, i + 1)
@@ -110,6 +104,7 @@ end
 
 -- entryOf is that of a time, with the rank after it.
 local function entryOf(c, taken, after)
-  local low = taken % c.p
-  return pack('>I4I4', (taken - low) / c.p % RANKS, low * c.rate + after % c.rate)
+  local digits, ranks = c.p, c.rate
+  local low = taken % digits
+  return pack('>I4I4', (taken - low) / digits % RANKS, low * ranks + after % ranks)
 end

@@ -1,13 +1,17 @@
 -- What a sliding log does; how it is kept is in log.lua and pages.lua.
 
 function LOG.look(c, now, fresh, rank, units, log)
-  enter(c, log, fresh)
+  local at, open, added, period = now, log.open, log.added, c.period
+  log.lastTime = fresh - period
+  if added ~= '' then
+    open = open .. added
+    log.open, log.added = open, ''
+  end
   if now >= fresh then
     log.base = 0
     return now, fresh, 0, 0, c.n
   end
   log.base = rank
-  local at, open, period = now, log.open, c.period
   if at < fresh - period then at = fresh - period end
   local since = at - period + 1
   if log.first > 0 then
@@ -101,7 +105,8 @@ local function refundEntry(c, log, fresh, rank, units, taken, cost)
 end
 
 function LOG.refund(c, fresh, rank, units, log, receipt, cost)
-  enter(c, log, fresh)
+  log.lastTime = fresh - c.period
+  if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
   local taken, open = receipt - c.period, log.open
   if cost >= units and (receipt == LATEST or receipt == fresh and #open == 8 and log.first == 0) then -- all there is
     fresh, units = 0, 0
