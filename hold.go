@@ -181,6 +181,10 @@ type PartialStore interface {
 	TakePartial(ctx context.Context, dst []Decision, ops ...Op) (decisions []Decision, failed []error, err error)
 	PeekPartial(ctx context.Context, dst []Decision, ops ...Op) (decisions []Decision, failed []error, err error)
 	ReservePartial(ctx context.Context, dst []Decision, r Reservation, ops ...Op) (decisions []Decision, failed []error, err error)
+
+	// PartOf returns a number for the part of the store that decides an op. Ops of one part are available or
+	// unavailable together.
+	PartOf(op Op) uint16
 }
 
 // Settlement is how a hold ends, or is extended.

@@ -66,6 +66,7 @@ func (e *Engine) takeResults(ctx context.Context, v *Verdict, g group, results [
 	}
 	if err == nil {
 		err = v.record(results)
+		e.endOutages(results)
 	}
 	return err
 }

@@ -16,8 +16,9 @@
 //
 // Each rule defines what happens then. open allows its requests, and closed denies
 // them. local keeps limiting in this process, with its share of the limit, starting
-// from the last known usage of the busiest clients. One closed rule denies, whatever
-// the others say. The verdict is marked as degraded. This is not an error: Check fails
+// from the last known usage of the busiest clients; a [rule.Fallback] says for how
+// long, and can have a limit of its own. One closed rule denies, whatever the others
+// say. The verdict is marked as degraded. This is not an error: Check fails
 // only if its context ends or the request is invalid.
 //
 // If the store is a [weir.PartialStore], rules on servers that answer are decided exactly, and
@@ -92,6 +93,7 @@ type Engine struct {
 	tiers    lossy[uint64]   // hashes of tiers, by that of a client
 	issued   lossy[struct{}] // by issuedKey
 	seeding  [256]sync.Mutex // of clients in local, by usageKey
+	outages  outages
 
 	partial        weir.PartialStore // the store; nil if it is not on several servers
 	holds          weir.HoldStore    // store and local; nil if one of them has no holds

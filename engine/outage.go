@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -47,14 +49,81 @@ func (e *Engine) fallBack(ctx context.Context, v *Verdict, cause error) error {
 				continue
 			}
 		}
-		r := &results[i]
-		policy := r.Rule.OnFailure
-		if policy == rule.Open && !v.isAlways() && errors.Is(cause, weir.ErrBusy) {
+		r, busy := &results[i], errors.Is(cause, weir.ErrBusy)
+		policy := r.Rule.FailureAfter(e.outages.lasts(e.partOf(r), e.clock(), !busy && v.charging.way != peeked))
+		if policy == rule.Open && !v.isAlways() && busy {
 			policy = rule.Local // or who keeps this process busy would lift the limits
 		}
-		r.Decision, r.Asked, r.Local = weir.Decision{Allowed: policy != rule.Closed || v.isAlways()}, false, policy == rule.Local // it may have waited
+		r.Local, r.Closed, r.Asked = policy == rule.Local, policy == rule.Closed, false // it may have waited
+		r.Decision = weir.Decision{Allowed: !r.Closed || v.isAlways()}
 	}
+	v.limitFallback()
 	return nil
+}
+
+// limitFallback lets the limit that a rule has for its local fallback replace all rates that would apply to a client.
+func (v *Verdict) limitFallback() {
+	v.removeResults(func(kept []Result, r *Result) bool {
+		limit := r.Rule.FallbackLimit()
+		if limit == nil || !r.Local || r.isPlace() || r.isPenalty {
+			return false
+		}
+		if n := len(kept) - 1; n >= 0 && kept[n].Compiled == limit && kept[n].Key == r.Key {
+			return true
+		}
+		r.Compiled, r.Override, r.Leave = limit, nil, r.Rule.Leave(limit, v.Priority)
+		return false
+	})
+}
+
+// outages knows which parts of the store are unavailable, and since when: since the first charge that failed, with none
+// after it that did not. A part is a slot of a cluster, or the whole store.
+type outages struct {
+	count atomic.Int64 // of since, which is empty nearly always
+	mu    sync.Mutex
+	since map[uint16]weir.Micros
+}
+
+// lasts returns for how long a part has been unavailable. If that is news, it is noted or not.
+func (o *outages) lasts(part uint16, now weir.Micros, note bool) time.Duration {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	since, known := o.since[part]
+	switch {
+	case known:
+		return time.Duration(now-since) * time.Microsecond
+	case note && o.since == nil:
+		o.since = map[uint16]weir.Micros{}
+		fallthrough
+	case note:
+		o.since[part] = now
+		o.count.Store(int64(len(o.since)))
+	}
+	return 0
+}
+
+// endOutages notes that the store has charged some results.
+func (e *Engine) endOutages(results []Result) {
+	o := &e.outages
+	if o.count.Load() == 0 {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for i := range results {
+		if results[i].Asked {
+			delete(o.since, e.partOf(&results[i]))
+		}
+	}
+	o.count.Store(int64(len(o.since)))
+}
+
+// partOf is the part of the store that decides a result.
+func (e *Engine) partOf(r *Result) uint16 {
+	if e.partial == nil {
+		return 0
+	}
+	return e.partial.PartOf(weir.Op{Key: r.Key, Limit: r.Compiled})
 }
 
 // decideRest decides a request by what the store has said, and what on_failure says of the rest.

@@ -82,27 +82,15 @@ func (v *Verdict) mergePenalties() {
 	if v.penalties == 0 {
 		return
 	}
-	kept, ends := 0, v.upTo
-	for i := range v.Results {
-		r := &v.Results[i]
-		if !r.isPenalty {
-			v.Results[kept] = *r
-			kept++
-			continue
-		}
-		for p := range ends {
-			if i < v.upTo[p] {
-				ends[p]--
+	v.removeResults(func(kept []Result, r *Result) bool {
+		if r.isPenalty && r.Asked && r.Remaining == 0 {
+			for j := len(kept) - 1; j >= 0 && kept[j].Rule == r.Rule && kept[j].Key == r.Key; j-- {
+				kept[j].denyUntil(r)
 			}
 		}
-		if r.Asked && r.Remaining == 0 {
-			for j := kept - 1; j >= 0 && v.Results[j].Rule == r.Rule && v.Results[j].Key == r.Key; j-- {
-				v.Results[j].denyUntil(r)
-			}
-		}
-	}
-	clear(v.Results[kept:])
-	v.Results, v.upTo, v.penalties = v.Results[:kept], ends, 0
+		return r.isPenalty
+	})
+	v.penalties = 0
 }
 
 // denyUntil makes a result deny as long as a penalty lasts.

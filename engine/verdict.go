@@ -107,6 +107,10 @@ type Result struct {
 	// Local reports that the store was unavailable, and this process decided by itself.
 	Local bool
 
+	// Closed reports that the store was unavailable, and the rule fails closed, now or since its local
+	// fallback has ended.
+	Closed bool
+
 	weir.Decision
 
 	held      bool          // it is a part of the verdict's hold
@@ -281,6 +285,27 @@ func (v *Verdict) nextResult() *Result {
 	}
 	v.Results = v.Results[:n+1] // which clear has left empty
 	return &v.Results[n]
+}
+
+// removeResults removes the results for which remove returns true. It is called for each in turn, with those that were kept
+// before.
+func (v *Verdict) removeResults(remove func(kept []Result, r *Result) bool) {
+	kept, ends := 0, v.upTo
+	for i := range v.Results {
+		r := &v.Results[i]
+		if !remove(v.Results[:kept], r) {
+			v.Results[kept] = *r
+			kept++
+			continue
+		}
+		for g := range ends {
+			if i < v.upTo[g] {
+				ends[g]--
+			}
+		}
+	}
+	clear(v.Results[kept:])
+	v.Results, v.upTo = v.Results[:kept], ends
 }
 
 // conclude finds who speaks and for how long the request is delayed.

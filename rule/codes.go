@@ -130,6 +130,9 @@ var errorCodes = []Code{
 	{"E037", "invalid wait",
 		"The field wait lets a request wait for a place of concurrency instead of being denied: for how long at most, such as 2s, or the fields up_to and queued, which is how many requests of a client wait at the same time at most.",
 		"Write for example wait: 2s, or wait: {up_to: 2s, queued: 100}, with up_to from 1ms to 1m and queued from 1 to 10000, in a rule with concurrency."},
+	{"E038", "invalid local fallback",
+		"The field on_failure is a word, or has the fields of a local fallback: local, which is how long it lasts at most, limit, which replaces the limits of the rule meanwhile, and then, which is what happens after it.",
+		"Write for example on_failure: {local: 60s, then: closed}, or {local: 60s, limit: 10/1m, then: closed}, with local from 1s to 1d."},
 }
 
 var warningCodes = []Code{

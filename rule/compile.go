@@ -101,7 +101,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if err := errors.Join(r.validateConcurrency(), r.Wait.validate(), r.validatePriorities(), r.Shares.validate(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
 		return nil, err
 	}
-	if err := c.penalty(out); err != nil {
+	if err := errors.Join(c.penalty(out), c.fallback(out)); err != nil {
 		return nil, err
 	}
 	if err := c.expressions(out); err != nil {

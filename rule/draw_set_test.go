@@ -45,6 +45,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		OnExpiry:     rapid.SampledFrom([]rule.Expiry{rule.Keep, rule.Release}).Draw(t, "on_expiry"),
 		Penalty:      rapid.SampledFrom([]rule.Penalty{{}, {For: time.Minute}, {For: time.Hour, After: 3, Within: time.Second}}).Draw(t, "penalty"),
 	}
+	if r.OnFailure == rule.Local {
+		r.Fallback = rapid.SampledFrom([]rule.Fallback{{}, {For: time.Minute}, {For: time.Second, Then: rule.Closed, Limit: rule.Rate{N: 10, Period: time.Hour}}, {Limit: rule.Rate{N: 5, Period: time.Minute}}}).Draw(t, "fallback")
+	}
 	r.Warn = rapid.SampledFrom([][]int{nil, {100}, {1, 80, 95}}).Draw(t, "warn")
 	if rapid.Bool().Draw(t, "tokens") {
 		if r.Tokens = drawTokens(t); r.Tokens.Weighted() && r.Unit == "tokens" {

@@ -52,7 +52,7 @@ func TestFieldsOfTheAPI(t *testing.T) {
 		return e
 	}
 	schemas := map[string][]string{"rule": {"Rule"}, "quota": {"Quota"}, "weights": {"Weights"}, "list": {"List"}}
-	for _, name := range []string{"match", "shares", "cost", "count", "tokens", "penalty", "wait", "deny"} {
+	for _, name := range []string{"match", "shares", "cost", "count", "tokens", "penalty", "wait", "on_failure", "deny"} {
 		schemas[name] = []string{"Rule", "properties", name}
 	}
 	for of, path := range schemas {

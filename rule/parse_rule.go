@@ -35,7 +35,7 @@ var (
 		field[Rule]{"tiers", nil, func(r *Rule) *document.Element { return quotasElement(r.Tiers) }},
 		field[Rule]{"overrides", nil, func(r *Rule) *document.Element { return quotasElement(r.Overrides) }},
 		wordField("mode", ParseMode, func(r *Rule) *Mode { return &r.Mode }),
-		field[Rule]{"on_failure", nil, func(r *Rule) *document.Element { return unless(r.usualFailure(), r.OnFailure, wordElement) }},
+		field[Rule]{"on_failure", nil, onFailureElement},
 		truthField("count_denied", func(r *Rule) *bool { return &r.CountDenied }),
 		field[Rule]{"cost", (*parser).cost, costElement},
 		field[Rule]{"count", (*parser).countOf, countElement},
@@ -55,11 +55,11 @@ var (
 )
 
 // FieldNames returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
+// "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait", "on_failure" or "deny", "weights", a "quota" or a "list".
 func FieldNames(of string) []string {
 	return slices.Clone(map[string][]string{
 		"document": documentFields, "rule": ruleFields.names, "match": matchFields.names, "shares": shareFields.names, "cost": costFields, "count": countFields,
-		"tokens": tokenFields.names, "penalty": penaltyFields.names, "wait": waitFields.names, "weights": weightFields.names, "deny": denyFields.names, "quota": quotaFields.names, "list": listFields,
+		"tokens": tokenFields.names, "penalty": penaltyFields.names, "on_failure": fallbackFields.names, "wait": waitFields.names, "weights": weightFields.names, "deny": denyFields.names, "quota": quotaFields.names, "list": listFields,
 	}[of])
 }
 
@@ -90,8 +90,9 @@ func (p *parser) rule(e *document.Element) *pending {
 	if r.Algorithm, ok = word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm); ok {
 		p.checkLimits(r)
 	}
-	if r.OnFailure = r.usualFailure(); r.fields["on_failure"] != nil {
-		r.OnFailure, _ = word(p, r.fields["on_failure"], "on_failure", ParseFailure)
+	r.OnFailure = r.usualFailure()
+	if e := r.fields["on_failure"]; e != nil {
+		p.onFailure(e, r)
 	}
 	return r
 }

@@ -79,6 +79,10 @@ type Rule struct {
 	// with Tokens, Unit or Count default to Local.
 	OnFailure Failure
 
+	// Fallback bounds the local fallback, if OnFailure is Local. Default none: the limits of the rule apply
+	// locally as long as the store is unavailable.
+	Fallback Fallback
+
 	// CountDenied makes denied requests count, too.
 	CountDenied bool
 

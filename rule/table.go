@@ -60,7 +60,7 @@ type Entry struct {
 	overrides map[string]prioritized
 	special   bool // a tier or an override has a priority
 
-	denials, penalty *weir.Compiled
+	denials, penalty, fallback *weir.Compiled // nil if there is none
 
 	when, estimate, actual Expression // nil if there is none
 	failures               atomic.Int64
@@ -179,7 +179,7 @@ func (c *Entry) ByTier(identity string) bool {
 }
 
 // Every returns one limit of each kind that the rule may apply to any client, those of a
-// penalty last. To reset
+// penalty and of a fallback last. To reset
 // a client, reset all of them, because its tier may have changed.
 func (c *Entry) Every() []*weir.Compiled {
 	var all quota
@@ -197,7 +197,7 @@ func (c *Entry) Every() []*weir.Compiled {
 		}
 	}
 	slices.SortFunc(all, func(a, b *weir.Compiled) int { return int(a.Limit().Period - b.Limit().Period) })
-	for _, limit := range []*weir.Compiled{c.denials, c.penalty} {
+	for _, limit := range []*weir.Compiled{c.denials, c.penalty, c.fallback} {
 		if limit != nil {
 			all = append(all, limit)
 		}

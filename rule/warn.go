@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // warn reports what is valid but probably not intended. It skips what could not be
@@ -78,11 +79,15 @@ func allSlow(rates []Rate) bool {
 }
 
 func (p *parser) warnFailure(r *pending) {
-	if word := loginWord(&r.Rule); word != "" && r.OnFailure == Open {
-		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it allows everything while the store is unavailable; write local or closed", word)
+	open, late := r.FailureAfter(maxFallback) == Open, ""
+	if r.OnFailure == Local {
+		late = " for " + notation.FormatDuration(r.Fallback.For)
 	}
-	if r.OnFailure == Open && r.usualFailure() != Open {
-		p.warnf("W017", r.field("on_failure"), "on_failure", "the rule is a budget, and allows everything while the store is unavailable; write local or closed")
+	if word := loginWord(&r.Rule); word != "" && open {
+		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it allows everything while the store is unavailable%s; write local or closed", word, late)
+	}
+	if open && r.usualFailure() != Open {
+		p.warnf("W017", r.field("on_failure"), "on_failure", "the rule is a budget, and allows everything while the store is unavailable%s; write local or closed", late)
 	}
 	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
 		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches every request, so all requests are denied while the store is unavailable; write local, or match fewer requests")

@@ -253,6 +253,14 @@ func (s *Store) ReservePartial(ctx context.Context, dst []weir.Decision, r weir.
 	return s.reserve(ctx, dst, &r, ops, true)
 }
 
+// PartOf implements weir.PartialStore: it returns the slot of the op's key in a cluster.
+func (s *Store) PartOf(op weir.Op) uint16 {
+	if !s.link.cluster {
+		return 0
+	}
+	return slotOf(s.keyOf(&op))
+}
+
 // Refund implements weir.Store.
 func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
 	if err := weir.ValidateRefund(ops); err != nil {

@@ -12,6 +12,13 @@ export const denies = (mode: string | undefined): boolean => mode !== 'shadow' &
 // usualFailure is what a rule does while the store is unavailable if it says nothing: budgets keep counting.
 export const usualFailure = (rule: Rule): string => ((rule.tokens ?? rule.unit ?? rule.count) ? 'local' : 'open')
 
+// failure is the policy of a rule while the store is unavailable, in a word or as people read it: "local 1m, limit 10/1m, then closed".
+export function failure(rule: Rule): string {
+  const policy = rule.on_failure ?? usualFailure(rule)
+  if (typeof policy === 'string') return policy
+  return [`local${policy.local === undefined ? '' : ' ' + policy.local}`, policy.limit && `limit ${policy.limit}`, policy.then && `then ${policy.then}`].filter(Boolean).join(', ')
+}
+
 // would is how many requests a rule that denies nothing would have denied.
 export const would = (of: { shadow_denied: number; soft_denied: number }): number => of.shadow_denied + of.soft_denied
 

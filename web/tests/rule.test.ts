@@ -1,9 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import type { Rule } from '../src/api/types'
-import { algorithmOf, applies, entries, fieldAt, fieldOf, fromQuota, fromWords, isListed, limitList, offsetOf, quota, set, times, words } from '../src/rule'
+import { algorithmOf, applies, entries, failure, fieldAt, fieldOf, fromQuota, fromWords, isListed, limitList, offsetOf, quota, set, times, words } from '../src/rule'
 import { trialOf } from '../src/trial'
 
 const login: Rule = { id: 'login', match: { method: 'POST', path: '/api/login' }, key: 'ip', limit: '5/1m' }
+
+describe('what a rule does while the store is unavailable', () => {
+  it.each<[Partial<Rule>, string]>([
+    [{}, 'open'],
+    [{ unit: 'tokens' }, 'local'],
+    [{ on_failure: 'closed' }, 'closed'],
+    [{ on_failure: { local: '1m', then: 'closed' } }, 'local 1m, then closed'],
+    [{ on_failure: { local: '1m', limit: '10/1m', then: 'open' } }, 'local 1m, limit 10/1m, then open'],
+    [{ on_failure: { limit: '10/1m' } }, 'local, limit 10/1m'],
+  ])('%j: %s', (fields, want) => expect(failure({ ...login, ...fields })).toBe(want))
+})
 
 describe('a rule in a form', () => {
   it('changes in one place, and what it was made of stays as it was', () => {

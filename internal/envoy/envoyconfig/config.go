@@ -83,7 +83,7 @@ type Domain struct {
 
 	config  *Config
 	root    level
-	failure Failure
+	failure OnFailure
 	brought Node // what all limits have in common that requests bring
 
 	mu        sync.RWMutex
@@ -134,7 +134,7 @@ type Node struct {
 	Limits []Limit
 
 	// Failure is what happens while the store cannot be asked.
-	Failure Failure
+	Failure OnFailure
 
 	// Metadata is what the file says of the descriptor for others; nil if nothing.
 	Metadata map[string]any
@@ -186,7 +186,31 @@ func (n *Node) IsReplaced(names []string) bool {
 	return false
 }
 
-// Failure is what happens to a request while the store cannot be asked.
+// OnFailure is what happens to a request while the store cannot be asked. A local fallback ends after For, if that is not
+// 0, and then something else happens.
+type OnFailure struct {
+	Failure
+	For  time.Duration
+	Then Failure
+}
+
+// String returns it as it is written in a file.
+func (f OnFailure) String() string {
+	if f.For == 0 {
+		return f.Failure.String()
+	}
+	return fmt.Sprintf("{local: %s, then: %s}", notation.FormatDuration(f.For), f.Then)
+}
+
+// IsError is whether a call fails that is denied because the store cannot be asked.
+func (f OnFailure) IsError() bool { return f.Failure == FailError || f.For > 0 && f.Then == FailError }
+
+// fallback is how a local fallback ends, for the engine.
+func (f OnFailure) fallback() rule.Fallback {
+	return rule.Fallback{For: f.For, Then: f.Then.Policy()}
+}
+
+// Failure is one of the words for what happens.
 type Failure uint8
 
 const (
@@ -196,7 +220,10 @@ const (
 	FailError                 // the call fails, so that Envoy's failure_mode_deny decides
 )
 
-var failureNames = []string{FailOpen: "open", FailClosed: "closed", FailLocal: "local", FailError: "error"}
+var (
+	failureNames = []string{FailOpen: "open", FailClosed: "closed", FailLocal: "local", FailError: "error"}
+	thenNames    = []string{"open", "closed", "error"}
+)
 
 // String returns the word as it is written in a file.
 func (f Failure) String() string { return failureNames[f] }
@@ -246,7 +273,7 @@ func (n *Node) dump(b *bufio.Writer) {
 		if l.Burst > 0 {
 			fmt.Fprintf(b, ", burst: %d", l.Burst)
 		}
-		if n.Failure != FailOpen {
+		if n.Failure.Failure != FailOpen {
 			fmt.Fprintf(b, ", on_failure: %s", n.Failure)
 		}
 		if n.Always {
@@ -270,7 +297,7 @@ func (n *Node) compileRules() {
 	for _, counting := range []bool{false, true} {
 		for _, mode := range []rule.Mode{rule.Enforce, rule.Shadow} {
 			n.terms[index(counting)][index(mode == rule.Shadow)].Rule = &rule.Entry{
-				Rule: &rule.Rule{ID: id, Mode: mode, OnFailure: n.Failure.Policy(), CountDenied: counting},
+				Rule: &rule.Rule{ID: id, Mode: mode, OnFailure: n.Failure.Policy(), Fallback: n.Failure.fallback(), CountDenied: counting},
 			}
 		}
 	}

@@ -79,6 +79,7 @@ var (
 	}
 	limitFields    = []string{"name", "unit", "requests_per_unit", "unlimited", "replaces", "algorithm", "burst"}
 	replacesFields = []string{"name"}
+	fallbackFields = []string{"local", "then"}
 )
 
 func (p *parser) domain(root *document.Element) {
@@ -110,7 +111,7 @@ func (p *parser) domain(root *document.Element) {
 }
 
 // descriptors reads what may come next. The path says where that is.
-func (p *parser) descriptors(e *document.Element, l *level, path string, failure Failure) {
+func (p *parser) descriptors(e *document.Element, l *level, path string, failure OnFailure) {
 	if e == nil {
 		return
 	}
@@ -132,7 +133,7 @@ func (p *parser) descriptors(e *document.Element, l *level, path string, failure
 	}
 }
 
-func (p *parser) descriptor(e *document.Element, l *level, path string, failure Failure, first map[string]document.Place) {
+func (p *parser) descriptor(e *document.Element, l *level, path string, failure OnFailure, first map[string]document.Place) {
 	f := p.fields(e, "a descriptor", descriptorFields)
 	if f == nil {
 		return
@@ -234,7 +235,7 @@ func (p *parser) metadata(e *document.Element) map[string]any {
 
 // node reads the limits of a descriptor. It is nil if there are none, which is how to
 // say that nothing is limited here.
-func (p *parser) node(f fields, path string, failure Failure) *Node {
+func (p *parser) node(f fields, path string, failure OnFailure) *Node {
 	one, several := f["rate_limit"], f["rate_limits"]
 	var limits []*document.Element
 	switch {

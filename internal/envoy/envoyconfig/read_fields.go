@@ -106,17 +106,50 @@ func (p *parser) number(e *document.Element, field string, least, most int64) (i
 	return 0, false
 }
 
-func (p *parser) failure(e *document.Element, otherwise Failure) Failure {
-	text, ok := p.text(e, "on_failure")
+func (p *parser) failure(e *document.Element, otherwise OnFailure) OnFailure {
+	if e != nil && e.Kind == document.Mapping {
+		return p.fallback(e)
+	}
+	if word, ok := p.failureWord(e, "on_failure", failureNames); ok {
+		return OnFailure{Failure: word}
+	}
+	return otherwise
+}
+
+// fallback reads a local fallback that ends.
+func (p *parser) fallback(e *document.Element) (f OnFailure) {
+	known := p.fields(e, "on_failure", fallbackFields)
+	for _, name := range fallbackFields {
+		if known[name] == nil {
+			p.errorf(e.Place, "on_failure: %s: required; write for example {local: 60s, then: closed}", name)
+			return f
+		}
+	}
+	if text, ok := p.text(known["local"], "on_failure: local"); ok {
+		var err error
+		if f.For, err = notation.ParseDuration(text); err == nil {
+			err = rule.Fallback{For: f.For}.Validate()
+		}
+		if err != nil {
+			p.errorf(known["local"].Place, "on_failure: local: %s", reason(err))
+		}
+	}
+	f.Failure = FailLocal
+	f.Then, _ = p.failureWord(known["then"], "on_failure: then", thenNames)
+	return f
+}
+
+// failureWord reads one of a few words, and reports whether there is one.
+func (p *parser) failureWord(e *document.Element, field string, names []string) (Failure, bool) {
+	text, ok := p.text(e, field)
 	if !ok || text == "" {
-		return otherwise
+		return 0, false
 	}
-	i := slices.Index(failureNames, text)
-	if i < 0 {
-		p.errorf(e.Place, "on_failure: %q is unknown; %s", text, notation.Hint(text, failureNames, "choose one of "+strings.Join(failureNames, ", ")))
-		return otherwise
+	if !slices.Contains(names, text) {
+		p.errorf(e.Place, "%s: %q is unknown; %s", field, text, notation.Hint(text, names, "choose one of "+strings.Join(names, ", ")))
+		return 0, false
 	}
-	return Failure(i)
+	return Failure(slices.Index(failureNames, text)), true
 }
 
 // plain is a value as others read it: for metadata, which is theirs.

@@ -128,7 +128,7 @@ func dumpNode(b *strings.Builder, n *Node) {
 			fmt.Fprintf(b, ", %s", flag.name)
 		}
 	}
-	if n.Failure != FailOpen {
+	if n.Failure.Failure != FailOpen {
 		fmt.Fprintf(b, ", else %s", n.Failure)
 	}
 	if n.Replaces != nil {

@@ -132,7 +132,7 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 	for _, limits := range groups(b.node.Limits) {
 		r := rule.Rule{
 			ID: x.id(at), Description: x.where(at), Match: x.match(at), Algorithm: limits[0].Algorithm, Quota: quotaOf(limits),
-			OnFailure: b.node.Failure.Policy(), Overrides: overrides,
+			OnFailure: b.node.Failure.Policy(), Fallback: b.node.Failure.fallback(), Overrides: overrides,
 		}
 		for _, above := range at {
 			r.Key = append(r.Key, rule.Source{Kind: rule.Attribute, Name: above.key})
@@ -159,7 +159,7 @@ func (x *exporter) remark(at []*branch, n *Node) {
 	if len(n.Replaces) > 0 {
 		x.note("%s: it replaces %s, which rules do not support, so both apply.", x.where(at), strings.Join(n.Replaces, ", "))
 	}
-	if n.Failure == FailError {
+	if n.Failure.IsError() {
 		x.note("%s: on_failure: error becomes closed, because there is no Envoy to decide.", x.where(at))
 	}
 }

@@ -14,7 +14,7 @@ var documentOrder = func() *fieldOrder {
 	weights := &fieldOrder{fields: rule.FieldNames("weights")}
 	tokens := &fieldOrder{fields: rule.FieldNames("tokens"), in: map[string]*fieldOrder{"weights": weights, "models": {each: weights}}}
 	one := &fieldOrder{fields: rule.FieldNames("rule"), in: map[string]*fieldOrder{
-		"match": {fields: rule.FieldNames("match")}, "shares": {fields: rule.FieldNames("shares")}, "cost": {fields: rule.FieldNames("cost")}, "count": {fields: rule.FieldNames("count")}, "tokens": tokens, "penalty": {fields: rule.FieldNames("penalty")}, "wait": {fields: rule.FieldNames("wait")}, "deny": {fields: rule.FieldNames("deny")}, "tiers": quotas, "overrides": quotas,
+		"match": {fields: rule.FieldNames("match")}, "shares": {fields: rule.FieldNames("shares")}, "cost": {fields: rule.FieldNames("cost")}, "count": {fields: rule.FieldNames("count")}, "tokens": tokens, "penalty": {fields: rule.FieldNames("penalty")}, "wait": {fields: rule.FieldNames("wait")}, "on_failure": {fields: rule.FieldNames("on_failure")}, "deny": {fields: rule.FieldNames("deny")}, "tiers": quotas, "overrides": quotas,
 	}}
 	list := &fieldOrder{fields: rule.FieldNames("list")}
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}

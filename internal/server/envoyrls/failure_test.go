@@ -2,6 +2,7 @@ package envoyrls
 
 import (
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/internal/testkit"
 )
@@ -13,6 +14,8 @@ descriptors:
   - {key: closed, on_failure: closed, rate_limit: {unit: day, requests_per_unit: 2}}
   - {key: local, on_failure: local, rate_limit: {unit: day, requests_per_unit: 2}}
   - {key: error, on_failure: error, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: closes, on_failure: {local: 60s, then: closed}, rate_limit: {unit: day, requests_per_unit: 2}}
+  - {key: errs, on_failure: {local: 60s, then: error}, rate_limit: {unit: day, requests_per_unit: 2}}
   - {key: shadow, shadow_mode: true, on_failure: closed, rate_limit: {unit: day, requests_per_unit: 2}}
   - {key: none, rate_limit: {unit: day, requests_per_unit: 0}}
 `
@@ -35,6 +38,8 @@ func TestFailure(t *testing.T) {
 			step{request("local=a"), "ok | ok 1 of 2/day in 86399s"},
 			step{request("local=a"), "ok | ok 0 of 2/day in 86399s"},
 			step{request("local=a"), "over | over 0 of 2/day in 86399s"},
+			step{request("closes=a"), "ok | ok 1 of 2/day in 86399s"},
+			step{request("errs=a"), "ok | ok 1 of 2/day in 86399s"},
 			step{request("shadow=a"), "ok | ok 0"},
 			step{request("none=a"), "over | over 0 of 0/day in 86399s"},
 			step{request("unknown=a"), "ok | ok 0"})
@@ -42,8 +47,14 @@ func TestFailure(t *testing.T) {
 		if err != nil || !r.DynamicMetadata.Fields["degraded"].GetBoolValue() {
 			t.Errorf("%v, %v", r, err)
 		}
+		b.wait(time.Minute)
+		b.run(t,
+			step{request("closes=a"), "over | over 0 of 2/day"},
+			step{request("closes=a x0"), "over | over 0 of 2/day"},
+			step{request("errs=a"), "Unavailable"},
+			step{request("open=a", "errs=a"), "Unavailable"})
 		b.lost.Store(false)
-		b.run(t, step{request("open=a"), "ok | ok 1 of 2/day in 86399s"})
+		b.run(t, step{request("open=a"), "ok | ok 1 of 2/day in 86339s"})
 		if r, err = b.ShouldRateLimit(t.Context(), request("open=b")); err != nil || r.DynamicMetadata.Fields["degraded"] != nil {
 			t.Errorf("%v, %v", r, err)
 		}

@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
-	"github.com/weirhq/weir/rule"
 )
 
 // work is the memory for checking a request. It is reused for the next one.
@@ -75,7 +74,7 @@ func (w *work) fold() {
 		it := &w.items[w.owners[r.Demand]]
 		// A peek at a closed limit without an answer is denied, as a charge is; and a look asks for
 		// one unit, whatever the request asks for.
-		failed := !r.Asked && !r.Shadow && r.Rule.OnFailure == rule.Closed
+		failed := r.Closed && !r.Shadow
 		over := failed || !r.Allowed || w.held && r.Look && r.Asked && r.Remaining < it.cost
 		speaks := r.Remaining < it.remaining
 		if it.over {
@@ -91,7 +90,7 @@ func (w *work) fold() {
 
 // hasError is whether a descriptor wants the call to fail.
 func (w *work) hasError() bool {
-	return slices.ContainsFunc(w.items, func(it item) bool { return it.failed && it.node.Failure == envoyconfig.FailError })
+	return slices.ContainsFunc(w.items, func(it item) bool { return it.failed && it.node.Failure.IsError() })
 }
 
 // conclude finds out what the descriptors say together.

@@ -25,7 +25,7 @@ export interface Rule {
   tiers?: Record<string, Quota>
   overrides?: Record<string, Quota>
   mode?: string
-  on_failure?: string
+  on_failure?: string | { local?: string; limit?: string; then?: string }
   count_denied?: boolean
   cost?: number | { estimate?: number | string; default?: number; actual?: string }
   count?: { status?: Words }

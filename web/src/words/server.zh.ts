@@ -157,6 +157,7 @@ export const problems: Record<string, string> = {
   E035: '并发限制无法解析。concurrency 写整数；hold_ttl 写 1s 到 24h；只用于限额的字段要去掉，或加上 limit。',
   E036: '份额不可用。low、normal、high 各写 0.1% 到 100%；优先级高的不能更小，并容得下一个请求。',
   E037: '等待无法解析。写 2s，或 {up_to: 2s, queued: 100}；要有 concurrency。',
+  E038: '本地降级无法解析。写 {local: 60s, then: closed}，或 {local: 60s, limit: 10/1m, then: closed}；local 为 1s 到 1d。',
   W000: '问题太多，只显示前一千个。先改正这些，再检查一次。',
   W001: '白名单包含了整个地址族，所有规则都不会生效。只写你信任的网段；试运行请用 mode: shadow。',
   W002: '这个客户端在白名单中，单独限额不起作用。从两者中删掉一个。',
