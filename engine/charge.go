@@ -24,6 +24,7 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 // concludeCharge does what follows from what the store has said of the enforced rules.
 func (e *Engine) concludeCharge(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
 	rest := ctx
+	e.countDenied(ctx, deadline, in, v)
 	e.rememberUsage(v.inGroup(enforced))
 	e.startPenalties(ctx, deadline, in, v)
 	v.conclude()
@@ -165,6 +166,10 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 	counting := v.inGroup(countingShadow)
 	if len(counting) == 0 || ctx.Err() != nil {
 		return quiet
+	}
+	for i := range counting {
+		r := &counting[i]
+		r.Look = r.Look || v.isDeniedBefore(r)
 	}
 	// Each is charged whatever the others say.
 	return errors.Join(quiet, e.takeResults(ctx, v, countingShadow, counting))

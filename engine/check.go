@@ -218,6 +218,9 @@ func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, i
 		if limit.Algorithm() == weir.InFlight && (v.charging.way == placed || v.isAlways()) {
 			continue
 		}
+		if c.UnlessDeniedEarlier && !c.Mode.Denies() {
+			limit = in.shares.counting(limit) // such shadows are charged whatever others say
+		}
 		r := v.nextResult()
 		r.Rule, r.Compiled, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
 		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
@@ -232,7 +235,8 @@ func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, i
 	}
 	if len(limits) > 0 {
 		v.warns = v.warns || len(c.Warn) > 0
-		v.counts = v.counts || c.CountDenied && c.Mode.Denies()
+		v.counts = v.counts || c.CountDenied && !c.UnlessDeniedEarlier && c.Mode.Denies()
+		v.countsLater = v.countsLater || c.UnlessDeniedEarlier
 		v.shares = v.shares || c.Shares != rule.Shares{}
 		v.addPenalty(c, identity)
 	}

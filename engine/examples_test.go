@@ -120,6 +120,16 @@ var examples = map[string][]ask{
 		{0, 1, on("GET", "/api/seckill", nil), 0, "by-ip"}, // both deny
 		{55 * time.Second, 3, on("GET", "/api/seckill", nil), 3, ""},
 	},
+	"attempts.yaml": {
+		{0, 10, on("GET", "/api/seckill", from("198.51.100.1")), 3, "by-ip"},                      // 7 leave alice untouched
+		{0, 3, on("GET", "/api/seckill", from("198.51.100.2")), 2, "by-user"},                     // her 6th
+		{4999 * time.Millisecond, 1, on("GET", "/api/seckill", from("198.51.100.1")), 0, "by-ip"}, // the 11th of the address
+		{54 * time.Second, 1, on("GET", "/api/seckill", from("198.51.100.3")), 0, "by-user"},
+		{time.Millisecond * 1001, 3, on("GET", "/api/seckill", from("198.51.100.4")), 3, ""}, // one of the last minute was denied
+		{0, 2, on("GET", "/api/seckill", from("198.51.100.5")), 1, "by-user"},
+		{0, 1, on("GET", "/api/seckill", func(r *rule.Request) { from("198.51.100.5")(r); r.User = "bob" }), 1, ""},
+		{0, 1, on("GET", "/api/seckill", func(r *rule.Request) { from("198.51.100.5")(r); r.User = "bob" }), 0, "by-ip"}, // those of alice count
+	},
 	"plans.yaml": {
 		{0, 180, on("GET", "/v1/search", func(r *rule.Request) { r.User, r.Tier = "erin", "business" }), 150, "endpoints"},
 		{0, 50, on("GET", "/v1/invented", func(r *rule.Request) { r.User, r.Tier = "erin", "business" }), 50, ""},

@@ -164,7 +164,7 @@ func (e *Engine) lastTier(in *installed, clients []client) Tier {
 	return found
 }
 
-// shares are the limits of one instance among several.
+// shares are the limits of one instance among several, and others that are made of those of a rule.
 type shares struct {
 	mu    sync.Mutex
 	byAll map[share]*weir.Compiled
@@ -173,6 +173,7 @@ type shares struct {
 type share struct {
 	limit     *weir.Compiled
 	instances int
+	counting  bool
 }
 
 // of divides a limit, rounded up: an instance with no share at all would deny
@@ -181,18 +182,27 @@ func (s *shares) of(limit *weir.Compiled, instances int) *weir.Compiled {
 	if instances == 1 {
 		return limit
 	}
+	return s.derive(share{limit, instances, false})
+}
+
+// counting returns the limit as one that counts denied requests.
+func (s *shares) counting(limit *weir.Compiled) *weir.Compiled {
+	return s.derive(share{limit, 1, true})
+}
+
+func (s *shares) derive(key share) *weir.Compiled {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	key := share{limit, instances}
 	if c := s.byAll[key]; c != nil {
 		return c
 	}
-	l, n := limit.Limit(), int64(instances)
+	l, n := key.limit.Limit(), int64(key.instances)
 	l.N = (l.N + n - 1) / n
 	l.Burst = (l.Burst + n - 1) / n
+	l.CountDenied = l.CountDenied || key.counting
 	c, err := l.Compile()
 	if err != nil {
-		c = limit // too small to divide: rather allow too much than nothing
+		c = key.limit // too small to divide: rather allow too much than nothing
 	}
 	if s.byAll == nil || len(s.byAll) > maxShares {
 		s.byAll = make(map[share]*weir.Compiled)

@@ -143,6 +143,7 @@ func (e *Engine) decideRest(ctx context.Context, deadline time.Time, in *install
 		e.giveBack(ctx, deadline, v)
 		return err
 	}
+	e.countDenied(ctx, deadline, in, v)
 	e.startPenalties(ctx, deadline, in, v)
 	v.conclude()
 	if closed && !denied {
@@ -161,7 +162,7 @@ func (e *Engine) giveBack(ctx context.Context, deadline time.Time, v *Verdict) {
 	v.Hold, v.HoldExpires = weir.HoldID{}, 0
 	for i := range v.Results {
 		r := &v.Results[i]
-		if r.Receipt == 0 || r.Local || r.Rule.CountDenied {
+		if r.Receipt == 0 || r.Local || r.Rule.CountDenied && !v.isDeniedBefore(r) {
 			continue
 		}
 		if !r.held {

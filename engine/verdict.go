@@ -63,7 +63,9 @@ type Verdict struct {
 	penalties int  // among Results
 	places    int  // among Results, which limit how many requests are in flight
 	warns     bool // a rule among Results has thresholds
-	counts    bool // an enforced rule among Results counts denied requests
+	counts    bool // an enforced rule among Results counts denied requests, when the store denies them
+
+	countsLater bool // a rule among Results counts denied requests unless one before it denies
 
 	waitUpTo time.Duration // for a place; 0 if no rule lets it wait
 	shares   bool          // a rule among Results has shares
@@ -266,7 +268,7 @@ func (v *Verdict) clear() {
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]
 	v.upTo, v.speaker, v.failed, v.charging.way = [groups]int{}, 0, nil, plain
-	v.penalties, v.places, v.warns, v.counts, v.waitUpTo, v.shares = 0, 0, false, false, 0, false
+	v.penalties, v.places, v.warns, v.counts, v.countsLater, v.waitUpTo, v.shares = 0, 0, false, false, false, 0, false
 }
 
 // clearResults forgets the limits that apply.

@@ -56,7 +56,7 @@ var errorCodes = []Code{
 		"A rule, tier or override has either limit or limits. It has no burst if it is unlimited.",
 		"Keep one of the two."},
 	{"E011", "unknown value",
-		"The value of algorithm, mode, on_failure, on_expiry or priority is unknown.",
+		"The value of algorithm, mode, on_failure, count_denied, on_expiry or priority is unknown.",
 		"Use one of the values in the message."},
 	{"E012", "invalid key",
 		"A key is one or several of ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X and attr:X, each at most once. An address may have prefixes: ip/24 for IPv4, ip6/48 for IPv6, ip/24/48 for both. global is the same for all clients and cannot be combined.",

@@ -209,6 +209,9 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := r.validateCounting(l); err != nil {
+			return nil, err
+		}
 		limit, err := c.limit(l)
 		if err != nil {
 			return nil, err
@@ -232,10 +235,22 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 func (r *Rule) limit(q Quota, rate Rate) (weir.Limit, error) {
 	l := weir.Limit{
 		Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period,
-		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied,
+		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied && !r.UnlessDeniedEarlier,
 		Release: r.OnExpiry == Release,
 	}
 	return l, r.follow(&l, q)
+}
+
+// validateCounting reports why a limit cannot count what is denied, if it does not do so by itself.
+func (r *Rule) validateCounting(l weir.Limit) error {
+	if !r.UnlessDeniedEarlier {
+		return nil
+	}
+	if !r.CountDenied {
+		return invalidQuota("count_denied", "UnlessDeniedEarlier is for CountDenied, which is false; set both, or none")
+	}
+	l.CountDenied = true
+	return l.Validate()
 }
 
 func (c *compiler) limit(l weir.Limit) (*weir.Compiled, error) {

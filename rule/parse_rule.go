@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // The fields of the mappings in a document, in the order in which they are written.
@@ -36,7 +37,7 @@ var (
 		field[Rule]{"overrides", nil, func(r *Rule) *document.Element { return quotasElement(r.Overrides) }},
 		wordField("mode", ParseMode, func(r *Rule) *Mode { return &r.Mode }),
 		field[Rule]{"on_failure", nil, onFailureElement},
-		truthField("count_denied", func(r *Rule) *bool { return &r.CountDenied }),
+		field[Rule]{"count_denied", (*parser).countDenied, countDeniedElement},
 		field[Rule]{"cost", (*parser).cost, costElement},
 		field[Rule]{"count", (*parser).countOf, countElement},
 		textField("unit", func(r *Rule) *string { return &r.Unit }),
@@ -95,6 +96,27 @@ func (p *parser) rule(e *document.Element) *pending {
 		p.onFailure(e, r)
 	}
 	return r
+}
+
+// unlessDeniedEarlier is the word for that in count_denied.
+const unlessDeniedEarlier = "unless_denied_earlier"
+
+func (p *parser) countDenied(e *document.Element, field string, r *Rule) {
+	switch {
+	case e.Kind == document.Text && e.Text == unlessDeniedEarlier:
+		r.CountDenied, r.UnlessDeniedEarlier = true, true
+	case e.Kind == document.Text:
+		p.errorf("E011", e.Place, field, "%s is unknown; %s", document.Quote(e.Text), notation.Hint(e.Text, []string{unlessDeniedEarlier}, "write true, false or "+unlessDeniedEarlier))
+	default:
+		r.CountDenied = p.truth(e, field)
+	}
+}
+
+func countDeniedElement(r *Rule) *document.Element {
+	if r.UnlessDeniedEarlier {
+		return document.NewText(unlessDeniedEarlier)
+	}
+	return unless(false, r.CountDenied, document.NewTruth)
 }
 
 // reservedIDs would be taken for something else in the path of an API call.

@@ -86,6 +86,10 @@ type Rule struct {
 	// CountDenied makes denied requests count, too.
 	CountDenied bool
 
+	// UnlessDeniedEarlier leaves out of CountDenied the requests that a rule earlier in the set denies. What the
+	// rule itself or a later one denies still counts.
+	UnlessDeniedEarlier bool
+
 	// Cost is the cost of a request without its own cost. Default 1.
 	Cost int64
 

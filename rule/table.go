@@ -67,6 +67,9 @@ type Entry struct {
 	failed                 func(*Entry, error)
 }
 
+// Precedes reports whether the rule is earlier in the set than another.
+func (c *Entry) Precedes(other *Entry) bool { return c.order < other.order }
+
 // Hit is a rule whose conditions a request meets, with what [Table.Match] found out about the
 // request.
 type Hit struct {

@@ -156,6 +156,9 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 			l.Algorithm = r.Algorithm
 		}
 		compiled, err := l.Compile()
+		if err == nil {
+			err = r.validateCounting(l)
+		}
 		if err != nil {
 			p.limitError(r, q, q.rates[i], err)
 			continue

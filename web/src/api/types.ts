@@ -26,7 +26,7 @@ export interface Rule {
   overrides?: Record<string, Quota>
   mode?: string
   on_failure?: string | { local?: string; limit?: string; then?: string }
-  count_denied?: boolean
+  count_denied?: boolean | string // unless_denied_earlier
   cost?: number | { estimate?: number | string; default?: number; actual?: string }
   count?: { status?: Words }
   unit?: string

@@ -132,7 +132,7 @@ export const problems: Record<string, string> = {
   E008: 'id 不可用。只能用字母、数字、点、短横线和下划线，最长 100 个字符；history 和 rollback 是保留名。',
   E009: '两条规则的 id 相同，会共用同一份用量。给其中一条改名。',
   E010: '两个字段互斥，只保留一个：limit 与 limits 二选一，不限量时不能有 burst。',
-  E011: '未知的取值。algorithm、mode 或 on_failure 请用允许的取值之一。',
+  E011: '未知的取值。algorithm、mode、on_failure 或 count_denied 请用允许的取值之一。',
   E012: 'key 不可用。可用 ip、user、api_key、global、tier、host、method、route、header:X、cookie:X、query:X、attr:X，各最多一次；地址可带前缀，如 ip/24、ip6/48、ip/24/48；global 不能与其他组合。',
   E013: '限额无法解析或超出范围。写成“N/周期”，如 100/1m；单位有 us、ms、s、m、h、d、w。',
   E014: '这个算法没有这个字段。只有桶算法有 burst，只有 sliding_buckets 有 buckets，只有 leaky_bucket 有 shape，只有窗口和日志算法有 count_denied。',
