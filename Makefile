@@ -61,7 +61,7 @@ TEST := GORACE=atexit_sleep_ms=0 go test -vet=off -timeout 15m
 
 # What finds its faults only without the race detector: tests of allocations, and those that compute for
 # long in one goroutine, of which only a part runs with it. A test compares this with testkit.Race.
-UNRACED := ^Test(Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
+UNRACED := ^Test(Aims|Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|OnePriority|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
 UNRACED_IN := . ./engine ./metrics ./middleware/httplimit ./rule ./rule/rulefile ./stats ./internal/alert ./internal/overload ./internal/server/envoyrls ./internal/server/httpapi
 
 # Many tests wait more than they compute, so the two halves run side by side.
