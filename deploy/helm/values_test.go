@@ -70,6 +70,32 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// Kubernetes waits for a pod as long as weir may wait for requests, and for the streams of a gateway.
+func TestGrace(t *testing.T) {
+	for values, want := range map[string]int64{
+		"tokens: {existingSecret: a}":                                                                      20,
+		"tokens: {existingSecret: a}\nstreamGraceSeconds: 100":                                             20,
+		"tokens: {existingSecret: a}\nmode: gateway\ngateway: {upstream: http://a}":                        70,
+		"tokens: {existingSecret: a}\nmode: gateway\ngateway: {upstream: http://a}\ngraceSeconds: 80":      90,
+		"tokens: {existingSecret: a}\nmode: gateway\ngateway: {upstream: http://a}\nstreamGraceSeconds: 7": 20,
+	} {
+		objects, err := render(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := *object[*appsv1.Deployment](t, objects, "Deployment/weir").Spec.Template.Spec.TerminationGracePeriodSeconds; got != want {
+			t.Errorf("%s: %d s, want %d", values, got, want)
+		}
+	}
+	objects, err := render(t, cases["a gateway with secrets and rules that exist"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if settings := object[*corev1.ConfigMap](t, objects, "ConfigMap/weir").Data["weir.yaml"]; !strings.Contains(settings, "\nstream_grace: 60s\n") {
+		t.Errorf("the settings are\n%s", settings)
+	}
+}
+
 // Each value that docs/guides/kubernetes.md sets exists, and the chart can be rendered with all of a command.
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/guides/kubernetes.md")
