@@ -187,4 +187,7 @@ var warningCodes = []Code{
 	{"W017", "budget fails open",
 		"The rule counts tokens, units or certain responses, so it is a budget. With on_failure: open, nothing is counted while the store is unavailable.",
 		"Remove on_failure, which is local for such a rule, or write closed to deny."},
+	{"W018", "tier that another rule lacks",
+		"A rule has tiers, but not one that another rule has. Requests of that tier get the limit without a tier here. Often the name is misspelled in one of the rules. Documents with more than 64 different tiers are not compared.",
+		"Correct the name, or give the tier a limit in each rule that has tiers, even if it is the same as without a tier."},
 }

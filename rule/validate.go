@@ -107,9 +107,9 @@ func (p *parser) checkOverrides(r *pending) {
 	}
 }
 
-// overridden is whom the overrides name.
-func (r *pending) overridden() []placed[string] {
-	e := r.fields["overrides"]
+// names are those that overrides or tiers are for.
+func (r *pending) names(field string) []placed[string] {
+	e := r.fields[field]
 	if e == nil || len(e.Members) == 0 {
 		return nil
 	}

@@ -28,6 +28,7 @@ func (p *parser) warn() {
 		p.warnOverrides(r, rest.overrides, exempt)
 	}
 	p.report.rule = ""
+	p.warnTiers()
 }
 
 // exempt holds the exempt clients, as far as they are compared with others.
