@@ -93,6 +93,10 @@ type Store interface {
 	// Hot returns up to n hot items, those with the most hits first.
 	Hot(ctx context.Context, list HotList, n int) ([]Heat, error)
 
+	// Names lists up to n of the names that the store keeps, without sequences. Do not call it
+	// often: it may have to look at everything.
+	Names(ctx context.Context, n int) (Names, error)
+
 	// Events returns the events after the one with the ID after; after 0, all that are
 	// kept.
 	Events(ctx context.Context, list HotList, after int64) (Events, error)

@@ -51,6 +51,27 @@ func TestLists(t *testing.T) {
 	}
 }
 
+// Listed finds a client by its identity, whatever else is in it.
+func TestListed(t *testing.T) {
+	set := &rule.Set{
+		Exempt: rule.List{Users: []string{"health|check"}, IPs: []netip.Prefix{netip.MustParsePrefix("2001:db8::/64")}},
+		Block:  rule.List{IPs: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}, Users: []string{"eve"}, APIKeys: []string{"leaked"}},
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for identity, want := range map[string]bool{
+		"ip:203.0.113.7": true, "ip:203.0.114.7": false, "ip:2001:db8::/64": true, "ip:2001:db8::/56": false, "ip:2001:db8::7": true, "ip:": false, "ip:x": false,
+		"user:eve": true, "user:evelyn": false, `user:health\|check`: true, `user:health\\check`: false, "user:health|check": false, `user:eve\`: false,
+		"api_key:" + rule.HashAPIKey("leaked"): true, "api_key:leaked": false, "route:/a|user:eve": true, `route:/a\|user:eve`: false, "global": false, "": false,
+	} {
+		if got := table.Listed(identity); got != want {
+			t.Errorf("%q is listed: %t", identity, got)
+		}
+	}
+}
+
 // Any number of networks, nested or not, answer as if they were asked one by one.
 func TestNetworksAreAsNaive(t *testing.T) {
 	addr := rapid.Custom(func(t *rapid.T) netip.Addr {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 	"sort"
+	"strings"
 	"sync/atomic"
 
 	"github.com/weirhq/weir"
@@ -222,6 +223,40 @@ func (t *Table) Exempt(req *Request) bool { return t.exempt.contains(req, true) 
 // Blocked reports whether the request is on the block list. Check Exempt first. If the
 // request has several users or API keys, one on the list is enough.
 func (t *Table) Blocked(req *Request) bool { return t.block.contains(req, false) }
+
+// Listed reports whether a client is on the exempt or the block list, as far as its identity tells:
+// it is the result of [Entry.Identity]. Limits deny no client that is.
+func (t *Table) Listed(identity string) bool {
+	for _, piece := range splitIdentity(identity) {
+		if t.exempt.names(piece) || t.block.names(piece) {
+			return true
+		}
+	}
+	return false
+}
+
+// names reports whether a part of an identity is on the list.
+func (l *list) names(piece string) (found bool) {
+	kind, value, _ := strings.Cut(piece, ":")
+	switch kind {
+	case "ip":
+		network, err := netip.ParsePrefix(value)
+		if ip, bad := netip.ParseAddr(value); bad == nil {
+			network, err = netip.PrefixFrom(ip, ip.BitLen()), nil
+		}
+		if err == nil {
+			listed, inside := l.network(network.Addr())
+			return inside && listed.Bits() <= network.Bits()
+		}
+	case "user":
+		if value, err := unescapeValue(value); err == nil {
+			_, found = l.users[value]
+		}
+	case "api_key":
+		_, found = l.apiKeys[value]
+	}
+	return found
+}
 
 func (l List) isEmpty() bool { return len(l.IPs)+len(l.Users)+len(l.APIKeys) == 0 }
 

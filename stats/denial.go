@@ -2,6 +2,7 @@ package stats
 
 import (
 	"hash/maphash"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -13,11 +14,12 @@ import (
 )
 
 // sampled is a denial as a stripe has it. Its texts are those of the rules; only the key is
-// copied, into memory that the stripe uses again. The path is the pattern of the rule: the path
+// copied, into memory that the stripe uses again, and the address, which is written as text later. The path is the pattern of the rule: the path
 // that the client sent is not recorded.
 type sampled struct {
 	archive.Denial
-	key []byte
+	key     []byte
+	address netip.Addr
 }
 
 const (
@@ -77,7 +79,7 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 	}
 	if s.details.take(key) {
 		path := first.Rule.Pattern(req)
-		s.record(key, archive.Denial{
+		s.record(key, req.IP, archive.Denial{
 			At: archive.Instant(clock().UnixMicro()), Rule: p.id, Tier: p.lines[p.tier(req.Tier)].Tier, Method: methodOf(req.Method),
 			Path: path[:min(len(path), maxPattern)], Cost: first.Cost, Shadow: first.Shadow, Degraded: said == engine.OutcomeDegradedDenied,
 		})
@@ -111,14 +113,15 @@ func (s *stripe) sampleBlocked(req *rule.Request, clock func() time.Time) {
 		key = s.index.lists.AppendClient(key, req)
 	}
 	if s.details.take(key) {
-		s.record(key, archive.Denial{At: archive.Instant(clock().UnixMicro()), Method: methodOf(req.Method), Cost: req.Cost, Blocked: true})
+		s.record(key, req.IP, archive.Denial{At: archive.Instant(clock().UnixMicro()), Method: methodOf(req.Method), Cost: req.Cost, Blocked: true})
 	}
 }
 
-func (s *stripe) record(key []byte, one archive.Denial) {
+func (s *stripe) record(key []byte, address netip.Addr, one archive.Denial) {
 	n := len(s.denials)
 	s.denials = slices.Grow(s.denials, 1)[:n+1]
 	place := &s.denials[n]
+	place.address = address
 	place.Denial, place.key = one, append(place.key[:0], key[:min(len(key), weir.MaxKeyLen)]...)
 }
 
@@ -168,6 +171,10 @@ func (d *denials) add(one *sampled) {
 	}
 	place := d.recent(one.Rule, one.key).oldest()
 	one.Key = reuse(place.Key, one.key)
+	var room [64]byte
+	if one.address.IsValid() {
+		one.Address = reuse(place.Address, one.address.Unmap().WithZone("").AppendTo(room[:0]))
+	}
 	*place = one.Denial
 }
 

@@ -71,6 +71,13 @@ func TestDenials(t *testing.T) {
 		if err != nil || !strings.HasPrefix(told(got.Events), c.want) || strings.Contains(told(got.Events), "secret") {
 			t.Fatalf("%+v: %q, %v; want %q", c.req, told(got.Events), err, c.want)
 		}
+		address := ""
+		if c.req.IP.IsValid() {
+			address = c.req.IP.String()
+		}
+		if got.Events[0].Address != address {
+			t.Errorf("the address is %q, want %q", got.Events[0].Address, address)
+		}
 		if at := got.Events[0].At.Time(); !at.Equal(before) || got.Events[0].Instance != "here" {
 			t.Errorf("it was at %v, on %q", at, got.Events[0].Instance)
 		}
@@ -80,6 +87,7 @@ func TestDenials(t *testing.T) {
 		want  int
 	}{
 		{LatestQuery{}, 9}, {LatestQuery{Rule: "items"}, 2}, {LatestQuery{Key: "user:bob"}, 2}, {LatestQuery{Rule: "login", Key: "user:bob"}, 0}, {LatestQuery{N: 4}, 4},
+		{LatestQuery{Since: d.clock.now()}, 0}, {LatestQuery{Since: d.clock.now().Add(-2 * time.Second)}, 2}, {LatestQuery{Since: d.clock.now().Add(-time.Hour), Rule: "items"}, 2},
 	} {
 		got, err := d.Denials(t.Context(), c.query)
 		if err != nil || len(got.Events) != c.want {

@@ -5,7 +5,9 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -17,6 +19,13 @@ type LatestQuery struct {
 	Rule string // default all rules and, for denials, the block list
 	Key  string // default all clients
 	N    int    // default 20, at most MaxLatest
+
+	// Since is how far to look back. Default as far as data is kept.
+	Since time.Time
+
+	// MinPeriod leaves out warnings about limits with a shorter period, and about limits that
+	// have none, such as a concurrency limit. Default 0: all.
+	MinPeriod time.Duration
 }
 
 // lastMinute, in seconds, is read first, because it usually has enough.
@@ -36,7 +45,7 @@ func (l *Latest[E]) setLocal() { l.Local = true }
 // hour of the last day.
 func (r *Recorder) Denials(ctx context.Context, q LatestQuery) (*Latest[archive.Denial], error) {
 	return latest(ctx, r, q, "denials", archive.SortDenials, func(f *archive.Frame) []archive.Denial { return f.Denials },
-		func(d archive.Denial) bool { return q.selects(d.Rule, d.Key) })
+		func(d archive.Denial) bool { return q.selects(d.Rule, d.Key, d.At) })
 }
 
 // Warnings returns the latest clients that have reached a threshold of a rule, of the last day.
@@ -44,11 +53,20 @@ func (r *Recorder) Denials(ctx context.Context, q LatestQuery) (*Latest[archive.
 // archive.MaxWarnings, and so has each slot of the archive.
 func (r *Recorder) Warnings(ctx context.Context, q LatestQuery) (*Latest[archive.Warning], error) {
 	return latest(ctx, r, q, "warnings", archive.SortWarnings, func(f *archive.Frame) []archive.Warning { return f.Warned.List },
-		func(w archive.Warning) bool { return q.selects(w.Rule, w.Key) })
+		func(w archive.Warning) bool { return q.selects(w.Rule, w.Key, w.At) && q.reaches(w.Policy) })
 }
 
-func (q *LatestQuery) selects(rule, key string) bool {
-	return (q.Rule == "" || rule == q.Rule) && (q.Key == "" || key == q.Key)
+func (q *LatestQuery) selects(rule, key string, at archive.Instant) bool {
+	return int64(at) >= q.Since.UnixMicro() && (q.Rule == "" || rule == q.Rule) && (q.Key == "" || key == q.Key)
+}
+
+// reaches reports whether a limit, as rules define it, has the period that was asked for.
+func (q *LatestQuery) reaches(policy string) bool {
+	if q.MinPeriod == 0 {
+		return true
+	}
+	l, err := weir.ParseLimit(policy)
+	return err == nil && l.Period >= q.MinPeriod
 }
 
 // latest goes back in time in one list of frames, until it has enough.
@@ -62,11 +80,12 @@ func latest[E comparable](ctx context.Context, r *Recorder, q LatestQuery, name 
 		found := map[E]bool{} // levels overlap; what is in both counts once
 		levels := a.Levels(archive.Top)
 		to := now + levels[0].Step
-		for level := -1; level < len(levels) && len(found) < q.N; level++ {
+		for level := -1; level < len(levels) && len(found) < q.N && to > q.Since.Unix(); level++ {
 			l, from := levels[max(level, 0)], now-lastMinute
 			if level >= 0 {
 				from = now - l.Keep
 			}
+			from = max(from, q.Since.Unix())
 			err := each(ctx, a, archive.Top, max(level, 0), l.Start(from), to, func(s archive.Slot) {
 				for _, one := range list(s.Frame) {
 					if selected(one) {

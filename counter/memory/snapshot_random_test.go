@@ -78,6 +78,9 @@ func (r *restarting) Hit(ctx context.Context, l counter.HotList, i ...string) ([
 func (r *restarting) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.Heat, error) {
 	return again(r, func(s *Store) ([]counter.Heat, error) { return s.Hot(ctx, l, n) })
 }
+func (r *restarting) Names(ctx context.Context, n int) (counter.Names, error) {
+	return again(r, func(s *Store) (counter.Names, error) { return s.Names(ctx, n) })
+}
 func (r *restarting) Events(ctx context.Context, l counter.HotList, after int64) (counter.Events, error) {
 	return again(r, func(s *Store) (counter.Events, error) { return s.Events(ctx, l, after) })
 }

@@ -113,12 +113,16 @@ func (a *App) newAPI() (http.Handler, error) {
 		Profiles:   a.options.Profiles,
 		Observe:    a.observeHTTP,
 		Stats:      a.recorder,
+		StoreKind:  a.store.kind(),
 		Outage:     a.store.outage,
 		Adaptive:   a.adaptiveLimits,
 		Protect:    a.protectStats,
 		Stopping:   a.stopping,
 		Queues:     a.applications.queues,
 		QueueNames: a.applications.queueNames,
+	}
+	if usage := a.applications.counterUsage; usage != nil {
+		o.CounterUsage = func() httpapi.CounterUsage { return httpapi.CounterUsage(usage()) }
 	}
 	if a.watcher != nil {
 		o.Alerts, o.TestAlerts = a.watcher.List(), a.watcher.Test

@@ -57,6 +57,14 @@ func (l *late) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
 // lateEvery is how often late checks are logged at most.
 const lateEvery = time.Minute
 
+// kind is the name of the kind of store.
+func (s *store) kind() string {
+	if s.redis == nil {
+		return "memory"
+	}
+	return "redis"
+}
+
 // outage is since when the store has been unavailable, and why; the zero time if it is
 // available, as far as is known without asking it.
 func (s *store) outage() (time.Time, error) {

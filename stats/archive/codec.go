@@ -14,12 +14,15 @@ import (
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
-// no requests in flight, and version 6 no priorities and no Busy below 0. A frame is written in
-// the first version from 2 on that has its sections, so that older instances can read it.
-const version = 7
+// no requests in flight, version 6 no priorities and no Busy below 0, and version 7 no addresses of
+// denied clients. A frame is written in the first version from 2 on that has its sections, so that
+// older instances can read it.
+const version = 8
 
 func (f *Frame) version() byte {
 	switch {
+	case slices.ContainsFunc(f.Denials, func(d Denial) bool { return d.Address != "" }):
+		return 8
 	case f.Priorities != Priorities{} || anyOf(f.InFlight, func(in *InFlight) bool { return in.Busy < 0 }):
 		return 7
 	case len(f.InFlight) > 0:
@@ -342,6 +345,9 @@ func (c *codec) distinct(d *Distinct) {
 func (c *codec) denial(d *Denial) {
 	c.number((*int64)(&d.At))
 	c.texts(&d.Rule, &d.Key, &d.Tier, &d.Method, &d.Path, &d.Instance)
+	if c.version > 7 {
+		c.text(&d.Address)
+	}
 	c.number(&d.Cost)
 	flags := d.flags()
 	c.byte(&flags)

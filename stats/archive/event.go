@@ -16,7 +16,8 @@ type Denial struct {
 	Key      string  `json:"key"`
 	Rule     string  `json:"rule"` // "" if the client is on the block list
 	Method   string  `json:"method"`
-	Path     string  `json:"path"` // the pattern of the rule that the path matches; "" if the rule has none
+	Path     string  `json:"path"`    // the pattern of the rule that the path matches; "" if the rule has none
+	Address  string  `json:"address"` // of the client; "" if it is not known
 	Tier     string  `json:"tier"`
 	Cost     int64   `json:"cost"`
 	Shadow   bool    `json:"shadow"`   // the rule is a shadow rule: it would have denied the request
@@ -55,7 +56,7 @@ func compareDenials(a, b Denial) int {
 	return cmp.Or(
 		cmp.Compare(b.At, a.At), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Key, b.Key), strings.Compare(a.Tier, b.Tier),
 		strings.Compare(a.Method, b.Method), strings.Compare(a.Path, b.Path), strings.Compare(a.Instance, b.Instance),
-		cmp.Compare(a.Cost, b.Cost), cmp.Compare(a.flags(), b.flags()),
+		strings.Compare(a.Address, b.Address), cmp.Compare(a.Cost, b.Cost), cmp.Compare(a.flags(), b.flags()),
 	)
 }
 

@@ -126,6 +126,13 @@ func TestWarningsVersion(t *testing.T) {
 			t.Errorf("version %d, %v: %+v", src[0], err, got)
 		}
 	}
+	for want, address := range map[byte]string{3: "", 8: "2001:db8::1"} {
+		f := &Frame{Denials: []Denial{{At: 2, Key: "user:a", Address: address}, {At: 1, Key: "user:b", Cost: 3}}}
+		src := f.Append(nil)
+		if got, err := Decode(src); src[0] != want || err != nil || !slices.Equal(got.Denials, f.Denials) {
+			t.Errorf("version %d, %v: %+v, want version %d", src[0], err, got, want)
+		}
+	}
 	if src := (&Frame{Requests: Counts{Allowed: 1, Blocked: 1}}).Append(nil); src[0] != 2 {
 		t.Errorf("version %d", src[0])
 	}

@@ -30,6 +30,8 @@ var managed = []struct {
 	{"POST /v1/rules/try", `{"source":"{id: new, key: ip, limit: 5/1m}","request":{"user":"alice","path":"/api/x"}}`, false},
 	{"POST /v1/rules/replay", `{"source":"{id: new, key: ip, limit: 5/1m}","log":"` + logLine + `"}`, false},
 	{"GET /v1/keys?key=user:alice", "", false},
+	{"GET /v1/now", "", false},
+	{"GET /v1/counters/names", "", false},
 	{"POST /v1/simulate", `{"limits":["10/1s"],"traffic":"boundary"}`, false},
 	{"POST /v1/rules", "{id: new, key: ip, limit: 5/1m}", true},
 	{"PUT /v1/rules/login", "{id: login, key: ip, limit: 5/1m}", true},

@@ -18,6 +18,7 @@ var counterRoutes = []route{
 	{"POST", "/v1/counters/set", using, counting(taking(MaxCountBody, (*Handler).setCounters))},
 	{"POST", "/v1/counters/reset", using, counting(taking(MaxCountBody, (*Handler).resetCounters))},
 	{"GET", "/v1/counters", looking, counting((*Handler).getCounters)},
+	{"GET", "/v1/counters/names", reading, counting((*Handler).getNames)},
 	{"GET", "/v1/counters/history", looking, counting((*Handler).getCounterHistory)},
 	{"POST", "/v1/distributions/observe", using, counting(taking(MaxCountBody, (*Handler).observe))},
 	{"GET", "/v1/distributions", looking, counting((*Handler).getDistributions)},

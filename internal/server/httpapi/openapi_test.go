@@ -438,7 +438,7 @@ var answersTried = func() []tried {
 		if strings.Contains(m.what, "/stats/") || strings.Contains(m.what, "/alerts") {
 			with = remembering
 		}
-		if strings.Contains(m.what, "/queues/") {
+		if strings.Contains(m.what, "/queues/") || strings.Contains(m.what, "/counters/") {
 			with = withKept
 		}
 		if m.what == "GET /rlconfig" {

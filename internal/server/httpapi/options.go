@@ -54,6 +54,9 @@ type Options struct {
 	// Stats answers /v1/stats. Default none: 404.
 	Stats *stats.Recorder
 
+	// StoreKind is "memory" or "redis", for /v1/now. Default not known.
+	StoreKind string
+
 	// Outage is since when the store of limits has been unavailable, and why, for
 	// /v1/stats; the zero time if it is available. Default always available.
 	Outage func() (since time.Time, cause error)
@@ -79,6 +82,10 @@ type Options struct {
 	// Stopping is closed when the server stops, so that streams end: a server that stops
 	// in order waits for them. Default never.
 	Stopping <-chan struct{}
+
+	// CounterUsage is how full the store of counters is, for /v1/counters/names; nil if it has no
+	// maximum. Default none.
+	CounterUsage func() CounterUsage
 
 	// Queues answers /v1/queues. QueueNames are those that the list of them has.
 	// Default none: 404.

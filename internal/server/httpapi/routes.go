@@ -105,6 +105,8 @@ var ruleRoutes = []route{
 	{"GET", "/v1/keys", reading, (*Handler).getKey},
 	{"DELETE", "/v1/keys", changing, (*Handler).resetKey},
 
+	{"GET", "/v1/now", reading, withoutQuery((*Handler).getNow)},
+
 	{"POST", "/v1/simulate", reading, taking(MaxSimulateBody, (*Handler).simulate)},
 
 	{"POST", "/v1/session", signing, taking(maxSmallBody, (*Handler).signIn)},

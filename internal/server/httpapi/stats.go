@@ -20,7 +20,7 @@ var statsRoutes = []route{
 	{"GET", "/v1/stats/clients", reading, consulting("from", (*Handler).readClients, (*stats.Recorder).Clients, (*Handler).statsClients)},
 	{"GET", "/v1/stats/client", reading, consulting("from", (*Handler).readClient, askClient, (*Handler).statsClient)},
 	{"GET", "/v1/stats/denials", reading, consulting("n", (*Handler).readLatest, (*stats.Recorder).Denials, (*Handler).statsDenials)},
-	{"GET", "/v1/stats/warnings", reading, consulting("n", (*Handler).readLatest, (*stats.Recorder).Warnings, (*Handler).statsWarnings)},
+	{"GET", "/v1/stats/warnings", reading, consulting("n", (*Handler).readWarnings, (*stats.Recorder).Warnings, (*Handler).statsWarnings)},
 	{"GET", "/v1/stats/usage", reading, consulting("from", (*Handler).readUsage, askUsage, (*Handler).statsUsage)},
 	{"GET", "/v1/stats/holds", reading, consulting("step", (*Handler).readHolds, (*stats.Recorder).Holds, (*Handler).statsHolds)},
 	{"GET", "/v1/stats/suggest", reading, consulting("share", (*Handler).readSuggest, askSuggest, (*Handler).statsSuggest)},

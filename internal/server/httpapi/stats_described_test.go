@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -93,6 +94,12 @@ var statsTried = []tried{
 	{what: "GET /v1/stats/stream?x=1", status: 400, with: remembering},
 	{what: "GET /v1/stats/stream", status: 404},
 	{what: "GET /v1/stats/stream", status: 503, with: followed},
+
+	{what: "GET /v1/now", status: 200, with: alarmed},
+	{what: "GET /v1/now", status: 200, with: remembered},
+	{what: "GET /v1/now", status: 200, with: lostArchive},
+	{what: "GET /v1/now", status: 200, options: Options{StoreKind: "redis", Outage: func() (time.Time, error) { return begin, errors.New("refused") }, NotLoaded: func() (time.Time, error) { return begin, errors.New("line 3") }}},
+	{what: "GET /v1/now?x=1", status: 400},
 
 	{what: "GET /v1/version", status: 200, tokens: true, headers: []string{as(readerToken)}},
 	{what: "GET /v1/version", status: 200},

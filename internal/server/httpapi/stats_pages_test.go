@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 	"reflect"
@@ -118,7 +119,7 @@ func TestDenials(t *testing.T) {
 	s.traffic()
 	var a DenialsAnswer
 	r := s.call("GET /v1/stats/denials?rule=login&n=1", "").want(t, 200, &a)
-	want := archive.Denial{At: archive.Instant(begin.UnixMicro()), Key: "ip:192.0.2.9", Rule: "login", Method: "POST", Path: "/api/login", Cost: 1}
+	want := archive.Denial{At: archive.Instant(begin.UnixMicro()), Key: "ip:192.0.2.9", Rule: "login", Method: "POST", Path: "/api/login", Address: "192.0.2.9", Cost: 1}
 	if len(a.Denials) != 1 || a.Denials[0] != want || a.Local {
 		t.Errorf("%s, want %+v", r.body, want)
 	}
@@ -164,6 +165,14 @@ func TestWarnings(t *testing.T) {
 	}
 	if s.call("GET /v1/stats/warnings?key=ip:192.0.2.9", "").want(t, 200, &a); len(a.Warnings) != 2 {
 		t.Errorf("%+v", a)
+	}
+	for period, n := range map[string]int{"60": 2, "1m": 2, "61s": 0, "1h": 0} {
+		if s.call("GET /v1/stats/warnings?min_period="+period, "").want(t, 200, &a); len(a.Warnings) != n {
+			t.Errorf("%d of limits with at least %s, want %d", len(a.Warnings), period, n)
+		}
+	}
+	if p := s.call("GET /v1/stats/warnings?min_period=soon", "").wantProblem(t, fault.BadField, "leave it out for all limits"); p.Field != "min_period" {
+		t.Errorf("%+v", p)
 	}
 	if r := s.call("GET /v1/stats/warnings?key=user:nobody", "").want(t, 200, &a); !strings.Contains(string(r.body), `"warnings":[]`) {
 		t.Errorf("%s", r.body)

@@ -137,11 +137,22 @@ func (h *Handler) readClient(c *call) (s about, err error) {
 	return s, q.err
 }
 
-// readLatest reads which denials or warnings are asked for.
+// readLatest reads which denials are asked for.
 func (h *Handler) readLatest(c *call) (stats.LatestQuery, error) {
 	q := c.query("rule", "key", "n")
-	s := stats.LatestQuery{Rule: q.name("rule"), Key: q.key("key"), N: int(q.whole("n", 20, 1, stats.MaxLatest))}
+	return q.latest(), q.err
+}
+
+// readWarnings reads which warnings are asked for.
+func (h *Handler) readWarnings(c *call) (stats.LatestQuery, error) {
+	q := c.query("rule", "key", "n", "min_period")
+	s := q.latest()
+	s.MinPeriod = q.duration("min_period", "leave it out for all limits")
 	return s, q.err
+}
+
+func (q *query) latest() stats.LatestQuery {
+	return stats.LatestQuery{Rule: q.name("rule"), Key: q.key("key"), N: int(q.whole("n", 20, 1, stats.MaxLatest))}
 }
 
 func (h *Handler) readUsage(c *call) (s about, err error) {
@@ -158,9 +169,13 @@ func (h *Handler) readHolds(c *call) (s stats.HoldsQuery, err error) {
 	return s, q.err
 }
 
-// step is a number of seconds, or a length of time such as 10s. 0 leaves it open.
-func (q *query) step() time.Duration {
-	text := q.text("step")
+// step is the length of the steps of a series. 0 leaves it open.
+func (q *query) step() time.Duration { return q.duration("step", "leave it out, and weir chooses one") }
+
+// duration is a number of seconds, or a length of time such as 10s; 0 if it is not there, for
+// which the remedy says what that means.
+func (q *query) duration(field, without string) time.Duration {
+	text := q.text(field)
 	if text == "" {
 		return 0
 	}
@@ -169,7 +184,7 @@ func (q *query) step() time.Duration {
 	}
 	length, err := notation.ParseDuration(text)
 	if err != nil || length > maxStretch {
-		q.wrong(fault.BadField.Of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).In("step").Coded("not-a-duration", "value", brief(text)))
+		q.wrong(fault.BadField.Of("%s: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; %s.", field, brief(text), without).In(field).Coded("not-a-duration", "value", brief(text)))
 	}
 	return length
 }

@@ -191,6 +191,46 @@ func testNames(b *table) {
 	}
 }
 
+// What a store keeps is listed with all that a call needs to read it, sequences apart.
+func testListed(b *table) {
+	ctx := b.t.Context()
+	list := func(n int) counter.Names {
+		b.t.Helper()
+		return testkit.Must(b.Store.Names(ctx, n))(b.t)
+	}
+	b.equal("Names of an empty store", list(counter.MaxBatch), counter.Names{All: []counter.Named{}})
+	shanghai := testkit.Must(time.LoadLocation("Asia/Shanghai"))(b.t)
+	b.add(counter.Key{Name: "views"}, "1", "1")
+	b.add(counter.Key{Name: "a:b{c}%7D\xff", Group: "g:|{", Window: counter.Day, Zone: shanghai}, "1", "1")
+	testkit.Must(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "users", Window: counter.Month, Distinct: true}, Members: []string{"alice"}}))(b.t)
+	if err := b.Store.Observe(ctx, counter.Sample{Key: counter.Key{Name: "ms", Group: "g", Window: counter.Hour}, Values: []counter.Amount{counter.One}}); err != nil {
+		b.t.Fatal(err)
+	}
+	b.score(counter.Board{Name: "*?[songs]", Window: counter.Day}, "x", "1", "1")
+	b.score(counter.Board{Name: "songs", Sliding: time.Minute}, "x", "1", "1")
+	testkit.Must(b.Store.Hit(ctx, counter.HotList{Name: "goods", Window: time.Hour, Threshold: 3, Cool: 2}, "lamp"))(b.t)
+	testkit.Must(b.Store.NextID(ctx, "orders"))(b.t)
+	want := []counter.Named{
+		{Kind: counter.KindBoard, Name: "*?[songs]", Window: counter.Day, Zone: "UTC"},
+		{Kind: counter.KindBoard, Name: "songs", Span: time.Minute},
+		{Kind: counter.KindCounter, Name: "a:b{c}%7D\xff", Group: "g:|{", Window: counter.Day, Zone: "Asia/Shanghai"},
+		{Kind: counter.KindCounter, Name: "views", Zone: "UTC"},
+		{Kind: counter.KindDistinct, Name: "users", Window: counter.Month, Zone: "UTC"},
+		{Kind: counter.KindDistribution, Name: "ms", Group: "g", Window: counter.Hour, Zone: "UTC"},
+		{Kind: counter.KindHot, Name: "goods", Span: time.Hour, Threshold: 3, Cool: 2},
+	}
+	b.equal("Names", list(counter.MaxBatch), counter.Names{All: want})
+	b.equal("Names, as many as there are", list(len(want)), counter.Names{All: want})
+	if few := list(3); len(few.All) != 3 || !few.More {
+		b.t.Errorf("three of them are %+v", few)
+	}
+	for _, n := range []int{0, -1, counter.MaxBatch + 1} {
+		if _, err := b.Store.Names(ctx, n); err == nil {
+			b.t.Errorf("%d names were listed", n)
+		}
+	}
+}
+
 // What would leave the range is rejected as a whole; up to it, all is exact.
 func testRange(b *table) {
 	k := counter.Key{Name: "r"}

@@ -63,6 +63,7 @@ var suite = []struct {
 	{"Counters/Months", testMonths, Settings{}},
 	{"Counters/Set", testSet, Settings{}},
 	{"Counters/Names", testNames, Settings{}},
+	{"Counters/Listed", testListed, Settings{}},
 	{"Counters/Range", testRange, Settings{}},
 	{"Counters/Retention", testRetention, Settings{Retention: counter.Retention{Minutes: 3}}},
 	{"Counters/IDs", testIDs, Settings{}},
