@@ -105,6 +105,7 @@ func TestDashboardHostileText(t *testing.T) {
 		t.Fatal(a.Text)
 	}
 	page := b.open(p.URL, "#/rules")
+	page.see(id("now-denied"), "⟨202E⟩gnp.exe")
 	page.see("tr[data-rule=__proto__]", "<img src=x")
 	page.see("tr[data-rule=__proto__]", "alice⟨202E⟩gnp.exe")
 	page.goTo("rules", "edit", "__proto__")
@@ -127,6 +128,7 @@ func TestDashboardHostileText(t *testing.T) {
 	page.see(id("overrides"), "<img src=x")
 	page.see(id("overrides"), "alice gnp.exe") // of a reason, the server itself takes out what cannot be seen
 	page.see(id("denials"), "__proto__")
+	page.see(id("behind"), "__proto__")
 	page.goTo("rules", "view", "__proto__")
 	page.see(id("rule-facts"), "<img src=x")
 	page.see(id("rule-top"), "⟨202E⟩gnp.exe")

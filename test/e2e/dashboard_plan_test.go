@@ -80,6 +80,13 @@ func TestDashboardPlan(t *testing.T) {
 			t.Fatalf("a soft rule denies: %s", a.Text)
 		}
 	}
+	// A limit for less than an hour warns on the page of its rule alone.
+	if a := ask(t, c, "POST", p.URL+"/v1/rules", `{id: fast, match: {path: /fast}, key: user, limit: 2/1m, warn: 50%}`); a.Status != 201 {
+		t.Fatal(a.Text)
+	}
+	ask(t, c, "POST", p.URL+"/v1/check", `{"user": "carol", "path": "/fast"}`)
+	page.goTo("rules", "view", "fast")
+	page.see(id("warnings"), "user:carol\t50 %\t1 of 2\t")
 	page.goTo("rules")
 	page.see("tr[data-rule=plan]", "soft")
 	page.see("tr[data-rule=plan]", "10/month")
@@ -90,6 +97,9 @@ func TestDashboardPlan(t *testing.T) {
 	page.see(id("warnings")+" tbody tr:nth-child(1)", "user:alice|route:/orders/{id}\t95 %\t10 of 10\t")
 	page.goTo("alerts")
 	page.see(id("warnings"), "user:alice|route:/orders/{id}\tplan 10/month\t95 %")
+	if text := page.text(id("warnings")); strings.Contains(text, "carol") {
+		t.Errorf("the page of alerts has %s", text)
+	}
 	page.press(id("warnings") + " tbody td a")
 	page.see(id("standing"), "0 / 10")
 }

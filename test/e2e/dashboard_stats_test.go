@@ -387,6 +387,20 @@ func TestDashboardCounters(t *testing.T) {
 	}
 	page := b.open(p.URL, "#/counters")
 	page.see(id("answer-queues")+" tr[data-queue=mail]", "3 / 10")
+	// What there is is listed, and a click shows it; forms come when somebody wants them.
+	page.see(id("answer-names"), "leaderboard\tweek\tever\t–")
+	page.see(id("answer-names"), "counter\tviews\tthis year\t41.5")
+	page.see(id("answer-names"), "counter\t<img src=x>,likes\tthis year\t1")
+	page.see(id("answer-names"), "distinct counter\tviews\tthis year\t2")
+	page.see(id("names-usage"), "of 262K entries in use.")
+	if n := page.count(id("ask-name") + ", " + id("ask-board") + ", " + id("ask-hot")); n != 0 {
+		t.Errorf("there are %d empty fields", n)
+	}
+	page.press("[data-named=goods] a")
+	page.see("tr[data-item=lamp]", "hot")
+	page.press("[data-named=week] a")
+	page.see(id("answer-board")+" tr[data-member=alice]", "7")
+	page.press(id("by-name"))
 	page.fill(id("ask-name"), "views\n<img src=x>,likes\nnobody")
 	page.choose(id("ask-window"), "year")
 	page.see("tr[data-counter=views]", "41.5")

@@ -168,6 +168,9 @@ func TestDashboardTier(t *testing.T) {
 	page = b.open(p.URL, "#/clients?key=user:carol")
 	page.see(id("client-tier"), "has not seen the client recently")
 	page.see(id("remaining"), "100 / 100")
+	page.goTo("rules", "view", "api")
+	page.see(id("rule-tiers")+" tr[data-tier=paid]", "paid\t1000/1h\t1\t0 %")
+	page.see(id("rule-tiers")+" tr:last-child", "no tier, or another one\t100/1h\t0\t–")
 }
 
 // The playground draws every algorithm, with the numbers of the command line.

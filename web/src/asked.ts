@@ -1,6 +1,8 @@
 // What the page of counters is asked for. It stands in the address and nowhere else, so
 // that a page can be bookmarked and sent to somebody.
 
+import type { Named } from './api/counters'
+
 export interface Question {
   path: string
   query: Record<string, string | string[]>
@@ -16,6 +18,34 @@ export function changed(query: URLSearchParams, name: string, values: string[]):
   next.delete(name)
   for (const value of values) {
     if (value !== '') next.append(name, value)
+  }
+  return next
+}
+
+// found is the query that shows something from the list of names, beside what is shown already.
+// The other counters stay if they are asked for in the same way.
+export function found(query: URLSearchParams, one: Named): URLSearchParams {
+  const next = new URLSearchParams(query)
+  const put = (fields: Record<string, string | number | undefined>) => {
+    for (const [name, value] of Object.entries(fields)) {
+      if (value) next.set(name, String(value))
+      else next.delete(name)
+    }
+  }
+  const window = one.window === 'ever' ? '' : one.window
+  if (one.kind === 'counter' || one.kind === 'distinct') {
+    const asked = { window, group: one.group, zone: one.zone, distinct: one.kind === 'distinct' ? 'true' : '' }
+    const alike = Object.entries(asked).every(([name, value]) => (query.get(name) ?? '') === (value ?? ''))
+    put(asked)
+    const names = alike ? query.getAll('name').filter((name) => name && name !== one.name) : []
+    next.delete('name')
+    for (const name of [...names, one.name].slice(-shownNames)) next.append('name', name)
+  } else if (one.kind === 'distribution') {
+    put({ dist: one.name, dist_window: window, dist_group: one.group, dist_zone: one.zone })
+  } else if (one.kind === 'board') {
+    put({ board: one.name, board_window: window, board_zone: one.zone, board_sliding_s: one.sliding_s, board_ago: '' })
+  } else {
+    put({ hot: one.name, hot_window_s: one.sliding_s, hot_threshold: one.threshold, hot_cool: one.cool === one.threshold ? '' : one.cool })
   }
   return next
 }

@@ -14,15 +14,15 @@ export class Watched<T> {
   waits = $state(false) // for the first answer
 
   // follow asks until what it returns is called. The question is a text, so that the
-  // same one is not begun again.
-  follow(question: string): (() => void) | void {
+  // same one is not begun again; it is asked again so many milliseconds after each answer.
+  follow(question: string, after = pause): (() => void) | void {
     this.value = null
     this.wrong = ''
     this.absent = false
     const asked = JSON.parse(question) as Question | null
     this.waits = asked !== null
     if (!asked) return
-    return every(pause, async (signal) => {
+    return every(after, async (signal) => {
       try {
         const { value } = await api.json<T>('GET', asked.path, { query: asked.query, signal })
         if (signal.aborted) return false

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { board, changed, counters, distribution, hot, lines, shownNames } from '../src/asked'
+import { board, changed, counters, distribution, hot, lines, shownNames, found } from '../src/asked'
 import { link, placeOf } from '../src/route.svelte'
 
 const query = (text: string) => new URLSearchParams(text)
@@ -52,4 +52,21 @@ describe('the address', () => {
 it('names stand one a line, each once', () => {
   expect(lines(' a \n\nb,c\na\n')).toEqual(['a', 'b,c'])
   expect(lines(Array.from({ length: 999 }, (_, i) => i).join('\n'))).toHaveLength(shownNames)
+})
+
+describe('what is found in the list of names', () => {
+  const shown = (query: string, one: Parameters<typeof found>[1]) => found(new URLSearchParams(query), one).toString()
+  it('is asked for beside what is shown', () => {
+    expect(shown('board=b', { kind: 'counter', name: 'views', window: 'day', zone: 'Asia/Shanghai', group: 'g' })).toBe('board=b&window=day&group=g&zone=Asia%2FShanghai&name=views')
+    expect(shown('', { kind: 'distinct', name: 'users' })).toBe('distinct=true&name=users')
+    expect(shown('dist_group=old', { kind: 'distribution', name: 'ms', window: 'hour' })).toBe('dist=ms&dist_window=hour')
+    expect(shown('board_ago=2&board_sliding_s=5', { kind: 'board', name: 'b', window: 'ever' })).toBe('board=b')
+    expect(shown('', { kind: 'board', name: 'b', sliding_s: 60 })).toBe('board=b&board_sliding_s=60')
+    expect(shown('', { kind: 'hot', name: 'h', sliding_s: 60, threshold: 3, cool: 3 })).toBe('hot=h&hot_window_s=60&hot_threshold=3')
+    expect(shown('', { kind: 'hot', name: 'h', sliding_s: 60, threshold: 3, cool: 2 })).toBe('hot=h&hot_window_s=60&hot_threshold=3&hot_cool=2')
+  })
+  it('joins counters that are asked for in the same way, once', () => {
+    expect(shown('name=a&name=b', { kind: 'counter', name: 'a' })).toBe('name=b&name=a')
+    expect(shown('name=a&window=day', { kind: 'counter', name: 'b' })).toBe('name=b')
+  })
 })

@@ -1,5 +1,26 @@
 // What the HTTP API tells of counters, leaderboards, hot items and queues.
 
+import type { windows } from '../asked'
+
+// Names are what a server counts, with what a call needs to read each.
+export interface Names {
+  names: Named[]
+  more?: boolean // there are more, or not all were found in time
+  usage?: { entries: number; capacity: number; rejected: number } // missing if the store has no maximum
+}
+
+export interface Named {
+  kind: 'counter' | 'distinct' | 'distribution' | 'board' | 'hot'
+  name: string
+  group?: string
+  window?: (typeof windows)[number]
+  zone?: string
+  sliding_s?: number // of a sliding board or a hot list
+  threshold?: number // of a hot list, and so is cool
+  cool?: number
+  value?: number // of a counter
+}
+
 export interface Counters {
   counters: { name: string; value: number }[]
 }

@@ -74,6 +74,7 @@ export interface Denial {
   rule: string
   method: string
   path: string // the pattern of the rule, never what the client sent
+  address: string // '' if it is not known
   tier: string
   cost: number
   shadow: boolean

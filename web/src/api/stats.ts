@@ -31,6 +31,7 @@ export interface InFlight {
 export interface RuleTotals extends Counts {
   rule: string
   in_flight?: InFlight
+  tiers?: (Omit<Counts, 'rate'> & { tier: string })[] // '' is without one; events of the stream have none
   latency_us?: Latency // events of the stream have none
 }
 

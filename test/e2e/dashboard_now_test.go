@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/internal/testkit/testredis"
+)
+
+const limitedRules = `rules:
+  - {id: login, match: {method: POST, path: /api/login}, key: ip, algorithm: sliding_log, limit: 5/1h}
+  - {id: api, match: {path: "/api/users/{id}"}, key: user, algorithm: sliding_log, limit: 10/1h}
+`
+
+// pagesToSee are the pages that have the strip, which are all.
+var pagesToSee = []string{"overview", "rules", "clients", "alerts", "playground", "counters"}
+
+// A rules file that breaks shows in the strip of every page, with since when and why. When it is
+// mended, the strip is one calm line again.
+func TestDashboardNowBrokenRules(t *testing.T) {
+	p, b, file := dashboard(t, limitedRules)
+	page := b.open(p.URL, "")
+	page.see(id("now-calm"), "Nothing is wrong.")
+	page.see(id("now-calm"), "2 rules in force (version 1, since ")
+	page.see(id("now-calm"), "store: memory · no active alerts · no client denied in the last 5 min")
+	if err := os.WriteFile(file, []byte("rules:\n  - {id: login, kay: ip}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pagesToSee {
+		page.goTo(name)
+		page.waitFor(`nav a[aria-current][href="#/` + name + `"]`)
+		page.see(id("now")+" "+id("outage"), "The stored rules have failed to load since ")
+		page.see(id("now")+" "+id("outage"), "rules.yaml:2:")
+	}
+	if n := page.count(id("now-calm")); n != 0 {
+		t.Error("the strip is calm")
+	}
+	if err := os.WriteFile(file, []byte(limitedRules+"# mended\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page.see(id("now-calm"), "(version 2, since ")
+	// Without rules, nothing is limited.
+	if err := os.WriteFile(file, []byte("rules: []\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page.see(id("now-empty"), "There are no rules yet. Every request is allowed.")
+}
+
+// A client that is denied during an attack is in the strip with its rule and endpoint. One click
+// opens its page, which tells from where it came; another begins with its limit; a third blocks it.
+func TestDashboardNowAttack(t *testing.T) {
+	const reader, admin = "reader-0123456789abcdef", "admin-0123456789abcdef"
+	tokens := write(t, t.TempDir(), "tokens", "grafana read "+reader+"\nalice admin "+admin+"\n")
+	p, b, _ := dashboard(t, limitedRules, "--admin-token-file", tokens, "--open-checks")
+	c := client(t)
+	check := func(request string) answer {
+		t.Helper()
+		return ask(t, c, "POST", p.URL+"/v1/check", request)
+	}
+	for n := range 40 { // one user from several addresses
+		check(fmt.Sprintf(`{"user": "bob", "method": "PUT", "path": "/api/users/secret", "ip": "198.51.100.%d"}`, 1+n%2))
+	}
+	signedIn := func(b *browser, token, place string) *tab {
+		t.Helper()
+		page := b.open(p.URL, place)
+		page.fill("dialog "+id("token"), token)
+		page.press("dialog button.main")
+		return page
+	}
+	page := signedIn(b, admin, "#/playground")
+	page.see(id("now-denied"), "Most denied in the last 5 min: user:bob, 30 denials, rule api, PUT /api/users/{id}")
+	page.press(id("now-open"))
+	page.see("main h1", "user:bob")
+	page.waitFor(id("client-recent") + " [data-points]")
+	page.see(id("behind"), "PUT /api/users/{id}\tapi\t100 %")
+	page.see(id("behind"), "198.51.100.1\t")
+	page.see(id("behind"), "198.51.100.2\t")
+	if text := page.text("main"); strings.Contains(text, "secret") {
+		t.Errorf("the page shows the path that the client sent: %s", text)
+	}
+	page.press(id("now-limit"))
+	var focused bool
+	waitFor(t, "the field with the limit", func() bool {
+		return page.eval("document.activeElement?.dataset.testid === 'override'", &focused) == nil && focused
+	})
+
+	for range 80 { // now another attack is worse
+		check(strings.Replace(loginRequest, "192.0.2.1", "192.0.2.66", 1))
+	}
+	page.see(id("now-denied"), "ip:192.0.2.66, 75 denials, rule login, POST /api/login")
+	reading := signedIn(openBrowser(t), reader, "#/rules")
+	reading.see(id("readonly"), "read only")
+	reading.see(id("now-denied"), "ip:192.0.2.66")
+	reading.waitFor(id("now-open"))
+	if n := reading.count(id("now-block") + ", " + id("now-limit")); n != 0 {
+		t.Errorf("who may only look has %d buttons", n)
+	}
+	page.front()
+	page.press(id("now-block"))
+	page.press("dialog " + id("sure"))
+	page.see(id("notice"), "192.0.2.66 is blocked")
+	page.see(id("now-denied"), "user:bob") // somebody has decided about the other one
+	if a := check(strings.Replace(loginRequest, "192.0.2.1", "192.0.2.66", 1)); !strings.Contains(a.Text, `"reason":"blocked"`) {
+		t.Errorf("it is not blocked: %s", a.Text)
+	}
+}
+
+// A store that is unavailable shows in the strip of every page, with its kind once it is available.
+func TestDashboardNowStore(t *testing.T) {
+	redis := testredis.Start(t)
+	p, b, _ := dashboard(t, limitedRules, "--store", "redis://"+redis.Addr+"?timeout=10s")
+	page := b.open(p.URL, "")
+	page.see(id("now-calm"), "store: Redis, available")
+	keepAsking(t, p.URL, loginRequest) // without a request, nobody notices
+	redis.Kill()
+	for _, name := range pagesToSee {
+		page.goTo(name)
+		page.waitFor(`nav a[aria-current][href="#/` + name + `"]`)
+		page.see(id("now")+" "+id("outage"), "The store has been unavailable since ")
+		page.see(id("now")+" "+id("outage"), "Each rule now follows its on_failure setting.")
+	}
+	redis.Restart()
+	page.see(id("now-calm"), "store: Redis, available")
+}

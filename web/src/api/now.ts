@@ -1,0 +1,26 @@
+// What the HTTP API tells of what is wrong now. Times are Unix seconds, except those of alerts.
+
+import type { Alert, Summary } from './stats'
+
+export interface Now {
+  at: number
+  store: Summary['store'] & { kind?: 'memory' | 'redis' }
+  rules: { version: number; count: number; written_at?: number; not_loaded?: Summary['not_loaded'] }
+  alerts?: { active: number; silenced: number; latest: Alert[] } // missing if the server evaluates none
+  denied?: {
+    // missing if the server keeps no statistics
+    window_s: number
+    local?: boolean
+    unavailable?: boolean // they cannot be read, so nobody knows
+    client?: DeniedClient
+  }
+}
+
+export interface DeniedClient {
+  key: string
+  count: number
+  error: number // by how much the count may be too high
+  rule?: string
+  endpoint?: { method: string; path: string }
+  last_at: number
+}
