@@ -80,7 +80,7 @@ others: # the tests of the dashboard and of the other modules
 	for module in $(LARGE); do (cd $$module && $(TEST) ./...) || exit 1; done
 
 packages: # what the tests need
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl openssl:openssl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium-headless-shell:chromium-headless-shell buildah:buildah rpm:rpm busybox:busybox-static systemd-analyze:systemd python3:python3 pip3:python3-pip uvicorn:uvicorn,python3-fastapi,python3-starlette,python3-websockets django-admin:python3-django mypy:mypy
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl openssl:openssl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium-headless-shell:chromium-headless-shell buildah:buildah rpm:rpm busybox:busybox-static systemd-analyze:systemd python3:python3 pip3:python3-pip uvicorn:uvicorn,python3-fastapi,python3-starlette,python3-websockets django-admin:python3-django mypy:mypy valgrind:valgrind
 
 lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
@@ -96,9 +96,9 @@ lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI
 	for module in $(LARGE); do (cd $$module && go vet ./... && go mod tidy -diff) || exit 1; done
 	go test -count=1 ./internal/lint
 
-bench: ## measure weir beside its peers, and how wrong estimates are (50 minutes)
-	@scripts/packages.sh redis-server:redis-server
-	cd test/bench && for suite in peers redis rules engine http gateway envoy resp start accuracy overrun holds adaptive; do \
+bench: ## measure weir beside its peers, and how wrong estimates are (55 minutes)
+	@scripts/packages.sh redis-server:redis-server valgrind:valgrind
+	cd test/bench && for suite in peers redis rules engine http gateway envoy resp start accuracy overrun holds instructions adaptive; do \
 		go run . $$suite || exit 1; done
 
 curves: ## measure how the cost of a check grows, and draw it (5 minutes)

@@ -213,7 +213,7 @@ func TestRunner(t *testing.T) {
 		args []string
 	}{
 		{0, []string{"good", "-quick", "-results", filepath.Join(dir, "results")}}, {0, []string{"good", "-results", ""}}, {0, []string{"-h"}},
-		{1, []string{"bad", "-results", dir}}, {2, nil}, {2, []string{"other"}}, {2, []string{"good", "-other"}}, {2, []string{"good", "bad"}},
+		{1, []string{"bad", "-results", dir}}, {2, nil}, {2, []string{"other"}}, {2, []string{"good", "-other"}}, {2, []string{"good", "bad"}}, {2, []string{"good", "-beside", dir}},
 	} {
 		if got := Main(suites, c.args, out, said); got != c.want {
 			t.Errorf("%v: %d, want %d", c.args, got, c.want)

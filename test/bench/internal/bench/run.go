@@ -26,13 +26,16 @@ type Suite struct {
 	Takes string   // how long, and with -quick
 	Files []string // of results; the first is printed
 	Run   func(*Run)
+
+	Compares bool // it measures another version of weir, too
 }
 
 // Run is one run of a suite. It cleans up what the suite starts.
 type Run struct {
 	testing.TB
-	Quick bool // for a first look only
-	line  line
+	Quick  bool   // for a first look only
+	Beside string // a directory with another version of weir; empty for none
+	line   line
 
 	files map[string]*bytes.Buffer
 }
@@ -63,6 +66,7 @@ func Main(suites []Suite, args []string, out, errors *os.File) (code int) {
 	flags.SetOutput(errors)
 	quick := flags.Bool("quick", false, "a first look only")
 	dir := flags.String("results", "results", "`directory` for the files; empty for nowhere")
+	beside := flags.String("beside", "", "`directory` with another version of weir, which is measured too")
 	flags.Usage = func() { usage(suites, flags, errors) }
 	name := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -77,7 +81,11 @@ func Main(suites []Suite, args []string, out, errors *os.File) (code int) {
 		if s.Name != name || flags.NArg() > 0 {
 			continue
 		}
-		if err := s.run(*quick, *dir, out, errors); err != nil {
+		if *beside != "" && !s.Compares {
+			fmt.Fprintf(errors, "%s measures this version only; remove -beside\n", name)
+			return 2
+		}
+		if err := s.run(*quick, *beside, *dir, out, errors); err != nil {
 			fmt.Fprintln(errors, err)
 			return 1
 		}
@@ -96,7 +104,7 @@ func usage(suites []Suite, flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
-func (s Suite) run(quick bool, dir string, out, progress *os.File) error {
+func (s Suite) run(quick bool, beside, dir string, out, progress *os.File) error {
 	// The collector's share is the same whatever the environment says.
 	debug.SetGCPercent(100)
 	debug.SetMemoryLimit(math.MaxInt64)
@@ -105,7 +113,7 @@ func (s Suite) run(quick bool, dir string, out, progress *os.File) error {
 		return err
 	}
 	r := Test(scope)
-	r.Quick, r.line.out = quick, progress
+	r.Quick, r.Beside, r.line.out = quick, beside, progress
 	info, err := progress.Stat()
 	r.line.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
 	err = scope.Try(func() { s.Run(r) })

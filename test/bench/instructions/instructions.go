@@ -1,0 +1,83 @@
+// Package instructions counts the instructions that Redis takes for a request. Unlike its time, they do not
+// depend on what else a machine does.
+package instructions
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+// Run writes the table.
+func Run(r *bench.Run) { run(r, bench.Pick(r, 300, 50), "") }
+
+// run is for the kinds of requests that have this in their names.
+func run(r *bench.Run, calls int, name string) {
+	own, out := drive(r, "", calls, name), r.File("instructions.txt")
+	fmt.Fprintf(out, "%v\n\nInstructions of Redis, counted by callgrind: the mean of %d that come alone, and of ten times as many in calls of 50.\n", bench.Describe(), calls)
+	table := bench.NewTable("<request", "alone", "50")
+	var other []result
+	if r.Beside != "" {
+		other, table = drive(r, r.Beside, calls, name), bench.NewTable("<request", "alone", "50", "× alone", "× 50")
+		fmt.Fprint(out, "×: ratio to the other version of weir.\n")
+	}
+	for i, x := range own {
+		cells := []string{x.Name, bench.Count(x.Alone), bench.Count(x.Crowded)}
+		if other != nil {
+			cells = append(cells, fmt.Sprintf("%.2f", x.Alone/other[i].Alone), fmt.Sprintf("%.2f", x.Crowded/other[i].Crowded))
+		}
+		table.Cells(cells)
+	}
+	fmt.Fprintln(out)
+	table.Write(out)
+}
+
+// result is of one kind of request.
+type result struct {
+	Name           string
+	Alone, Crowded float64
+}
+
+// drive starts a Redis under callgrind, and has a driver ask it that is built with the weir of another
+// directory, if there is one.
+func drive(r *bench.Run, other string, calls int, name string) (results []result) {
+	r.Step(0, 1, "measuring weir "+other)
+	const weir = "github.com/weirhq/weir"
+	dir := r.TempDir()
+	args := []string{"build", "-o", dir}
+	if other != "" {
+		mod, own := filepath.Join(dir, "go.mod"), filepath.Dir(output(r, "go", "env", "GOMOD"))
+		output(r, "cp", filepath.Join(own, "go.mod"), filepath.Join(own, "go.sum"), dir)
+		for _, module := range []string{"", "/store/redis/goredis", "/test/conformance/envoy"} {
+			output(r, "go", "mod", "edit", "-replace="+weir+module+"="+testkit.Must(filepath.Abs(other))(r)+module, mod)
+		}
+		args = append(args, "-mod=mod", "-modfile="+mod)
+	}
+	output(r, "go", append(args, weir+"/test/bench/instructions/drive")...)
+	redis := testkit.Must(testkit.Start("valgrind", []string{
+		"--tool=callgrind", "--callgrind-out-file=" + filepath.Join(dir, "callgrind"), "redis-server",
+		"--port", "0", "--unixsocket", filepath.Join(dir, "redis"), "--dir", dir, "--save", "", "--hz", "1",
+	}, filepath.Join(dir, "log"), os.Environ()...))(r)
+	r.Cleanup(redis.Kill)
+	testkit.Must(redis.Await(regexp.MustCompile("(?i)ready to accept connections")))(r)
+	lines := json.NewDecoder(strings.NewReader(output(r, filepath.Join(dir, "drive"), dir, strconv.Itoa(redis.PID()), strconv.Itoa(calls), name)))
+	for lines.More() {
+		results = append(results, result{})
+		testkit.OK(r, lines.Decode(&results[len(results)-1]))
+	}
+	return results
+}
+
+func output(r *bench.Run, program string, args ...string) string {
+	cmd := exec.Command(program, args...)
+	cmd.Stderr = os.Stderr
+	return strings.TrimSpace(string(testkit.Must(cmd.Output())(r)))
+}
