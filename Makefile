@@ -34,9 +34,9 @@ $(BIN)/rules.yaml: examples/rules/quickstart.yaml
 	@cp examples/rules/quickstart.yaml $(BIN)/rules.yaml
 
 # As releases are built; internal/build says why.
-AS_BUILT := -trimpath -tags grpcnotrace -pgo=$(CURDIR)/cmd/weir/weir.pgo
+AS_BUILT := -trimpath -tags=grpcnotrace -gcflags=all=-dwarf=false -pgo=$(CURDIR)/cmd/weir/weir.pgo
 build: ## build bin/weir
-	@CGO_ENABLED=0 go build $(AS_BUILT) -ldflags '-s -w' -o $(BIN)/weir ./cmd/weir
+	@CGO_ENABLED=0 go build $(AS_BUILT) '-ldflags=-s -w' -o $(BIN)/weir ./cmd/weir
 
 release: ## build the archives, checksums and SBOM of a tag, VERSION, into bin/release
 	@go run ./scripts/release --version "$(VERSION)"
@@ -59,6 +59,9 @@ SLOWEST := ./store/redis ./internal/server/httpapi
 # for goroutines that are left; testkit.Run finds these itself.
 TEST := GORACE=atexit_sleep_ms=0 go test -vet=off -timeout 15m
 
+# The linker leaves out of tests what debuggers read, so the compiler need not write it.
+RACE := -race -gcflags=all=-dwarf=false
+
 # What finds its faults only without the race detector: tests of allocations, and those that compute for
 # long in one goroutine, of which only a part runs with it. A test compares this with testkit.Race.
 UNRACED := ^Test(Aims|Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|OnePriority|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
@@ -70,13 +73,13 @@ test: packages modules ## run all tests, with the race detector
 
 # The second time as weir is built, for which everything is compiled anyway.
 main: # the tests of this module
-	$(TEST) -race $(SLOWEST) ./...
+	$(TEST) $(RACE) $(SLOWEST) ./...
 	CGO_ENABLED=0 $(TEST) -short $(AS_BUILT) -run '$(UNRACED)' $(UNRACED_IN)
 
 others: # the tests of the dashboard and of the other modules
 	cd web && npm test --silent
 	for module in $(DRIVERS); do (cd $$module && CGO_ENABLED=0 $(TEST) $(AS_BUILT) ./...) || exit 1; done
-	for module in $(OTHERS); do (cd $$module && $(TEST) -race ./...) || exit 1; done
+	for module in $(OTHERS); do (cd $$module && $(TEST) $(RACE) ./...) || exit 1; done
 	for module in $(LARGE); do (cd $$module && $(TEST) ./...) || exit 1; done
 
 packages: # what the tests need

@@ -55,7 +55,10 @@ func describe(recorded *debug.BuildInfo) Info {
 //
 // grpcnotrace leaves out the debug pages of gRPC. Their templates may call any method by its name,
 // so the linker would keep every exported method of every type: 44 MB instead of 28.
-var Flags = []string{"-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w"}
+//
+// The linker leaves out what debuggers read (-w), so the compiler need not write it, which saves a
+// seventh of its time.
+var Flags = []string{"-trimpath", "-tags=grpcnotrace", "-gcflags=all=-dwarf=false", "-ldflags=-s -w"}
 
 // profile tells the compiler where weir spends its time. It is not called default.pgo, which would
 // have everything compiled twice, with it and without it, wherever all packages are built.

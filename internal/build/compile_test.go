@@ -14,7 +14,7 @@ func TestMakefile(t *testing.T) {
 	}
 	last := len(Flags) - 1
 	text := strings.ReplaceAll(string(makefile), "$(AS_BUILT)", variable(t, string(makefile), "AS_BUILT"))
-	want := "CGO_ENABLED=0 go build " + strings.Join(Flags[:last-1], " ") + " -pgo=$(CURDIR)/" + profile + " " + Flags[last-1] + " '" + Flags[last] + "' -o $(BIN)/weir ./cmd/weir"
+	want := "CGO_ENABLED=0 go build " + strings.Join(Flags[:last], " ") + " -pgo=$(CURDIR)/" + profile + " '" + Flags[last] + "' -o $(BIN)/weir ./cmd/weir"
 	if !strings.Contains(text, want) {
 		t.Errorf("the Makefile does not have %q", want)
 	}
