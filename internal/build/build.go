@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -67,13 +68,23 @@ const profile = "cmd/weir/weir.pgo"
 // Host is the platform of this machine.
 const Host = runtime.GOOS + "/" + runtime.GOARCH
 
+// FlagsOf are the flags for the checkout in dir: Flags, and its profile. Programs that are built with
+// these and the same Environment share what was compiled of the standard library.
+func FlagsOf(dir string) []string {
+	name, err := filepath.Abs(filepath.Join(dir, profile))
+	if err == nil {
+		_, err = os.Stat(name)
+	}
+	if err != nil { // older versions have none
+		return Flags
+	}
+	return append(slices.Clone(Flags), "-pgo="+name)
+}
+
 // Weir returns the command that builds weir from the checkout in dir, for a platform such as
 // linux/amd64, into the file out. Further flags go to go build.
 func Weir(dir, platform, out string, flags ...string) *exec.Cmd {
-	if _, err := os.Stat(filepath.Join(dir, profile)); err == nil { // older versions have none
-		flags = append(flags, "-pgo="+profile)
-	}
-	cmd := exec.Command("go", append(append([]string{"build", "-o", out}, Flags...), append(flags, "./cmd/weir")...)...)
+	cmd := exec.Command("go", slices.Concat([]string{"build", "-o", out}, FlagsOf(dir), flags, []string{"./cmd/weir"})...)
 	cmd.Dir = dir
 	cmd.Env = append(cmd.Environ(), Environment(platform)...)
 	return cmd

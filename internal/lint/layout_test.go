@@ -83,6 +83,7 @@ var bannedNames = map[string]bool{
 
 // thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
+	"deploy/helm":      {"*"},
 	"deploy/package":   {"github.com/goreleaser/nfpm/v2"},
 	"cmd/weir":         {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/crypto/x509roots", "golang.org/x/sys"},
 	"internal/app":     {"github.com/redis/rueidis", "google.golang.org/grpc", "github.com/envoyproxy/go-control-plane/envoy", "go.opentelemetry.io/otel", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"},
@@ -113,6 +114,7 @@ var thirdParty = map[string][]string{
 	"internal/testkit/testredis": {"go.uber.org/goleak"},
 	"test/bench/...":             {"*"},
 	"test/conformance/...":       {"*"},
+	"test/e2e":                   {"*"},
 	"test/llm":                   {"*"},
 	"test/resp":                  {"*"},
 

@@ -10,11 +10,15 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/internal/build"
 )
+
+// installed is the version that the other modules require, so that both share what is compiled of weir.
+const installed = "v0.0.0"
 
 // "go install" of a version gives the whole program. The module comes from a proxy in a
 // directory, and what it depends on from the module cache of this machine. The go command checks
@@ -25,12 +29,12 @@ func TestInstall(t *testing.T) {
 	if err := os.MkdirAll(versions, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]string{"list": "v0.1.0\n", "v0.1.0.info": `{"Version": "v0.1.0"}`, "v0.1.0.mod": string(read(t, "go.mod"))} {
+	for name, content := range map[string]string{"list": installed + "\n", installed + ".info": `{"Version": "` + installed + `"}`, installed + ".mod": string(read(t, "go.mod"))} {
 		if err := os.WriteFile(filepath.Join(versions, name), []byte(content), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	size, err := write(filepath.Join(versions, "v0.1.0.zip"), func(w io.Writer) error { return zipModule(t, w) })
+	size, err := write(filepath.Join(versions, installed+".zip"), func(w io.Writer) error { return zipModule(t, w) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,11 +45,8 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := filepath.Join(strings.TrimSpace(string(cache)), "cache", "download")
-	profile, err := filepath.Abs(filepath.Join(root, "cmd", "weir", "weir.pgo")) // so dependencies are compiled once for all tests
-	if err != nil {
-		t.Fatal(err)
-	}
-	install := exec.Command("go", append(append([]string{"install", "-modcacherw", "-pgo=" + profile}, build.Flags...), "github.com/weirhq/weir/cmd/weir@v0.1.0")...)
+	flags := build.FlagsOf(root) // with the profile, so dependencies are compiled once for all tests
+	install := exec.Command("go", slices.Concat([]string{"install", "-modcacherw"}, flags, []string{"github.com/weirhq/weir/cmd/weir@" + installed})...)
 	install.Dir = dir
 	install.Env = append(append(install.Environ(), build.Environment(build.Host)...),
 		"GOPROXY=file://"+filepath.ToSlash(filepath.Join(dir, "proxy"))+",file://"+filepath.ToSlash(known),
@@ -57,7 +58,7 @@ func TestInstall(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
-	if out, err := exec.Command(program, "--version").CombinedOutput(); err != nil || string(out) != "weir version v0.1.0\n" {
+	if out, err := exec.Command(program, "--version").CombinedOutput(); err != nil || string(out) != "weir version "+installed+"\n" {
 		t.Errorf("%q %v", out, err)
 	}
 	base := serve(t, program, dir)
@@ -67,7 +68,7 @@ func TestInstall(t *testing.T) {
 	if script := get(t, base+"/assets/index.js"); script != string(read(t, "web/dist/assets/index.js")) {
 		t.Errorf("the script of the dashboard has %d bytes", len(script))
 	}
-	if version := get(t, base+"/v1/version"); !strings.Contains(version, `"v0.1.0"`) {
+	if version := get(t, base+"/v1/version"); !strings.Contains(version, `"`+installed+`"`) {
 		t.Error(version)
 	}
 }
@@ -76,7 +77,7 @@ func TestInstall(t *testing.T) {
 func zipModule(t *testing.T, w io.Writer) error {
 	z := zip.NewWriter(w)
 	for _, name := range sources(t) {
-		member, err := z.Create("github.com/weirhq/weir@v0.1.0/" + name)
+		member, err := z.Create("github.com/weirhq/weir@" + installed + "/" + name)
 		if err != nil {
 			return err
 		}

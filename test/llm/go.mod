@@ -7,7 +7,7 @@ replace github.com/weirhq/weir => ../../
 require (
 	github.com/anthropics/anthropic-sdk-go v1.84.0
 	github.com/openai/openai-go/v3 v3.91.0
-	github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+	github.com/weirhq/weir v0.0.0
 	google.golang.org/genai v1.77.0
 )
 

@@ -7,7 +7,7 @@ replace github.com/weirhq/weir => ../../
 require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
-	github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+	github.com/weirhq/weir v0.0.0
 )
 
 require (

@@ -114,7 +114,7 @@ func (h *field) start(ctx context.Context) {
 // startTheirs starts the other service with its own settings, and with those that suit
 // many callers best: a connection to Redis for each, and writes gathered.
 func (h *field) startTheirs(ctx context.Context, root string) {
-	programs := testkit.Must(peer.Build(ctx, root))(h)
+	programs := testkit.Must(peer.Build(ctx, root, nil, nil))(h)
 	start := func(name string, settings ...string) {
 		redis := testredis.Start(h)
 		service := testkit.Must(peer.Start(ctx, programs, root, redis.Addr, settings...))(h)

@@ -31,7 +31,8 @@ func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "weir-conformance-")
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
-		if programs, err = peer.Build(ctx, dir); err == nil {
+		// As weir, so that the standard library is compiled once for both.
+		if programs, err = peer.Build(ctx, dir, build.FlagsOf("../../.."), build.Environment(build.Host)); err == nil {
 			weir, err = buildWeir(dir)
 		}
 		cancel()

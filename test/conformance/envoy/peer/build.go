@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 // Version is the one that weir is compared with: the newest that is published as a
@@ -18,15 +19,16 @@ const module = "github.com/envoyproxy/ratelimit"
 type Programs struct{ Service, Client string }
 
 // Build builds both into a directory, with the dependencies that their own module
-// names.
-func Build(ctx context.Context, dir string) (Programs, error) {
+// names. Flags and variables are for go install.
+func Build(ctx context.Context, dir string, flags, environment []string) (Programs, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Programs{}, fmt.Errorf("peer: %w", err)
 	}
-	c := exec.CommandContext(ctx, "go", "install", module+"/src/service_cmd@"+Version, module+"/src/client_cmd@"+Version)
+	programs := []string{module + "/src/service_cmd@" + Version, module + "/src/client_cmd@" + Version}
+	c := exec.CommandContext(ctx, "go", slices.Concat([]string{"install"}, flags, programs)...)
 	c.Dir = dir // not in a module of ours
-	c.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=-buildvcs=false")
+	c.Env = slices.Concat(os.Environ(), []string{"GOBIN=" + dir, "GOFLAGS=-buildvcs=false"}, environment)
 	if out, err := c.CombinedOutput(); err != nil {
 		return Programs{}, fmt.Errorf("peer: %s cannot be built: %w\n%s", module, err, out)
 	}
