@@ -88,12 +88,15 @@ others: # the tests of the dashboard and of the other modules
 packages: # what the tests need
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl openssl:openssl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium-headless-shell:chromium-headless-shell buildah:buildah rpm:rpm busybox:busybox-static systemd-analyze:systemd python3:python3 pip3:python3-pip uvicorn:uvicorn,python3-fastapi,python3-starlette,python3-websockets django-admin:python3-django mypy:mypy valgrind:valgrind
 
+# With the flags of the tests that run weir, so that what these have compiled is not compiled again.
+lint: export CGO_ENABLED := 0
+lint: export GOFLAGS := $(AS_BUILT)
 lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
-	go vet -tags measure ./cmd/weir
-	go vet -C test/e2e -tags measure .
-	GOARCH=386 go build ./...
+	go vet -tags=measure,grpcnotrace ./cmd/weir
+	go vet -C test/e2e -tags=measure,grpcnotrace .
+	GOARCH=386 go build '-gcflags=all=-dwarf=false -l' ./...
 	go run $(STATICCHECK) ./...
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
 	go mod tidy -diff
