@@ -22,17 +22,24 @@ func Run(r *bench.Run) { run(r, bench.Pick(r, 300, 50), "") }
 // run is for the kinds of requests that have this in their names.
 func run(r *bench.Run, calls int, name string) {
 	own, out := drive(r, "", calls, name), r.File("instructions.txt")
-	fmt.Fprintf(out, "%v\n\nInstructions of Redis, counted by callgrind: the mean of %d that come alone, and of ten times as many in calls of 50.\n", bench.Describe(), calls)
-	table := bench.NewTable("<request", "alone", "50")
+	scripts := drive(r, "", calls, name, "--rename-command", "FCALL", "") // as of an older Redis
+	fmt.Fprintf(out, "%v\n\nInstructions of Redis, counted by callgrind: the mean of %d that come alone, and of ten times as many in calls of 50;\nby functions, and by scripts where there are none.\n", bench.Describe(), calls)
+	columns := []string{"<request", "alone", "50", "scripts, alone", "scripts, 50"}
 	var other []result
 	if r.Beside != "" {
-		other, table = drive(r, r.Beside, calls, name), bench.NewTable("<request", "alone", "50", "× alone", "× 50")
+		other, columns = drive(r, r.Beside, calls, name), append(columns, "× alone", "× 50", "× scripts, alone", "× scripts, 50")
 		fmt.Fprint(out, "×: ratio to the other version of weir.\n")
 	}
+	table := bench.NewTable(columns...)
 	for i, x := range own {
-		cells := []string{x.Name, bench.Count(x.Alone), bench.Count(x.Crowded)}
+		counts, cells := []float64{x.Alone, x.Crowded, scripts[i].Alone, scripts[i].Crowded}, []string{x.Name}
+		for _, n := range counts {
+			cells = append(cells, bench.Count(n))
+		}
 		if other != nil {
-			cells = append(cells, fmt.Sprintf("%.2f", x.Alone/other[i].Alone), fmt.Sprintf("%.2f", x.Crowded/other[i].Crowded))
+			for j, n := range counts {
+				cells = append(cells, fmt.Sprintf("%.2f", n/[]float64{other[i].Alone, other[i].Crowded}[j%2]))
+			}
 		}
 		table.Cells(cells)
 	}
@@ -46,9 +53,9 @@ type result struct {
 	Alone, Crowded float64
 }
 
-// drive starts a Redis under callgrind, and has a driver ask it that is built with the weir of another
+// drive starts a Redis with such flags under callgrind, and has a driver ask it that is built with the weir of another
 // directory, if there is one.
-func drive(r *bench.Run, other string, calls int, name string) (results []result) {
+func drive(r *bench.Run, other string, calls int, name string, flags ...string) (results []result) {
 	r.Step(0, 1, "measuring weir "+other)
 	const weir = "github.com/weirhq/weir"
 	dir := r.TempDir()
@@ -62,10 +69,10 @@ func drive(r *bench.Run, other string, calls int, name string) (results []result
 		args = append(args, "-mod=mod", "-modfile="+mod)
 	}
 	output(r, "go", append(args, weir+"/test/bench/instructions/drive")...)
-	redis := testkit.Must(testkit.Start("valgrind", []string{
+	redis := testkit.Must(testkit.Start("valgrind", append([]string{
 		"--tool=callgrind", "--callgrind-out-file=" + filepath.Join(dir, "callgrind"), "redis-server",
 		"--port", "0", "--unixsocket", filepath.Join(dir, "redis"), "--dir", dir, "--save", "", "--hz", "1",
-	}, filepath.Join(dir, "log"), os.Environ()...))(r)
+	}, flags...), filepath.Join(dir, "log"), os.Environ()...))(r)
 	r.Cleanup(redis.Kill)
 	testkit.Must(redis.Await(regexp.MustCompile("(?i)ready to accept connections")))(r)
 	lines := json.NewDecoder(strings.NewReader(output(r, filepath.Join(dir, "drive"), dir, strconv.Itoa(redis.PID()), strconv.Itoa(calls), name)))
