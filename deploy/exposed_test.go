@@ -33,7 +33,10 @@ var free = map[string]bool{"job": true, "instance": true, "le": true, "route": t
 func everything(t *testing.T) exposed {
 	t.Helper()
 	m, err := metrics.New(metrics.Options{
-		Keys:       func() memory.Stats { return memory.Stats{} },
+		Keys: func() memory.Stats { return memory.Stats{} },
+
+		StoreFunctions: func() bool { return true },
+
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Counters:   func() metrics.Counters { return metrics.Counters{} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
