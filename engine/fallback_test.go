@@ -67,7 +67,7 @@ func TestFallbackEnds(t *testing.T) {
 			if got := whoSaid(v); got != step.want {
 				t.Errorf("then %s, step %d: %s, want %s", then, i, got, step.want)
 			}
-			if closed := then == "closed" && step.want == after; v.Results[0].Closed != closed || (v.Reason == engine.Unavailable) != closed {
+			if closed := then == "closed" && step.want == after; v.Results[0].Closed() != closed || (v.Reason == engine.Unavailable) != closed {
 				t.Errorf("then %s, step %d: %+v", then, i, v)
 			}
 		}

@@ -54,8 +54,8 @@ func (e *Engine) fallBack(ctx context.Context, v *Verdict, cause error) error {
 		if policy == rule.Open && !v.isAlways() && busy {
 			policy = rule.Local // or who keeps this process busy would lift the limits
 		}
-		r.Local, r.Closed, r.Asked = policy == rule.Local, policy == rule.Closed, false // it may have waited
-		r.Decision = weir.Decision{Allowed: !r.Closed || v.isAlways()}
+		r.Local, r.closed, r.Asked = policy == rule.Local, policy == rule.Closed, false // it may have waited
+		r.Decision = weir.Decision{Allowed: !r.closed || v.isAlways()}
 	}
 	v.limitFallback()
 	return nil

@@ -109,15 +109,12 @@ type Result struct {
 	// Local reports that the store was unavailable, and this process decided by itself.
 	Local bool
 
-	// Closed reports that the store was unavailable, and the rule fails closed, now or since its local
-	// fallback has ended.
-	Closed bool
-
 	weir.Decision
 
 	held      bool          // it is a part of the verdict's hold
 	full      bool          // it denies because the key has too many holds
 	isPenalty bool          // and not a limit of the rule
+	closed    bool          // see Closed
 	priority  rule.Priority // of the request, if it leaves units for others
 }
 
@@ -135,6 +132,10 @@ func (v *Verdict) Speaker() *Result {
 // Used returns the units of the limit that are in use. After a denial they may be more, up
 // to Leave.
 func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
+
+// Closed reports whether the store was unavailable, and the rule fails closed, now or since its local
+// fallback has ended.
+func (r *Result) Closed() bool { return r.closed }
 
 // Outcome is the result of a request, or of one rule.
 type Outcome uint8

@@ -74,7 +74,7 @@ func (w *work) fold() {
 		it := &w.items[w.owners[r.Demand]]
 		// A peek at a closed limit without an answer is denied, as a charge is; and a look asks for
 		// one unit, whatever the request asks for.
-		failed := r.Closed && !r.Shadow
+		failed := r.Closed() && !r.Shadow
 		over := failed || !r.Allowed || w.held && r.Look && r.Asked && r.Remaining < it.cost
 		speaks := r.Remaining < it.remaining
 		if it.over {
