@@ -78,7 +78,9 @@ func isForbidden(reply, command string) bool {
 	if kind, rest, _ := strings.Cut(reply, " "); kind == "noperm" {
 		return strings.Contains(rest, command)
 	}
-	return strings.Contains(reply, "unknown command") || strings.Contains(reply, "unsupported") || strings.Contains(reply, "not supported")
+	// Only at the beginning: an error of Lua that runs, which may have charged, can contain anything.
+	reply = strings.TrimPrefix(reply, "err ")
+	return strings.HasPrefix(reply, "unknown command") || strings.HasPrefix(reply, "unsupported command")
 }
 
 const (

@@ -224,13 +224,15 @@ func TestAnswersAreNotRefusals(t *testing.T) {
 		"": false,
 		"OOM allow-oom flag is not set on the script, can not run it when used memory > 'maxmemory'": true,
 		"ERR Function not found": true,
-		"ERR unknown command `FCALL`, with args beginning with: `weir_1`": true,
-		"NOPERM User weir has no permissions to run the 'fcall' command":  true,
-		"NOPERM No permissions to access a key":                           false,
-		"ERR user_function:1: oh no script: weir_1, on @user_function:1.": false,
-		"WRONGTYPE Operation against a key":                               false,
-		"READONLY You can't write against a read only replica.":           false,
-		"BUSY Redis is busy running a script.":                            false,
+		"ERR unknown command `FCALL`, with args beginning with: `weir_1`":            true,
+		"NOPERM User weir has no permissions to run the 'fcall' command":             true,
+		"NOPERM No permissions to access a key":                                      false,
+		"ERR user_function:1: oh no script: weir_1, on @user_function:1.":            false,
+		"ERR user_function:1: unknown command, script: weir_1, on @user_function:1.": false,
+		"unsupported command 'fcall'":                                                true, // of a proxy
+		"WRONGTYPE Operation against a key":                                          false,
+		"READONLY You can't write against a read only replica.":                      false,
+		"BUSY Redis is busy running a script.":                                       false,
 	} {
 		var err error = saidError(reply)
 		if reply == "" {

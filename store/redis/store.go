@@ -2,9 +2,10 @@
 //
 //	store, err := redis.Open("redis://:password@localhost:6379")
 //
-// One script call decides all ops of a request, all or none, by the clock of Redis. The
-// scripts (script/*.lua) implement the arithmetic of package weir in Lua; tests prove
-// that both give the same answers. Every key has a time to live that ends when it is
+// One call decides all ops of a request, all or none, by the clock of Redis. The library
+// of functions (lua/*.lua) implements the arithmetic of package weir in Lua; tests prove
+// that both give the same answers. Where Redis has no functions, or its user may not use
+// them, the same files run as scripts; see [Store.ScriptsBecause]. Every key has a time to live that ends when it is
 // fully reset. In a cluster, ops on several slots are taken concurrently and refunded
 // if one is denied.
 //

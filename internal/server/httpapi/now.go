@@ -57,7 +57,7 @@ type NowAlerts struct {
 type NowDenied struct {
 	Window      int64      `json:"window_s"`
 	Local       bool       `json:"local,omitempty"`       // as in SummaryAnswer
-	Unavailable bool       `json:"unavailable,omitempty"` // the statistics cannot be read, so nobody knows
+	Unavailable bool       `json:"unavailable,omitempty"` // the statistics cannot be read, so it is not known
 	Client      *NowClient `json:"client,omitempty"`      // nil if no client was denied that is on no list of the rules
 }
 

@@ -251,11 +251,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 func TestAnnounces(t *testing.T) {
 	server := testredis.Start(t)
 	s := storeOn(t, goredis.NewClient(&goredis.Options{Addr: server.Addr, ReadTimeout: patience}), redis.Options{})
-	for deadline := time.Now().Add(2 * time.Minute); server.Do("HLEN", "weir:%formats") != "1"; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the store does not announce itself")
-		}
-	}
+	eventually(t, "the entry of the store", func() bool { return server.Do("HLEN", "weir:%formats") == "1" })
 	s.Close()
 	if server.Do("EXISTS", "weir:%formats") != "0" {
 		t.Error("the entry is there although the store is closed")

@@ -11,7 +11,7 @@ export interface Now {
     // missing if the server keeps no statistics
     window_s: number
     local?: boolean
-    unavailable?: boolean // they cannot be read, so nobody knows
+    unavailable?: boolean // they cannot be read, so it is not known
     client?: DeniedClient
   }
 }
