@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chart"
@@ -21,6 +22,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 )
 
@@ -81,32 +83,47 @@ serviceMonitor: {enabled: true}
 resources: {limits: null}`,
 }
 
-// render returns the objects of the chart, by kind and name.
+// loaded is the chart, read once.
+var loaded = sync.OnceValues(func() (*chart.Chart, error) { return loader.Load("weir") })
+
+// render returns the objects of the chart, by kind and name, and what Helm prints, as NOTES.
 func render(t testing.TB, values string) (map[string][]byte, error) {
 	t.Helper()
-	c, err := loader.Load("weir")
+	return renderRevision(t, values, 1, nil)
+}
+
+// renderRevision renders a revision of the release weir. Without a cluster, it does so as helm template does.
+func renderRevision(t testing.TB, values string, revision int, cluster *rest.Config) (map[string][]byte, error) {
+	t.Helper()
+	c, err := loaded()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return renderChart(t, c, values)
+	return renderChart(t, c, values, revision, cluster)
 }
 
-func renderChart(t testing.TB, c *chart.Chart, values string) (map[string][]byte, error) {
+func renderChart(t testing.TB, c *chart.Chart, values string, revision int, cluster *rest.Config) (map[string][]byte, error) {
 	t.Helper()
 	given, err := chartutil.ReadValues([]byte(values))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "weir", Namespace: "limits", IsInstall: true}, nil)
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: "weir", Namespace: "limits", Revision: revision, IsInstall: revision == 1, IsUpgrade: revision > 1}, nil)
 	if err != nil {
 		return nil, err
 	}
 	files, err := engine.Render(c, all)
+	if cluster != nil {
+		files, err = engine.RenderWithClient(c, all, cluster)
+	}
 	if err != nil {
 		return nil, err
 	}
 	objects := map[string][]byte{}
 	for name, text := range files {
+		if strings.HasSuffix(name, "/NOTES.txt") {
+			objects["NOTES"] = []byte(text)
+		}
 		if !strings.HasSuffix(name, ".yaml") {
 			continue
 		}
@@ -171,7 +188,7 @@ func decode(kind string, text []byte) (any, error) {
 		"ConfigMap": new(corev1.ConfigMap), "Deployment": new(appsv1.Deployment), "HorizontalPodAutoscaler": new(autoscalingv2.HorizontalPodAutoscaler),
 		"NetworkPolicy": new(networkingv1.NetworkPolicy), "PodDisruptionBudget": new(policyv1.PodDisruptionBudget), "Secret": new(corev1.Secret),
 		"Service": new(corev1.Service), "ServiceAccount": new(corev1.ServiceAccount), "ServiceMonitor": new(ServiceMonitor),
-		"PrometheusRule": new(PrometheusRule),
+		"PrometheusRule": new(PrometheusRule), "Issuer": new(Issuer), "Certificate": new(Certificate),
 	}
 	return objects[kind], yaml.UnmarshalStrict(text, objects[kind])
 }
@@ -189,6 +206,7 @@ func TestObjects(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		delete(objects, "NOTES")
 		if got := strings.Join(slices.Sorted(maps.Keys(objects)), " "); got != want[name] {
 			t.Errorf("%s: it has %s, want %s", name, got, want[name])
 		}
@@ -266,11 +284,13 @@ func consistent(t *testing.T, name string, objects map[string][]byte) {
 func TestMistakes(t *testing.T) {
 	const tokens = "tokens: {content: a admin 0123456789abcdef}\n"
 	for values, want := range map[string]string{
-		"":                                                                       "tokens: set tokens.content",
-		tokens + "replicas: 2":                                                   "several replicas must share a Redis",
-		tokens + "autoscaling: {enabled: true}":                                  "several replicas must share a Redis",
-		tokens + "rules: {inRedis: true}":                                        "there is no Redis",
-		tokens + "settings: {store: redis://a}":                                  "settings.store",
+		"":                                            "tokens: set tokens.content",
+		tokens + "replicas: 2":                        "several replicas must share a Redis",
+		tokens + "autoscaling: {enabled: true}":       "several replicas must share a Redis",
+		tokens + "rules: {inRedis: true}":             "there is no Redis",
+		tokens + "settings: {store: redis://a}":       "settings.store",
+		tokens + "store: {url: a, existingSecret: b}": "store.existingSecret: store.url is set, too",
+		"tokens: {content: a admin 0123456789abcdef, existingSecret: b}": "tokens.existingSecret: tokens.content is set, too",
 		tokens + "mode: gateway":                                                 "gateway.upstream",
 		tokens + "mode: proxy":                                                   "mode",
 		tokens + "replica: 2":                                                    "replica",
@@ -298,7 +318,7 @@ func TestMistakes(t *testing.T) {
 	}
 	i := slices.IndexFunc(c.Files, func(f *chart.File) bool { return f.Name == "weir-rules.yaml" })
 	c.Files[i].Data = []byte("../../prometheus/weir-rules.yaml")
-	if _, err := renderChart(t, c, tokens+"prometheusRule: {enabled: true}"); err == nil || !strings.Contains(err.Error(), "symbolic link") {
+	if _, err := renderChart(t, c, tokens+"prometheusRule: {enabled: true}", 1, nil); err == nil || !strings.Contains(err.Error(), "symbolic link") {
 		t.Errorf("without symbolic links: %v", err)
 	}
 }
@@ -333,6 +353,7 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
+	delete(objects, "NOTES")
 	var b bytes.Buffer
 	b.WriteString("# weir on Kubernetes: two instances that share the Redis at redis:6379. Replace the tokens before you\n# apply it. The chart in ../helm/weir makes this file, and has more to choose from.\n")
 	for _, id := range slices.Sorted(maps.Keys(objects)) {

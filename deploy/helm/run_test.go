@@ -258,49 +258,35 @@ func (p *pod) monitored(t *testing.T) (int, string) {
 	return p.ask(t, scheme, "GET", endpoint.Path, "", "", with)
 }
 
-// certificates are an authority, and a certificate of it for a server or a client.
-func certificates(t *testing.T, names string) map[string]string {
+// trusting is the configuration of a client that has what is in a Secret: a CA, and a certificate with its key.
+func trusting(t *testing.T, secret map[string]string) *tls.Config {
 	t.Helper()
-	dir := t.TempDir()
-	call := func(args ...string) {
-		t.Helper()
-		cmd := exec.Command("openssl", append([]string{"req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-noenc", "-days", "1"}, args...)...)
-		cmd.Dir = dir
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+	pair, err := tls.X509KeyPair([]byte(secret["tls.crt"]), []byte(secret["tls.key"]))
+	if err != nil {
+		t.Fatal(err)
 	}
-	call("-subj", "/CN=authority", "-keyout", "ca.key", "-out", "ca.crt")
-	call("-subj", "/CN=weir", "-keyout", "tls.key", "-out", "tls.crt", "-CA", "ca.crt", "-CAkey", "ca.key", "-addext", "subjectAltName="+names, "-addext", "basicConstraints=critical,CA:false")
-	files := map[string]string{}
-	for _, name := range []string{"ca.crt", "tls.crt", "tls.key"} {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		files[name] = string(content)
-	}
-	return files
+	with := &tls.Config{RootCAs: x509.NewCertPool(), Certificates: []tls.Certificate{pair}}
+	with.RootCAs.AppendCertsFromPEM([]byte(secret["ca.crt"]))
+	return with
 }
 
 // The pod starts: its probes and the ServiceMonitor reach it in plain HTTP, with TLS, and with TLS
 // that requires client certificates.
 func TestRun(t *testing.T) {
 	const monitored = "tokens: {content: \"alice admin 0123456789abcdef\"}\nserviceMonitor: {enabled: true"
-	server := certificates(t, "DNS:weir.limits.svc,DNS:weir")
-	client := certificates(t, "DNS:probe")
-	mutual := map[string]string{"tls.crt": server["tls.crt"], "tls.key": server["tls.key"], "ca.crt": server["ca.crt"] + client["ca.crt"]}
+	secrets := certificates(t)
+	secrets["certs"] = secrets["weir-server"]
 	for name, c := range map[string]struct{ values, scheme string }{
 		"plain":                        {strings.NewReplacer(`redis://:pa\"ss@redis:6379`, "memory://", "collector:4318", "127.0.0.1:1").Replace(cases["everything"]), "http"},
-		"TLS":                          {monitored + "}\ntls: {existingSecret: server}", "https"},
-		"TLS with client certificates": {monitored + "}\ntls: {existingSecret: mutual, requireClientCert: true, probeSecret: client}", "https"},
-		"TLS with files": {monitored + `, tlsConfig: {serverName: weir, ca: {secret: {name: server, key: ca.crt}}}}
+		"TLS":                          {monitored + "}\ntls: {existingSecret: weir-server}", "https"},
+		"TLS with client certificates": {monitored + "}\n" + guideValues(t)[0], "https"},
+		"TLS with files": {monitored + `, tlsConfig: {serverName: weir, ca: {secret: {name: certs, key: ca.crt}}}}
 settings: {tls_cert: /etc/weir/certs/tls.crt, tls_key: /etc/weir/certs/tls.key}
-extraVolumes: [{name: certs, secret: {secretName: server}}]
+extraVolumes: [{name: certs, secret: {secretName: certs}}]
 extraVolumeMounts: [{name: certs, mountPath: /etc/weir/certs}]`, "https"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPod(t, c.values, map[string]map[string]string{"server": server, "client": client, "mutual": mutual, "certs": server})
+			p := newPod(t, c.values, secrets)
 			p.start(t)
 			if p.scheme != c.scheme {
 				t.Errorf("weir listens with %s, want %s", p.scheme, c.scheme)
@@ -316,6 +302,16 @@ extraVolumeMounts: [{name: certs, mountPath: /etc/weir/certs}]`, "https"},
 					t.Errorf("the port %s is %s", port.Name, *port.AppProtocol)
 				}
 			}
+			if c.scheme == "https" {
+				// While clients move to TLS, some have a certificate before weir requires one, and some do not use TLS yet.
+				if status, text := p.ask(t, "https", "GET", "/readyz", "", "", trusting(t, secrets["weir-client"])); status != 200 {
+					t.Errorf("with a client certificate: %d %s", status, text)
+				}
+				if status, text := p.ask(t, "http", "GET", "/readyz", "", "", nil); status != 400 {
+					t.Errorf("without TLS: %d %s", status, text)
+				}
+			}
+			p.follow(t, secrets["weir-client"])
 			if name == "plain" {
 				if status, text := p.ask(t, "http", "GET", "/v1/rules", "", "0123456789abcdef", nil); status != 200 || !strings.Contains(text, `"api"`) {
 					t.Errorf("the rules are %d %s", status, text)
@@ -332,8 +328,9 @@ extraVolumeMounts: [{name: certs, mountPath: /etc/weir/certs}]`, "https"},
 	}
 }
 
-// With the rules in Redis, a container that starts again without Redis has the rules that it had.
-func TestRestartWithoutRedis(t *testing.T) {
+// With the rules in Redis, two releases share them, and a container that starts again without Redis has
+// the rules that it had.
+func TestRedis(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "redis.sock")
 	redis := exec.Command("redis-server", "--port", "0", "--unixsocket", socket, "--save", "")
 	redis.Dir = t.TempDir()
@@ -350,10 +347,11 @@ func TestRestartWithoutRedis(t *testing.T) {
 		}
 		return err == nil
 	})
-	p := newPod(t, `
-store: {url: "redis+unix://`+socket+`?timeout=10s"}
+	values := `
+store: {url: "redis+unix://` + socket + `?timeout=10s"}
 tokens: {content: "alice admin 0123456789abcdef"}
-rules: {inRedis: true}`, nil)
+rules: {inRedis: true}`
+	p := newPod(t, values, nil)
 	p.start(t)
 	const document = `{"rules": [{"id": "api", "key": "user", "limit": "5/1h", "on_failure": "local"}]}`
 	if status, text := p.ask(t, "http", "PUT", "/v1/rules", document, "0123456789abcdef", nil); status != 200 {
@@ -363,6 +361,21 @@ rules: {inRedis: true}`, nil)
 		seen, err := os.ReadFile(filepath.Join(p.root, "var/lib/weir/rules.seen.yaml"))
 		return err == nil && strings.Contains(string(seen), `"api"`)
 	})
+	// A second release with TLS, beside the first, has the same rules and usage.
+	secrets := certificates(t)
+	second := newPod(t, values+"\ntls: {existingSecret: weir-server}", secrets)
+	second.start(t)
+	waitFor(t, "the second release", func() bool { return second.failing(t) == nil })
+	for _, c := range []struct {
+		pod       *pod
+		remaining string
+	}{{p, `"remaining":4`}, {second, `"remaining":3`}, {p, `"remaining":2`}} {
+		status, text := c.pod.ask(t, c.pod.scheme, "POST", "/v1/check", `{"user": "alice"}`, "0123456789abcdef", trusting(t, secrets["weir-client"]))
+		if status != 200 || !strings.Contains(text, c.remaining) {
+			t.Errorf("%s: %d %s, want %s", c.pod.scheme, status, text, c.remaining)
+		}
+	}
+	second.stop(t)
 	p.stop(t)
 	redis.Process.Kill()
 	redis.Wait()

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"os"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/strvals"
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -93,42 +91,5 @@ func TestGrace(t *testing.T) {
 	}
 	if settings := object[*corev1.ConfigMap](t, objects, "ConfigMap/weir").Data["weir.yaml"]; !strings.Contains(settings, "\nstream_grace: 60s\n") {
 		t.Errorf("the settings are\n%s", settings)
-	}
-}
-
-// Each value that docs/guides/kubernetes.md sets exists, and the chart can be rendered with all of a command.
-func TestDocs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/guides/kubernetes.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	commands := 0
-	for _, command := range regexp.MustCompile(`(?m)^    helm (?:.*\\\n)*.*$`).FindAllString(string(page), -1) {
-		values := map[string]any{}
-		if !strings.Contains(command, "tokens.content") { // they were given when it was installed
-			values["tokens"] = map[string]any{"existingSecret": "tokens"}
-		}
-		for _, set := range regexp.MustCompile(`--set(-file)? (\S+)`).FindAllStringSubmatch(command, -1) {
-			if err := strvals.ParseInto(set[2], values); err != nil {
-				t.Errorf("%s: %v", set[0], err)
-			}
-		}
-		text, err := yaml.Marshal(values)
-		if err != nil {
-			t.Fatal(err)
-		}
-		commands++
-		if _, err := render(t, string(text)); err != nil {
-			t.Errorf("%s\n%v", command, err)
-		}
-	}
-	for _, block := range regexp.MustCompile(`(?m)^    (?:tls|networkPolicy):\n(?:      .*\n?)+`).FindAllString(string(page), -1) {
-		commands++
-		if _, err := render(t, "tokens: {existingSecret: tokens}\n"+strings.ReplaceAll("\n"+block, "\n    ", "\n")); err != nil {
-			t.Errorf("%s\n%v", block, err)
-		}
-	}
-	if commands != 7 {
-		t.Errorf("%d commands and blocks were found, want 7", commands)
 	}
 }

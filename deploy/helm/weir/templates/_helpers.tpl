@@ -36,6 +36,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if or .Values.store.url .Values.store.existingSecret }}yes{{ end }}
 {{- end }}
 
+{{- /* The revision of the release that set store.url. The Secret keeps it beside the URL, so that an upgrade
+that fails half-way does not lose it. Without a cluster, lookup finds nothing, and the revision is always 1. */ -}}
+{{- define "weir.storeRevision" -}}
+{{- $kept := dig "data" dict (lookup "v1" "Secret" .Release.Namespace (include "weir.fullname" .)) }}
+{{- $same := eq (get $kept "store-url") (b64enc .Values.store.url) }}
+{{- ternary (get $kept "store-revision" | b64dec) "" $same | default .Release.Revision }}
+{{- end }}
+
+{{- /* The servers and the database in store.url, without what may be a password; nothing if that is not certain. */ -}}
+{{- define "weir.storeAddress" -}}
+{{- $form := "^[a-z+]+://(?:[^@?#]*@)?([^@?#]*)(?:[?][^@#]*)?$" }}
+{{- if regexMatch $form .Values.store.url }}{{ regexReplaceAll $form .Values.store.url "${1}" }}{{ end }}
+{{- end }}
+
 {{- /* TLS is on, and clients must have a certificate: by a Secret, or by files that extraVolumes bring. */ -}}
 {{- define "weir.tls" -}}
 {{- if or .Values.tls.existingSecret .Values.settings.tls_cert }}yes{{ end }}
@@ -76,6 +90,12 @@ httpGet: {path: {{ .path }}, port: http{{ if include "weir.tls" .root }}, scheme
 {{- if and (include "weir.many" .) (not (include "weir.shared" .)) }}
 {{- fail "store: several replicas must share a Redis, or each would allow the whole limit; set store.url, or replicas: 1 without autoscaling" }}
 {{- end }}
+{{- if and .Values.store.url .Values.store.existingSecret }}
+{{- fail "store.existingSecret: store.url is set, too; set one of them to \"\"" }}
+{{- end }}
+{{- if and .Values.tokens.content .Values.tokens.existingSecret }}
+{{- fail "tokens.existingSecret: tokens.content is set, too; set one of them to \"\"" }}
+{{- end }}
 {{- if .Values.settings.store }}
 {{- fail "settings.store: settings are in a ConfigMap, and a URL may have a password; set store.url, which is in a Secret" }}
 {{- end }}
@@ -89,13 +109,13 @@ httpGet: {path: {{ .path }}, port: http{{ if include "weir.tls" .root }}, scheme
 {{- fail "settings.tls_cert: tls.existingSecret is set, too; choose one" }}
 {{- end }}
 {{- if and .Values.tls.requireClientCert (not .Values.tls.existingSecret) }}
-{{- fail "tls.requireClientCert: set tls.existingSecret, whose key ca.crt has the authorities" }}
+{{- fail "tls.requireClientCert: set tls.existingSecret, whose key ca.crt has the CAs of the clients" }}
 {{- end }}
 {{- if and (include "weir.clientCert" .) (not .Values.tls.probeSecret) }}
 {{- fail "tls.probeSecret: weir requires client certificates, so the readiness probe needs one; name a Secret with tls.crt and tls.key" }}
 {{- end }}
 {{- if and .Values.tls.probeSecret (not (include "weir.clientCert" .)) }}
-{{- fail "tls.probeSecret: weir requires no client certificates; set tls.requireClientCert, or remove it" }}
+{{- fail "tls.probeSecret: weir requires no client certificates; set tls.requireClientCert, or set tls.probeSecret to \"\"" }}
 {{- end }}
 {{- if and .Values.prometheusRule.enabled (ne (include "weir.name" .) "weir") }}
 {{- fail "prometheusRule: the rules expect the job weir, and with nameOverride it has another name" }}
