@@ -236,7 +236,10 @@ rules:
 	ask(first)
 	b.dead.Pause()
 	defer b.dead.Resume()
-	waitFor(t, "the outage", func() bool { return ask(first) == "local allows" })
+	waitFor(t, "the outage", func() bool { // and not only an answer that is late, with which no outage begins
+		isKnown := !b.store.Available()
+		return ask(first) == "local allows" && isKnown
+	})
 	now += weir.Micros(time.Minute.Microseconds())
 	for _, step := range []struct {
 		req  rule.Request
