@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release image web modules test main others packages lint bench curves profile chaos fuzz generate
+.PHONY: help run build release image web modules test main driven others packages lint bench curves profile chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -67,9 +67,9 @@ RACE := -race -gcflags=all=-dwarf=false
 UNRACED := ^Test(Aims|Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|OnePriority|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
 UNRACED_IN := . ./engine ./metrics ./middleware/httplimit ./rule ./rule/rulefile ./stats ./internal/alert ./internal/overload ./internal/server/envoyrls ./internal/server/httpapi
 
-# Many tests wait more than they compute, so the two halves run side by side.
+# Many tests wait more than they compute, so the three parts run side by side.
 test: packages modules ## run all tests, with the race detector
-	@scripts/memory.sh $(MAKE) --no-print-directory --jobs=2 main others
+	@scripts/memory.sh $(MAKE) --no-print-directory --jobs=3 main driven others
 
 # The second time as weir is built, for which everything is compiled anyway. With cmd/weir, because Go
 # compiles again, in a test with a profile, what only tests import and no package that is named.
@@ -79,11 +79,14 @@ main: # the tests of this module
 
 # In GOFLAGS, so that what these tests build is compiled with the same flags.
 DRIVE := CGO_ENABLED=0 GOFLAGS='$(AS_BUILT)' $(TEST)
+driven: # the tests of programs that run by themselves
+	for module in $(DRIVERS); do (cd $$module && $(DRIVE) ./...) || exit 1; done
+
+# In this order, each finds compiled what it shares with the parts that run beside it.
 others: # the tests of the dashboard and of the other modules
 	cd web && npm test --silent
-	for module in $(DRIVERS); do (cd $$module && $(DRIVE) ./...) || exit 1; done
-	for module in $(OTHERS); do (cd $$module && $(TEST) $(RACE) ./...) || exit 1; done
 	for module in $(LARGE); do (cd $$module && $(DRIVE) ./...) || exit 1; done
+	for module in $(OTHERS); do (cd $$module && $(TEST) $(RACE) ./...) || exit 1; done
 
 packages: # what the tests need
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl openssl:openssl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium-headless-shell:chromium-headless-shell buildah:buildah rpm:rpm busybox:busybox-static systemd-analyze:systemd python3:python3 pip3:python3-pip uvicorn:uvicorn,python3-fastapi,python3-starlette,python3-websockets django-admin:python3-django mypy:mypy valgrind:valgrind
