@@ -114,8 +114,8 @@ rules:
 		limits  int
 	}{
 		{rule.Request{User: "alice"}, 3, 2},
-		{rule.Request{User: "bob"}, 3, 1},
-		{rule.Request{User: "carol", Tier: "pro"}, 3, 1},
+		{rule.Request{User: "bob"}, 3, 2},
+		{rule.Request{User: "carol", Tier: "pro"}, 3, 2},
 		{rule.Request{User: "dan", Priority: rule.Low}, 1, 2},
 		{rule.Request{User: "eve", Tier: "staff"}, 9, 0},
 	} {

@@ -194,8 +194,20 @@ func (c *compiler) prioritized(r *Rule, q Quota) (prioritized, error) {
 	return prioritized{limits, q.Priority}, err
 }
 
+// inherit adds what a tier or an override does not say. A burst belongs to its rates.
+func (r *Rule) inherit(q Quota) Quota {
+	if q.Unlimited || len(q.Rates) == 0 && q.Concurrency == 0 {
+		return q
+	}
+	if len(q.Rates) == 0 {
+		q.Rates, q.Burst = r.Quota.Rates, r.Quota.Burst
+	}
+	q.Concurrency = cmp.Or(q.Concurrency, r.Quota.Concurrency)
+	return q
+}
+
 func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
-	switch {
+	switch q = r.inherit(q); {
 	case q.Unlimited && (len(q.Rates) > 0 || q.Concurrency > 0):
 		return nil, errors.New("limit: unlimited cannot be combined with a limit; remove one")
 	case q.Unlimited:

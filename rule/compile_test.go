@@ -36,6 +36,24 @@ func TestCompileLimits(t *testing.T) {
 			t.Errorf("%s: %d limits, want %d", who, len(got), want)
 		}
 	}
+	both := rule.Rule{
+		ID: "b", Key: []rule.Source{{Kind: rule.User}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 600, Period: time.Minute}}, Burst: 900, Concurrency: 5},
+		Tiers:     map[string]rule.Quota{"rate": perMinute(6000), "places": {Concurrency: 20}, "both": {Rates: perMinute(7).Rates, Concurrency: 7}, "none": {Unlimited: true}},
+		Overrides: map[string]rule.Quota{"user:bob": perMinute(9)},
+	}
+	c = compile(t, rule.Options{}, both).Rules()[0]
+	for who, want := range map[[2]string]string{
+		{"user:eve", ""}: "token_bucket 600/1m burst 900, in_flight 5/1m", {"user:eve", "rate"}: "token_bucket 6000/1m, in_flight 5/1m",
+		{"user:eve", "places"}: "token_bucket 600/1m burst 900, in_flight 20/1m", {"user:eve", "both"}: "token_bucket 7/1m, in_flight 7/1m",
+		{"user:eve", "none"}: "", {"user:bob", "none"}: "token_bucket 9/1m, in_flight 5/1m",
+	} {
+		if got := limitsText(c.Limits(who[0], who[1])); got != want {
+			t.Errorf("%s: what a tier or an override does not say is not the rule's: %s, want %s", who, got, want)
+		}
+	}
+	if temporary, err := c.Compile(rule.Quota{Concurrency: 50}); err != nil || limitsText(temporary) != "token_bucket 600/1m burst 900, in_flight 50/1m" {
+		t.Errorf("a temporary override: %v, %v", limitsText(temporary), err)
+	}
 	window := rule.Rule{
 		ID: "w", Key: []rule.Source{{Kind: rule.Global}}, Algorithm: weir.SlidingBuckets, Buckets: 10, CountDenied: true, Quota: perMinute(5),
 	}
@@ -49,6 +67,14 @@ func TestCompileLimits(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
+}
+
+func limitsText(limits []*weir.Compiled) string {
+	texts := make([]string, len(limits))
+	for i, l := range limits {
+		texts[i] = l.Limit().String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Overrides may be written in any spelling of the client.

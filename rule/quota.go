@@ -226,14 +226,15 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	if e := f["concurrency"]; e != nil && q.Unlimited {
 		p.errorf("E010", e.Place, whose+"concurrency", "an unlimited quota has no concurrency; remove limit: unlimited")
 	}
-	if e := f["burst"]; e != nil && q.Unlimited {
-		p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
-	} else if e != nil && one == nil && many == nil && f["concurrency"] != nil {
-		p.errorf("E010", e.Place, whose+"burst", "it is for a limit, and there is none; remove it")
-	}
-	for _, field := range []string{"zone", "starts"} {
-		if e := f[field]; e != nil && q.Unlimited && whose != "" {
+	for _, field := range []string{"burst", "zone", "starts"} {
+		switch e := f[field]; {
+		case e == nil || whose == "" && field != "burst": // those of the rule are for its tiers, too
+		case q.Unlimited && field == "burst":
+			p.errorf("E010", e.Place, whose+field, "an unlimited quota has no burst; remove it")
+		case q.Unlimited:
 			p.errorf("E010", e.Place, whose+field, "an unlimited quota has no periods; remove it")
+		case one == nil && many == nil && f["concurrency"] != nil:
+			p.errorf("E010", e.Place, whose+field, "it is for a limit beside it, and there is none; add one, or remove it")
 		}
 	}
 	return q, p.found() == before

@@ -63,8 +63,8 @@ type Rule struct {
 	// Default all of it.
 	Shares Shares
 
-	// Tiers are quotas by the tier of the request. They inherit Zone and Starts from Quota,
-	// and nothing else, not even the burst.
+	// Tiers are quotas by the tier of the request. What one does not say it inherits from Quota: Zone, Starts, Concurrency,
+	// and the Rates with their Burst. An unlimited one inherits nothing.
 	Tiers map[string]Quota
 
 	// Overrides are quotas by identity, as in "user:alice" or, for a composed key,
