@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"net/netip"
@@ -159,15 +160,18 @@ func (s *summary) list(what string, ids []string) {
 func (s *summary) compare(old, now *Rule) {
 	before, after := ruleElement(old), ruleElement(now)
 	var changes []string
-	for _, field := range summaryFields {
-		was, shortBefore := fieldText(before, field)
-		is, shortAfter := fieldText(after, field)
+	for _, name := range ruleFields.names {
+		was, is := before.Get(name), after.Get(name)
+		if name == "limit" { // limits means the same
+			was, is = cmp.Or(was, before.Get("limits")), cmp.Or(is, after.Get("limits"))
+		}
 		switch {
-		case was == is:
-		case shortBefore && shortAfter:
-			changes = append(changes, field.name+" "+was+" → "+is)
+		case name == "id" || name == "limits":
+		case was == nil && is == nil || was != nil && is != nil && bytes.Equal(was.JSON(), is.JSON()):
+		case isShown(name, was) && isShown(name, is):
+			changes = append(changes, name+" "+fieldText(name, was)+" → "+fieldText(name, is))
 		default:
-			changes = append(changes, field.name+" changed")
+			changes = append(changes, name+" changed")
 		}
 	}
 	if len(changes) > 0 {
@@ -175,54 +179,24 @@ func (s *summary) compare(old, now *Rule) {
 	}
 }
 
-// summaryField is a field of a rule, and what it is when it is not there.
-type summaryField struct {
-	name    string
-	also    string // another field that means the same
-	show    bool   // its values, because they are short and not secret
-	without string
+// withoutField is what a field is when it is not there, if that is not none.
+var withoutField = map[string]string{
+	"algorithm": weir.TokenBucket.String(), "mode": Enforce.String(), "on_expiry": Keep.String(), "hold_ttl": notation.FormatDuration(weir.DefaultHoldTTL),
+	"cost": "1", "count_denied": "false", "shape": "false",
+	"burst": "of the limit", "starts": "by default", "buckets": "by default", "on_failure": "by default",
 }
 
-var summaryFields = []summaryField{
-	{name: "limit", also: "limits", show: true, without: "none"},
-	{name: "burst", show: true, without: "of the limit"},
-	{name: "zone", show: true, without: "none"},
-	{name: "starts", show: true, without: "by default"},
-	{name: "concurrency", show: true, without: "none"},
-	{name: "hold_ttl", show: true, without: notation.FormatDuration(weir.DefaultHoldTTL)},
-	{name: "wait", show: true, without: "none"},
-	{name: "priority", show: true, without: "none"},
-	{name: "shares", without: "none"},
-	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
-	{name: "mode", show: true, without: Enforce.String()},
-	{name: "on_failure", show: true, without: "by default"},
-	{name: "key", show: true, without: "none"},
-	{name: "cost", show: true, without: "1"},
-	{name: "count_denied", show: true, without: "false"},
-	{name: "buckets", show: true, without: "by default"},
-	{name: "shape", show: true, without: "false"},
-	{name: "count"}, {name: "tokens"}, {name: "penalty", without: "none"}, {name: "warn", show: true, without: "none"}, {name: "match"}, {name: "tiers"}, {name: "overrides"}, {name: "deny"}, {name: "description"},
+// fieldText is a field in one line.
+func fieldText(name string, e *document.Element) string {
+	if e == nil {
+		return cmp.Or(withoutField[name], "none")
+	}
+	return e.Brief()
 }
 
-// fieldText is a field in one line, and whether it can be shown.
-func fieldText(rule *document.Element, field summaryField) (text string, show bool) {
-	e := rule.Get(field.name)
-	if e == nil && field.also != "" {
-		e = rule.Get(field.also)
-	}
-	switch {
-	case e == nil:
-		return field.without, field.show
-	case e.IsScalar():
-		return e.Text, field.show
-	case field.show && e.Kind == document.List:
-		texts := make([]string, len(e.Items))
-		for i, item := range e.Items {
-			texts[i] = item.Text
-		}
-		return strings.Join(texts, " + "), true
-	}
-	return string(e.JSON()), false
+// isShown reports whether a summary has the value of a field: it is short, and not secret, as clients can be.
+func isShown(name string, e *document.Element) bool {
+	return name != "description" && (e == nil || e.IsScalar() || e.Kind == document.List)
 }
 
 // text is as many parts as there is room for, and how many are left.

@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -55,6 +56,20 @@ exempt: {user: [bob]}
 	}
 	if got := rule.Summarize(parsed(t, base), nil); got != "removed login, api, all; exempt changed" {
 		t.Errorf("to nothing: %q", got)
+	}
+}
+
+// A summary leaves out no field of a rule.
+func TestSummarizeEveryField(t *testing.T) {
+	left := rule.FieldNames("rule")[1:] // without the id
+	for _, r := range parsed(t, string(readFile(t, "testdata/parse/every-field.yaml"))).Rules {
+		told := rule.Summarize(&rule.Set{Rules: []rule.Rule{{ID: r.ID}}}, &rule.Set{Rules: []rule.Rule{r}})
+		left = slices.DeleteFunc(left, func(name string) bool {
+			return strings.Contains(told, " "+name+" ") || name == "limits" && strings.Contains(told, " limit none → 3/1m + 20/1h")
+		})
+	}
+	if len(left) > 0 {
+		t.Errorf("no summary tells of %v", left)
 	}
 }
 

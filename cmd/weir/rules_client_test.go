@@ -29,12 +29,12 @@ func TestRulesList(t *testing.T) {
 exempt: {user: [healthcheck], ip: [10.0.0.0/8]}
 block: {ip: [198.51.100.0/24]}
 `, "")
-	const want = `id      mode     key                     limit                                           match
-login   enforce  ip                      fixed_window 5/1m                               POST /api/login
-api     enforce  user                    token_bucket 100/1m                             /api/**
-all     shadow   user + header:X-Tenant  sliding_log 3/1m, 20/1h + 2 tiers + 1 override  *.example.com action=post,edit region=*
-bucket  enforce  global                  token_bucket 10/1s burst 20                     everything
-long    enforce  ip                      token_bucket 1/1s                               /aaaaaaaaaaaaaaaaaaaa,/bbbbbbbbbbbbbbbbbbbb,/cccccccccccccc…
+	const want = `id      mode     key                     limit                                           match                                                         other fields
+login   enforce  ip                      fixed_window 5/1m                               POST /api/login                                               on_failure: local, deny
+api     enforce  user                    token_bucket 100/1m                             /api/**                                                       -
+all     shadow   user + header:X-Tenant  sliding_log 3/1m, 20/1h + 2 tiers + 1 override  *.example.com action=post,edit region=*                       -
+bucket  enforce  global                  token_bucket 10/1s burst 20                     everything                                                    -
+long    enforce  ip                      token_bucket 1/1s                               /aaaaaaaaaaaaaaaaaaaa,/bbbbbbbbbbbbbbbbbbbb,/cccccccccccccc…  -
 
 5 rules in version 1, 2 exempt, 1 blocked
 `

@@ -1,16 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
@@ -118,7 +121,27 @@ type explained struct {
 	Priority string `json:"priority,omitempty"` // that the rule gives the request
 	Shares   string `json:"shares,omitempty"`
 
-	spoken []string // the limits in words
+	Fields json.RawMessage `json:"fields,omitempty"` // all other fields of the rule
+
+	spoken []string      // the limits in words
+	others string        // the other fields in words
+	places time.Duration // after which a place is free that nobody gives back, or 0
+}
+
+// saidFields are the fields of a rule that an explanation has in its first line.
+var saidFields = []string{"id", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "tiers", "overrides"}
+
+// describe adds what else the rule says of a request to which it applies, with the priority that it gives the request. Of a
+// client that is unlimited it says nothing about limits.
+func (x *explained) describe(c *rule.Entry, priority rule.Priority) {
+	r := rule.Rule{ID: c.ID, Description: c.Description, Mode: c.Mode}
+	if len(x.Limits) > 0 {
+		r, x.Penalty, x.Shares = *c.Rule, c.Penalty.String(), c.Shares.String()
+	}
+	r.Priority, x.Priority = priority, priority.String()
+	if others := otherFields(&r, saidFields).OrNil(); others != nil {
+		x.Fields, x.others = others.JSON(), fieldsText(others)
+	}
 }
 
 func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) error {
@@ -129,15 +152,15 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 		}
 		for _, l := range e.Limits {
 			text := l.Limit().String()
-			x.Limits, x.Penalty = append(x.Limits, text), e.Rule.Penalty.String()
+			x.Limits = append(x.Limits, text)
 			if l.Algorithm() == weir.InFlight {
 				text = fmt.Sprintf("%d in flight", l.Capacity())
+				x.places = l.Limit().Period
 			}
 			x.spoken = append(x.spoken, text)
-			x.Shares = e.Rule.Shares.String()
 		}
 		if e.Applies {
-			x.Priority = e.Rule.PriorityOf(e.Identity, req.Tier).String()
+			x.describe(e.Rule, e.Rule.PriorityOf(e.Identity, req.Tier))
 		}
 		all = append(all, x)
 	}
@@ -167,17 +190,11 @@ func printExplained(w io.Writer, x explained) {
 		limits = "unlimited"
 	}
 	fmt.Fprintf(w, "+ %s applies to %s: %s (%s)", x.Rule, x.Key, limits, x.Quota)
-	if x.Penalty != "" {
-		fmt.Fprintf(w, ", with a penalty of %s", x.Penalty)
+	if x.others != "" {
+		fmt.Fprintf(w, "\n    %s", x.others)
 	}
-	if x.Priority != "" {
-		fmt.Fprintf(w, ", priority %s", x.Priority)
-	}
-	if x.Shares != "" {
-		fmt.Fprintf(w, ", shares %s", x.Shares)
-	}
-	if x.Mode != "enforce" {
-		fmt.Fprintf(w, ", %s only", x.Mode)
+	if x.places > 0 {
+		fmt.Fprintf(w, "\n    in flight: a request counts until its response ends in the gateway and in middleware, and until its hold ends with /v1/reserve; with /v1/check and /v1/authz, for %s", notation.FormatDuration(x.places))
 	}
 	fmt.Fprintln(w)
 }

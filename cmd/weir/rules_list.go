@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
@@ -81,9 +83,9 @@ func listRules(set *rule.Set, version int64) string {
 		var rows [][]string
 		for i := range set.Rules {
 			r := &set.Rules[i]
-			rows = append(rows, []string{r.ID, r.Mode.String(), column(notation.Join(r.Key, " + ")), limitText(r), matchText(&r.Match)})
+			rows = append(rows, []string{r.ID, r.Mode.String(), column(notation.Join(r.Key, " + ")), limitText(r), matchText(&r.Match), shortFields(otherFields(r, listedFields))})
 		}
-		printTable(&b, []string{"id", "mode", "key", "limit", "match"}, rows)
+		printTable(&b, []string{"id", "mode", "key", "limit", "match", "other fields"}, rows)
 		b.WriteByte('\n')
 	}
 	fmt.Fprintf(&b, "%s in version %d", notation.Count(len(set.Rules), "rule"), version)
@@ -98,12 +100,40 @@ func listRules(set *rule.Set, version int64) string {
 
 func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
 
-func limitText(r *rule.Rule) string {
-	text := notation.Join(r.Quota.Rates, ", ")
-	if r.Quota.Unlimited {
-		text = "unlimited"
+// listedFields are the fields of a rule that have a column, and its note.
+var listedFields = []string{"id", "description", "mode", "key", "match", "algorithm", "limit", "limits", "burst", "zone", "starts", "concurrency", "tiers", "overrides"}
+
+// otherFields are all fields of a rule that differ from their defaults, except some, by the table of package rule.
+func otherFields(r *rule.Rule, except []string) *document.Element {
+	e := document.Read("rule.json", string(rule.RuleToJSON(r)), func(document.Fault) {})
+	e.Members = slices.DeleteFunc(e.Members, func(m document.Member) bool { return slices.Contains(except, m.Name.Text) })
+	return e
+}
+
+// fieldsText is fields in one line, as in "on_failure: local, cost: 3".
+func fieldsText(e *document.Element) string {
+	text := e.Brief()
+	return printable(text[1 : len(text)-1])
+}
+
+// shortFields is fieldsText with the names alone of what is long, so that none has to be cut.
+func shortFields(e *document.Element) string {
+	short := []string{}
+	for _, m := range e.Members {
+		text := m.Name.Text
+		if m.Value.IsScalar() && len(m.Value.Text) <= 30 {
+			text += ": " + m.Value.Text
+		}
+		short = append(short, text)
 	}
-	text = r.Algorithm.String() + " " + quotaText(text, r.Quota.Burst, r.Quota.Zone, string(r.Quota.Starts))
+	return cmp.Or(printable(strings.Join(short, ", ")), "-")
+}
+
+func limitText(r *rule.Rule) string {
+	text := quotaText(strings.Join(r.Quota.Texts(), ", "), r.Quota.Burst, r.Quota.Zone, r.Quota.Starts)
+	if len(r.Quota.Rates) > 0 || r.Quota.Unlimited {
+		text = r.Algorithm.String() + " " + text
+	}
 	if len(r.Tiers) > 0 {
 		text += " + " + notation.Count(len(r.Tiers), "tier")
 	}
@@ -140,6 +170,9 @@ func matchText(m *rule.Match) string {
 			values = []string{"*"}
 		}
 		parts = append(parts, name+"="+strings.Join(values, ","))
+	}
+	if m.When != "" {
+		parts = append(parts, "when "+m.When)
 	}
 	if len(parts) == 0 {
 		return "everything"

@@ -142,6 +142,28 @@ func (e *Element) JSON() []byte {
 	return b.Bytes()
 }
 
+// Brief writes the tree in one line for people, as in "{after: 3, for: 15m}". A list is "a + b". It is not read back.
+func (e *Element) Brief() string {
+	var parts []string
+	for _, item := range e.Items {
+		parts = append(parts, item.Brief())
+	}
+	for _, m := range e.Members {
+		value := m.Value.Brief()
+		if m.Value.IsScalar() && strings.ContainsAny(value, ",:{}\"") {
+			value = strconv.Quote(value)
+		}
+		parts = append(parts, m.Name.Text+": "+value)
+	}
+	switch e.Kind {
+	case Mapping:
+		return "{" + strings.Join(parts, ", ") + "}"
+	case List:
+		return strings.Join(parts, " + ")
+	}
+	return e.Text
+}
+
 func (e *Element) writeJSON(b *bytes.Buffer) {
 	switch e.Kind {
 	case Nothing:
