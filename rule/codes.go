@@ -188,6 +188,9 @@ var warningCodes = []Code{
 		"The rule counts tokens, units or certain responses, so it is a budget. With on_failure: open, nothing is counted while the store is unavailable.",
 		"Remove on_failure, which is local for such a rule, or write closed to deny."},
 	{"W018", "tier that another rule lacks",
-		"A rule has tiers, but not one that another rule has. Requests of that tier get the limit without a tier here. Often the name is misspelled in one of the rules. Documents with more than 64 different tiers are not compared.",
+		"A rule has tiers, but not one that another rule has. Requests of that tier get the limit without a tier here. Often the two rules spell one tier in two ways; weir cannot know which is right, so it names both. Documents with more than 64 different tiers are not compared.",
 		"Correct the name, or give the tier a limit in each rule that has tiers, even if it is the same as without a tier."},
+	{"W019", "no earlier rule to deny",
+		"With count_denied: unless_denied_earlier, requests that an earlier rule of the document denies do not count. No earlier rule matches the same requests, so the rule counts all denied requests, as with true. A rule that is off is not compared, and neither are the last rules of a very long document.",
+		"Move the rule below the rules whose denials should not count for it, or write count_denied: true."},
 }

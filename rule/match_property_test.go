@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -135,4 +137,35 @@ func TestLongListsAreVerified(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Two rules that match the same request are not said to have nothing in common.
+func TestEarlierRulesAreFound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pattern := rapid.Custom(func(t *rapid.T) string {
+			p := strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"/a", "/b", "/A", "/{x}", "/%61"}), 0, 3).Draw(t, "segments"), "")
+			return cmp.Or(p+rapid.SampledFrom([]string{"", "/**"}).Draw(t, "end"), "/")
+		})
+		narrow := func() rule.Match {
+			m := drawMatch(t)
+			m.Methods, m.Hosts = m.Methods[:min(1, len(m.Methods))], m.Hosts[:min(1, len(m.Hosts))]
+			m.Paths = []string{pattern.Draw(t, "path")}
+			return m
+		}
+		first, second := limited("first", narrow()), limited("second", narrow())
+		second.Algorithm, second.CountDenied, second.UnlessDeniedEarlier = weir.SlidingLog, true, true
+		problems := rule.Validate("", &rule.Set{Rules: []rule.Rule{first, second}})
+		warned := slices.ContainsFunc(problems, func(p rule.Problem) bool { return p.Code == "W019" })
+		if problems.Err() != nil || !warned {
+			return
+		}
+		n := naive{ignoreCase: rapid.Bool().Draw(t, "ignore case")}
+		for range 20 {
+			req := drawRequest(t)
+			req.Path = "/" + strings.Join(rapid.SliceOfN(rapid.SampledFrom([]string{"a", "b", "A"}), 0, 4).Draw(t, "plain"), "/")
+			if n.matches(first.Match, &req) && n.matches(second.Match, &req) {
+				t.Fatalf("%+v and %+v both match %+v", first.Match, second.Match, req)
+			}
+		}
+	})
 }

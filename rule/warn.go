@@ -29,6 +29,7 @@ func (p *parser) warn() {
 	}
 	p.report.rule = ""
 	p.warnTiers()
+	p.warnEarlier()
 }
 
 // exempt holds the exempt clients, as far as they are compared with others.
