@@ -115,32 +115,38 @@ func (p *parser) checkMethod(e *document.Element) {
 }
 
 func (p *parser) checkHost(e *document.Element) {
-	host := strings.ToLower(e.Text)
-	wrong := func(format string, args ...any) {
-		p.errorf("E020", e.Place, "match: host", format, args...)
+	if wrong := foreignHost(strings.ToLower(e.Text)); wrong != "" {
+		p.errorf("E020", e.Place, "match: host", "%s%s", document.Quote(e.Text), wrong)
 	}
+}
+
+// foreignHost is what is wrong with a host, as the rest of a sentence.
+func foreignHost(host string) string {
 	name := strings.TrimPrefix(host, "*.")
 	switch before, _, port := strings.Cut(host, ":"); {
 	case strings.Contains(host, "/"):
-		wrong("%s is a URL or has a path; write the name alone, as in api.example.com", document.Quote(e.Text))
+		return " is a URL or has a path; write the name alone, as in api.example.com"
 	case strings.Count(host, ":") > 1 || strings.HasPrefix(host, "["):
 		if _, err := netip.ParseAddr(host); err != nil {
-			wrong("%s is not a host; write an IPv6 address without brackets and port", document.Quote(e.Text))
+			return " is not a host; write an IPv6 address without brackets and port"
 		}
+	case port && before != match.Any && len(before) <= document.MaxQuoted && foreignHost(before) == "":
+		return " has a port; write " + document.Quote(before)
 	case port:
-		wrong("%s has a port; write %s", document.Quote(e.Text), document.Quote(before))
+		return " has a port; write the name alone, as in api.example.com"
 	case host == match.Any: // see checkAny
 	case strings.Contains(name, "*"):
-		wrong("%s has a star that is not at the start, before a dot; write *.example.com for every subdomain of example.com", document.Quote(e.Text))
+		return " has a star that is not at the start, before a dot; write *.example.com for every subdomain of example.com"
 	case strings.HasSuffix(name, "."):
-		wrong("%s ends in a dot; remove it", document.Quote(e.Text))
+		return " ends in a dot; remove it"
 	case len(name) > match.MaxHost:
-		wrong("%d bytes exceed the maximum of %d; shorten it", len(name), match.MaxHost)
+		return fmt.Sprintf(" has %d bytes, which exceed the maximum of %d; shorten it", len(name), match.MaxHost)
 	case strings.IndexFunc(name, func(c rune) bool { return c > '~' }) >= 0:
-		wrong("%s has letters that a request cannot contain; write its Punycode form, which begins with xn--", document.Quote(e.Text))
+		return " has letters that a request cannot contain; write its Punycode form, which begins with xn--"
 	case !isHostName(name):
-		wrong("%s is not a host name; write letters, digits and dashes, separated by dots", document.Quote(e.Text))
+		return " is not a host name; write letters, digits and dashes, separated by dots"
 	}
+	return ""
 }
 
 // isHostName is lenient with underscores, which some names have.
@@ -164,6 +170,7 @@ func (p *parser) checkPath(e *document.Element) {
 // foreignPath is what is wrong with a path that is written as elsewhere, as the rest of a
 // sentence.
 func foreignPath(path string) string {
+	const general = "write {id} for one whole segment, and /** at the end for everything below"
 	above, star := strings.CutSuffix(path, "/*")
 	switch segments := strings.Count(path, "/"); {
 	case strings.Contains(path, "://"):
@@ -171,25 +178,38 @@ func foreignPath(path string) string {
 	case path == "*" || path == "**":
 		return ` does not begin with a slash; write "/**" for every path, or remove it`
 	case path[0] != '/':
-		return " does not begin with a slash; write " + document.Quote(asPattern(path))
+		return " does not begin with a slash; " + suggest("write %s", "add one, and "+general, path)
 	case strings.Contains(path, "//"):
 		return " has an empty segment; write one slash"
 	case path != "/" && strings.HasSuffix(path, "/"):
-		return fmt.Sprintf(" ends in a slash, which changes nothing; remove it, or write %s for everything below", document.Quote(asPattern(path+"**")))
+		return " ends in a slash, which changes nothing; " + suggest("remove it, or write %s for everything below", "remove it, and "+general, path+"**")
 	case strings.ContainsAny(path, "?#"):
 		return " has a query or a fragment; remove it"
 	case segments > match.MaxSegments:
 		return fmt.Sprintf(" has %d segments, and at most %d are compared; end it with ** before that", segments, match.MaxSegments)
 	case star:
-		return fmt.Sprintf(": a single star is not supported here; write %s for everything below, or %s for one segment",
-			document.Quote(asPattern(above+"/**")), document.Quote(asPattern(above+"/{id}")))
+		return ": a single star is not supported here; " + suggest("write %s for everything below, or %s for one segment", general, above+"/**", above+"/{id}")
 	}
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		if segment == "*" || strings.HasPrefix(segment, ":") {
-			return fmt.Sprintf(": %s does not match one segment; write {%s}", document.Quote(segment), parameterName(segment))
+			return ": " + document.Quote(segment) + " does not match one segment; " + suggest("write %s", general, path)
 		}
 	}
 	return ""
+}
+
+// suggest says what to write instead of paths that are written as elsewhere, or something general if that would be invalid,
+// too, or too long for a message.
+func suggest(format, general string, paths ...string) string {
+	quoted := make([]any, len(paths))
+	for i, path := range paths {
+		path = asPattern(path)
+		if len(path) > document.MaxQuoted || foreignPath(path) != "" || match.CheckPath(path) != nil {
+			return general
+		}
+		quoted[i] = document.Quote(path)
+	}
+	return fmt.Sprintf(format, quoted...)
 }
 
 // asPattern writes a path as patterns are written here, if it is written as elsewhere.

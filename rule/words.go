@@ -129,18 +129,24 @@ var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session"
 
 func unknownSource(kind, name string, named bool) error {
 	if here := notation.NameHere(kind, sources.elsewhere); here != "" {
-		if named && here == sources.names[Attribute] {
-			here += ":" + name
-		}
-		return fmt.Errorf("%q is called %q here", kind, here)
+		return fmt.Errorf("%q is called %q here", kind, exampleSource(here, name, named))
 	}
 	if near := notation.Nearest(kind, sources.names); near != "" {
-		if named {
-			near += ":" + name
-		}
-		return fmt.Errorf("%q is unknown; did you mean %q?", kind, near)
+		return fmt.Errorf("%q is unknown; did you mean %q?", kind, exampleSource(near, name, named))
 	}
 	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X or attr:X", kind)
+}
+
+// exampleSource is a source of a kind that ParseSource accepts, with this name if it can have it.
+func exampleSource(kind, name string, named bool) string {
+	with := kind + ":" + name
+	if _, err := ParseSource(with); err == nil && named {
+		return with
+	}
+	if example := sourceExamples[SourceKind(slices.Index(sources.names, kind))]; example != "" {
+		return kind + ":" + example
+	}
+	return kind
 }
 
 // String returns the notation that ParseSource accepts.

@@ -282,7 +282,7 @@ func CheckPath(text string) error {
 func newPattern(text string, ignoreCase bool) (pattern, error) {
 	p := pattern{text: text}
 	if !strings.HasPrefix(text, "/") {
-		return p, fmt.Errorf("path %q does not begin with a slash; write %q", text, "/"+text)
+		return p, fmt.Errorf("path %q does not begin with a slash; add one", text)
 	}
 	if strings.Contains(text, "?") {
 		return p, fmt.Errorf("path %q has a query; remove it", text)
