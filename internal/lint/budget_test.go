@@ -33,7 +33,7 @@ var budget = map[string]int{
 	"metrics":           1350,
 	"middleware":        2850,
 	"queue":             2350,
-	"rule":              8350,
+	"rule":              8400,
 	"scripts":           800,
 	"stats":             5500,
 	"store":             8050,
