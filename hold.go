@@ -247,9 +247,9 @@ type Held struct {
 	Cost    int64 // units that were charged
 	Receipt Receipt
 
-	// Of a bucket: the parts in it right after the charge, without what was given back of
-	// earlier holds since, and when that was. What was in the bucket first drains first, so
-	// these tell how much of the charge has drained.
+	// Of a bucket: the parts in it right after the charge, without what was given back since
+	// of holds that were reserved earlier, and when that was. What was in the bucket first
+	// drains first, so these tell how much of the charge has drained.
 	Level int64
 	At    Micros
 }
@@ -266,38 +266,34 @@ func (op *Op) Held(next State) Held {
 
 // Release gives back units of a hold to a key in state s, as of the time of the
 // reservation: what expired since then does not come back. It returns the new state, and
-// changes the tail and the holds that were reserved later and are still open, if they
-// are given; a store gives all of them for a bucket.
+// changes the tail. Of a bucket, it also returns how many parts it gave back: holds that
+// were reserved later and are still open move up, so each of them has so much less in its
+// Level when it ends, which may then be below 0. A store with many holds adds these up.
 //
 // Windows, sub-windows and the log are then as if the units had never been charged. A
 // bucket never has more than that, for any number of holds. A shaping queue gives back
 // only its last place.
-func (c *Compiled) Release(s State, tail []int64, h Held, units int64, open []*Held) State {
+func (c *Compiled) Release(s State, tail []int64, h Held, units int64) (next State, back int64) {
 	units = min(units, h.Cost)
 	if !c.limit.Algorithm.leaks() {
-		return c.Refund(s, tail, h.Receipt, units)
+		return c.Refund(s, tail, h.Receipt, units), 0
 	}
 	if s.Fresh <= 0 || s.B <= 0 || units <= 0 || c.limit.Shape && Micros(h.Receipt) != s.Fresh {
-		return s
+		return s, 0
 	}
 	n, level := c.n, s.A
 	if s.B != c.limit.N {
 		n, level = c.recount(level, s.B)
 	}
 	last := s.Fresh - Micros(divUp(s.A, n))
-	back := min(units*c.p, level, h.Level-c.drained(last-h.At, s.B))
+	back = min(units*c.p, level, h.Level-c.drained(last-h.At, s.B))
 	if back <= 0 {
-		return s
-	}
-	for _, later := range open {
-		if later.At > h.At || later.At == h.At && later.Level > h.Level {
-			later.Level = max(0, later.Level-back)
-		}
+		return s, 0
 	}
 	if level -= back; level <= 0 {
-		return State{}
+		return State{}, back
 	}
-	return State{Fresh: last + Micros(divUp(level, c.n)), A: level, B: c.limit.N}
+	return State{Fresh: last + Micros(divUp(level, c.n)), A: level, B: c.limit.N}, back
 }
 
 // drained is how much has left a bucket in a time at most, if its N may have been another.

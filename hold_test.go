@@ -1,6 +1,7 @@
 package weir_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-// held is a key with holds, as a store would keep them.
+// held is a key with holds in the order of their reservations, as a store could keep them.
 type held struct {
 	key
 	open []*weir.Held
@@ -30,14 +31,14 @@ func (k *held) reserve(now weir.Micros, cost int64) (*weir.Held, weir.Decision) 
 
 // settle ends a hold with what was used: less is given back, more is charged.
 func (k *held) settle(h *weir.Held, now weir.Micros, used int64) {
-	for i := range k.open {
-		if k.open[i] == h {
-			k.open = append(k.open[:i:i], k.open[i+1:]...)
-			break
-		}
-	}
+	i := slices.Index(k.open, h)
+	k.open = slices.Delete(k.open, i, i+1)
 	if used < h.Cost {
-		k.State = k.limit.Release(k.State, k.Tail, *h, h.Cost-used, k.open)
+		var back int64
+		k.State, back = k.limit.Release(k.State, k.Tail, *h, h.Cost-used)
+		for _, later := range k.open[i:] {
+			later.Level -= back
+		}
 	} else if used > h.Cost {
 		k.charge(now, used-h.Cost)
 	}
@@ -164,7 +165,7 @@ func TestHoldsOfAChangedLimit(t *testing.T) {
 		now := 1_000_000 + weir.Micros(rapid.Int64Range(0, l.Period.Microseconds()).Draw(t, "later"))
 		one.take(now, rapid.Int64Range(1, changed.Capacity()).Draw(t, "cost"))
 		before := one.peek(now, 0)
-		one.State = limit.Release(one.State, one.Tail, *h, h.Cost, nil)
+		one.State, _ = limit.Release(one.State, one.Tail, *h, h.Cost)
 		if after := one.peek(now, 0); after.Remaining < before.Remaining || after.Remaining > changed.Capacity() {
 			t.Fatalf("%v became %v: %+v, then %+v", limit.Limit(), l, before, after)
 		}

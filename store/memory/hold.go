@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 	"unsafe"
@@ -16,8 +17,8 @@ import (
 type hold struct {
 	id      weir.HoldID
 	expires weir.Micros // changes only under the locks of the parts' keys, too
-	number  uint64      // in the order of reservation in its shard
-	place   int         // in the shard's list
+	place   int32       // in the shard's list
+	before  uint32      // the first snapshot that has it; 0 if it is not open
 	parts   []heldPart
 	one     [1]heldPart
 }
@@ -51,7 +52,7 @@ type holdShardFields struct {
 	open        openHolds
 	ended       endedHolds
 	parts       int    // of open holds
-	numbers     uint64 // given to holds so far
+	snapshots   uint32 // begun so far
 }
 
 // openHolds are the records of open holds. Those of holds that have ended are used again.
@@ -73,16 +74,16 @@ func (o *openHolds) add() *hold {
 		if o.records[place] == nil {
 			o.records[place] = new(hold)
 		}
-		o.records[place].place = place
+		o.records[place].place = int32(place)
 		return o.records[place]
 	}
-	h := &hold{place: len(o.records)}
+	h := &hold{place: int32(len(o.records))}
 	o.records = append(o.records, h)
 	return h
 }
 
 func (o *openHolds) remove(h *hold) {
-	place := h.place
+	place := int(h.place)
 	if o.count--; len(o.free) < maxSpare {
 		*h = hold{}
 	} else {
@@ -137,7 +138,7 @@ func (c *core) openLocked(sh *holdShard, id *weir.HoldID, now weir.Micros, ttl t
 	if !c.makeHoldRoomLocked(sh, now, parts) {
 		return nil, errTooManyHolds
 	}
-	if sh.findLocked(id) != nil && c.existsLocked(sh, id, now) {
+	if _, open, done := c.lookLocked(sh, id, now); open != nil || done != nil {
 		return nil, errHoldExists
 	}
 	h := sh.open.add()
@@ -146,18 +147,11 @@ func (c *core) openLocked(sh *holdShard, id *weir.HoldID, now weir.Micros, ttl t
 	return h, nil
 }
 
-// existsLocked reports whether there is a hold with this id as it is now.
-func (c *core) existsLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) bool {
-	_, h, done := c.lookLocked(sh, id, now)
-	return h != nil || done != nil
-}
-
 // addLocked adds a hold to its directory.
 func (sh *holdShard) addLocked(h *hold) {
-	sh.numbers++
-	h.number = sh.numbers
+	h.before = sh.snapshots + 1
 	sh.parts += len(h.parts)
-	sh.putLocked(&h.id, openRef(h.place))
+	sh.putLocked(&h.id, openRef(int(h.place)))
 }
 
 // lookLocked finds a hold as it is now: one that is open, with its slot in the directory, or
@@ -170,7 +164,7 @@ func (c *core) lookLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) (at *
 		if h = sh.open.records[ref.place()]; h.expires > now {
 			return at, h, nil
 		}
-		c.expireLocked(sh, at, h, now)
+		c.expireLocked(sh, at, h, math.MaxInt)
 	}
 	if done = sh.ended.record(at.ref()); done.until() <= now {
 		sh.removeLocked(id)
@@ -180,27 +174,35 @@ func (c *core) lookLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) (at *
 	return at, nil, done
 }
 
-// expireLocked ends a hold whose time has come.
-func (c *core) expireLocked(sh *holdShard, at *holdSlot, h *hold, now weir.Micros) {
+// expireLocked ends a hold whose time has come. Of a key that gets its units back, others that
+// expired before it end first. If these are more than a number for one of the keys, the hold stays open.
+func (c *core) expireLocked(sh *holdShard, at *holdSlot, h *hold, others int) {
+	ended := true
 	for i := range h.parts {
 		p := &h.parts[i]
 		keys := c.shardOf(p.id)
 		keys.mu.Lock()
-		if p.listed {
-			c.endDueLocked(keys, p.id, max(now, h.expires)) // with the others of the key, in their order
+		for left := others; p.isListed() && left >= 0; left-- {
+			slot, _ := keys.table.find(p.id)
+			if p.releases() {
+				c.endFirstLocked(keys, slot)
+			} else {
+				keys.letGoLocked(slot, p)
+				p.lapsed = true
+			}
 		}
+		ended = ended && !p.isListed()
 		keys.mu.Unlock()
 	}
-	c.endLocked(sh, at, h, weir.HoldExpired, h.expires)
+	if ended {
+		c.endLocked(sh, at, h, weir.HoldExpired, h.expires, nil)
+	}
 }
 
 // endLocked remembers the outcome of an open hold, until it would have expired, and for a
 // while at least.
-func (c *core) endLocked(sh *holdShard, at *holdSlot, h *hold, state weir.HoldState, ended weir.Micros) {
+func (c *core) endLocked(sh *holdShard, at *holdSlot, h *hold, state weir.HoldState, ended weir.Micros, parts []weir.SettledPart) {
 	sh.parts -= len(h.parts)
-	if state != weir.HoldSettled {
-		h.parts = nil
-	}
-	at.set(sh.ended.add(h, state, max(h.expires, ended.Add(weir.HoldMemory))))
+	at.set(sh.ended.add(&h.id, parts, state, max(h.expires, ended.Add(weir.HoldMemory))))
 	sh.open.remove(h)
 }

@@ -63,25 +63,25 @@ func (e endedHold) answer() weir.Settled {
 }
 
 // add writes the outcome of a hold, and returns where it is.
-func (l *endedHolds) add(h *hold, state weir.HoldState, until weir.Micros) holdRef {
-	parts, most := h.parts, headBytes
+func (l *endedHolds) add(id *weir.HoldID, parts []weir.SettledPart, state weir.HoldState, until weir.Micros) holdRef {
+	most := headBytes
 	for i := range parts {
-		most += 1 + len(parts[i].tag) + 3*binary.MaxVarintLen64
+		most += 1 + len(parts[i].Tag) + 3*binary.MaxVarintLen64
 	}
 	chunk, ref := l.room(most)
 	start := len(*chunk)
 	b := (*chunk)[:start+headBytes]
 	e := endedHold(b[start:])
-	*(*weir.HoldID)(e[2:18]) = h.id
+	*(*weir.HoldID)(e[2:18]) = *id
 	binary.LittleEndian.PutUint64(e[18:], uint64(until))
 	e[26], e[27] = byte(state), byte(len(parts))
 	for i := range parts {
 		p := &parts[i]
-		b = append(b, byte(len(p.tag)))
-		b = append(b, p.tag...)
+		b = append(b, byte(len(p.Tag)))
+		b = append(b, p.Tag...)
 		b = binary.AppendUvarint(b, uint64(p.Cost))
-		b = binary.AppendUvarint(b, uint64(p.used))
-		b = binary.AppendUvarint(b, uint64(p.excess))
+		b = binary.AppendUvarint(b, uint64(p.Used))
+		b = binary.AppendUvarint(b, uint64(p.Excess))
 	}
 	binary.LittleEndian.PutUint16(e, uint16(len(b)-start))
 	*chunk = b

@@ -1,10 +1,7 @@
 package memory
 
 import (
-	"bytes"
-	"cmp"
 	"math"
-	"slices"
 
 	"github.com/weirhq/weir"
 )
@@ -12,36 +9,35 @@ import (
 // heldPart is a hold's charge on one key. While the hold is open, the lock of the key's
 // shard guards it.
 type heldPart struct {
-	weir.Held
-	hold         *hold
-	limit        *weir.Compiled
-	tag          string
-	id           id
-	prev, next   *heldPart // of the same key
-	used, excess int64     // when the hold ends
-	listed       bool      // it has something to give back
-	lapsed       bool      // its time has come
-
-	// Of the first one of a key's list, for all of them: how many there are, and a time
-	// not later than when the first of them gives its units back because it expires.
-	count   int
-	soonest weir.Micros
+	weir.Held // its Level is as reserved; level has what it is now
+	hold      *hold
+	limit     *weir.Compiled
+	tag       string
+	id        id
+	among     *keyHolds // the open holds of the key; nil as long as there was no other
+	place     int       // in their order by expiry
+	number    int32     // in their order of reservation
+	listed    bool      // it has something to give back, unless the key was reset
+	lapsed    bool      // its time has come
 }
 
 // releases reports whether the units come back if the hold expires.
 func (p *heldPart) releases() bool { return p.limit.ReturnsExpired() }
 
-// heldLocked returns the newest open hold of a key, and so the list of all of them; nil if
-// there is none.
-func (sh *shard) heldLocked(k id) *heldPart {
+// isListed reports whether the part has something to give back.
+func (p *heldPart) isListed() bool { return p.listed && (p.among == nil || !p.among.reset) }
+
+// heldLocked returns an open hold of a key, which leads to the others; nil if there is
+// none.
+func (sh *shard) heldLocked(k id) (slot int, p *heldPart) {
 	if sh.table.held == nil {
-		return nil
+		return 0, nil
 	}
 	slot, found := sh.table.find(k)
 	if !found {
-		return nil
+		return 0, nil
 	}
-	return sh.table.held[slot]
+	return slot, sh.table.held[slot]
 }
 
 // holdLocked notes that a key has a hold, which has nothing to give back if the key has
@@ -53,43 +49,31 @@ func (sh *shard) holdLocked(p *heldPart, k id, slot int, found bool, held weir.H
 	if sh.table.held == nil {
 		sh.table.held = make([]*heldPart, len(sh.table.entries))
 	}
-	p.count, p.soonest = 1, math.MaxInt64
-	if next := sh.table.held[slot]; next != nil {
-		p.next, next.prev = next, p
-		p.count, p.soonest = next.count+1, next.soonest
-	}
-	sh.table.held[slot] = p
-	if p.releases() {
-		sh.releaseByLocked(p, p.hold.expires)
-	}
-}
-
-// releaseByLocked notes when a hold gives its units back, on the first one of its key.
-func (sh *shard) releaseByLocked(first *heldPart, at weir.Micros) {
-	first.soonest = min(first.soonest, at)
-	sh.releases = min(sh.releases, at)
-}
-
-// letGoLocked is the end of what holdLocked noted, unless the key was reset.
-func (sh *shard) letGoLocked(slot int, p *heldPart) {
-	if !p.listed {
-		return
-	}
-	p.listed = false
-	if p.next != nil {
-		p.next.prev = p.prev
-	}
-	if p.prev != nil {
-		p.prev.next = p.next
-		sh.table.held[slot].count--
+	if other := sh.table.held[slot]; other == nil {
+		sh.table.held[slot] = p
 	} else {
-		if p.next != nil {
-			p.next.count, p.next.soonest = p.count-1, p.soonest
+		if other.among == nil {
+			spareKeyHolds.Get().(*keyHolds).add(other)
 		}
-		sh.table.held[slot] = p.next
+		other.among.add(p)
 	}
-	p.prev, p.next = nil, nil
+	if p.releases() {
+		sh.releases = min(sh.releases, p.hold.expires)
+	}
+}
+
+// letGoLocked is the end of what holdLocked noted, unless the key was reset. It returns
+// another open hold of the key.
+func (sh *shard) letGoLocked(slot int, p *heldPart) (other *heldPart) {
+	if !p.isListed() {
+		return nil
+	}
+	if p.listed = false; p.among != nil {
+		other = p.among.remove(p)
+	}
+	sh.table.held[slot] = other
 	sh.resetsAtLocked(sh.table.entries[slot].state.Fresh)
+	return other
 }
 
 // isHeldLocked reports whether a key has an open hold, and so has to stay.
@@ -97,49 +81,26 @@ func (sh *shard) isHeldLocked(slot int) bool {
 	return sh.table.held != nil && sh.table.held[slot] != nil
 }
 
-// releaseDueLocked gives back to a key what its holds have that have expired.
+// releaseDueLocked gives back to a key what its holds have that have expired. Each of them
+// ends once, so a reservation pays for its end, whichever call that is in.
 func (c *core) releaseDueLocked(sh *shard, k id, now weir.Micros) {
 	if now < sh.releases {
 		return
 	}
-	if first := sh.heldLocked(k); first != nil && first.soonest <= now {
-		c.endDueLocked(sh, k, now)
+	for slot, p := sh.heldLocked(k); p != nil && p.nextRelease() <= now; {
+		p = c.endFirstLocked(sh, slot)
 	}
 }
 
-// endDueLocked ends the holds of a key whose time has come, one after the other. A key has
-// at most weir.MaxHolds of them.
-func (c *core) endDueLocked(sh *shard, k id, now weir.Micros) {
-	var due, open []*heldPart
-	soonest := weir.Micros(math.MaxInt64)
-	for p := sh.heldLocked(k); p != nil; p = p.next {
-		switch {
-		case p.hold.expires <= now:
-			due = append(due, p)
-		default:
-			open = append(open, p)
-			if p.releases() {
-				soonest = min(soonest, p.hold.expires)
-			}
-		}
+// endFirstLocked ends the hold of a key that expires first. It returns another one; if there is
+// none, the key may have gone.
+func (c *core) endFirstLocked(sh *shard, slot int) (other *heldPart) {
+	p := sh.table.held[slot].soonest()
+	other = sh.letGoLocked(slot, p)
+	if p.lapsed = true; p.releases() {
+		c.giveBackLocked(sh, slot, p, p.Cost)
 	}
-	slices.SortFunc(due, func(a, b *heldPart) int {
-		return cmp.Or(cmp.Compare(a.hold.expires, b.hold.expires), bytes.Compare(a.hold.id[:], b.hold.id[:]))
-	})
-	left := make([]*weir.Held, 0, len(due)+len(open))
-	for _, p := range append(due, open...) {
-		left = append(left, &p.Held)
-	}
-	slot, _ := sh.table.find(k) // which the key leaves only with its last hold
-	for i, p := range due {
-		sh.letGoLocked(slot, p)
-		if p.lapsed = true; p.releases() {
-			c.giveBackLocked(sh, slot, p, p.Cost, left[i+1:])
-		}
-	}
-	if len(open) > 0 {
-		open[0].soonest = soonest
-	}
+	return other
 }
 
 // nextReleaseLocked finds when the next hold of the shard gives its units back.
@@ -148,40 +109,21 @@ func (sh *shard) nextReleaseLocked() {
 		return
 	}
 	sh.releases = math.MaxInt64
-	for _, first := range sh.table.held {
-		if first != nil {
-			sh.releases = min(sh.releases, first.soonest)
+	for _, p := range sh.table.held {
+		if p != nil {
+			sh.releases = min(sh.releases, p.nextRelease())
 		}
 	}
 }
 
-// releaseLocked gives back units of a part, which is on the key's list no more.
-func (c *core) releaseLocked(sh *shard, slot int, p *heldPart, units int64) {
-	if first := sh.table.held[slot]; first != nil && p.leaks() {
-		var buf [64]*weir.Held
-		c.giveBackLocked(sh, slot, p, units, first.all(buf[:0]))
-		return
-	}
-	c.giveBackLocked(sh, slot, p, units, nil)
-}
-
-// all appends a list of open holds.
-func (p *heldPart) all(dst []*weir.Held) []*weir.Held {
-	for ; p != nil; p = p.next {
-		dst = append(dst, &p.Held)
-	}
-	return dst
-}
-
-// leaks reports whether other holds of the key must be known to give something back.
-func (p *heldPart) leaks() bool {
-	a := p.limit.Algorithm()
-	return a == weir.TokenBucket || a == weir.LeakyBucket
-}
-
-func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64, open []*weir.Held) {
-	e := &sh.table.entries[slot]
-	if e.state = p.limit.Release(e.state, sh.tail(slot), p.Held, units, open); e.state == (weir.State{}) && !sh.isHeldLocked(slot) {
+// giveBackLocked gives back units of a part that was let go.
+func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64) {
+	e, other, back := &sh.table.entries[slot], sh.table.held[slot], int64(0)
+	e.state, back = p.limit.Release(e.state, sh.tail(slot), p.Held, units)
+	switch {
+	case back > 0 && other != nil:
+		other.among.moveUp(p.number, back)
+	case e.state == (weir.State{}) && other == nil:
 		sh.removeLocked(slot)
 		c.keys.Add(-1)
 		return
@@ -189,28 +131,24 @@ func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64, ope
 	sh.resetsAtLocked(e.state.Fresh)
 }
 
-// isFullLocked reports whether one more hold would be too many for a key.
+// isFullLocked reports whether one more hold would be too many for a key. What would give units
+// back by now has done so already.
 func (c *core) isFullLocked(h *hold, sh *shard, k id, now weir.Micros) bool {
-	first := sh.heldLocked(k)
-	if first == nil {
-		return false
-	}
 	most := c.holdsOfKeyLocked(c.holdShard(&h.id))
-	if first.count < most {
-		return false
+	slot, p := sh.heldLocked(k)
+	for p != nil && p.count() >= most {
+		if p.soonest().hold.expires > now {
+			return true
+		}
+		p = c.endFirstLocked(sh, slot)
 	}
-	c.endDueLocked(sh, k, now) // what would give units back has done so already
-	first = sh.heldLocked(k)
-	return first != nil && first.count >= most
+	return false
 }
 
 // denyFullLocked says when a key can have one more hold.
 func (sh *shard) denyFullLocked(d *weir.Decision, k id, now weir.Micros) {
-	first := weir.Micros(math.MaxInt64)
-	for p := sh.heldLocked(k); p != nil; p = p.next {
-		first = min(first, p.hold.expires)
-	}
-	d.Allowed, d.RetryAfter, d.Delay = false, first.Sub(now), 0
+	_, p := sh.heldLocked(k)
+	d.Allowed, d.RetryAfter, d.Delay = false, p.soonest().hold.expires.Sub(now), 0
 }
 
 // denyAnyFullLocked denies what would be one hold too many for a key, and so all.
@@ -251,10 +189,10 @@ func (sh *shard) resetLocked(slot int) {
 	if !sh.isHeldLocked(slot) {
 		return
 	}
-	for p := sh.table.held[slot]; p != nil; {
-		next := p.next
-		p.listed, p.prev, p.next = false, nil, nil
-		p = next
+	if p := sh.table.held[slot]; p.among != nil {
+		*p.among = keyHolds{reset: true}
+	} else {
+		p.listed = false
 	}
 	sh.table.held[slot] = nil
 }

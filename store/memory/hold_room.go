@@ -28,6 +28,7 @@ const (
 
 	passed  = 2  // holds that a reservation looks at, whether their time has come
 	crowded = 16 // if there is no room
+	swept   = 63 // others of its key that then end with a hold
 )
 
 var errTooManyHolds = fmt.Errorf("memory: too many holds are open; settle them sooner, or raise MaxKeys: %w", weir.ErrHoldsFull)
@@ -37,7 +38,7 @@ func (c *core) makeHoldShards(maxKeys int) {
 	enough := min(enoughShards, shardsPerProcessor*runtime.GOMAXPROCS(0))
 	log := bits.Len(uint(max(1, min(most/fewHolds, enough), most/manyHolds) - 1))
 	c.holds, c.holdShift = make([]holdShard, 1<<log), uint(64-log)
-	c.maxHolds, c.maxParts = most>>log, maxKeys/2>>log
+	c.maxHolds, c.maxParts, c.maxOfKey = most>>log, maxKeys/2>>log, weir.MaxHolds
 	directories := min(bits.Len(uint(c.maxHolds/fewSlots)), 16-log)
 	for i := range c.holds {
 		c.holds[i].directories, c.holds[i].shift = make([]directory, 1<<directories), c.holdShift-uint(directories)
@@ -47,7 +48,7 @@ func (c *core) makeHoldShards(maxKeys int) {
 // holdsOfKeyLocked is how many holds a key may have for one more to be opened.
 func (c *core) holdsOfKeyLocked(sh *holdShard) int {
 	free := (c.maxHolds - sh.open.count) * len(c.holds)
-	return min(weir.MaxHolds, max(1, free/share))
+	return min(c.maxOfKey, max(1, free/share))
 }
 
 // hasHoldRoomLocked reports whether there is room for one more, with so many parts.
@@ -99,8 +100,8 @@ func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
 	if o.count == 0 {
 		return
 	}
-	if h := o.records[o.hand]; h != nil && h.number > 0 && h.expires <= now {
-		c.expireLocked(sh, sh.findLocked(&h.id), h, now)
+	if h := o.records[o.hand]; h != nil && h.before > 0 && h.expires <= now {
+		c.expireLocked(sh, sh.findLocked(&h.id), h, swept)
 	}
 }
 

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"github.com/weirhq/weir"
@@ -32,7 +33,7 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 		until := h.expires
 		if !c.extendLocked(h, &settlement, now) {
 			answer.State = weir.HoldExpired
-			c.expireLocked(sh, at, h, now)
+			c.expireLocked(sh, at, h, math.MaxInt)
 			break
 		}
 		answer.State, answer.Expires, answer.Until, answer.Parts = weir.HoldOpen, h.expires, until, h.answer(nil)
@@ -43,20 +44,25 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 // finishLocked settles an open hold. If it comes late, nothing was charged on it before. The
 // answer has room for parts, or none; it has a place because copies of it would be felt.
 func (s *Store) finishLocked(c *core, sh *holdShard, at *holdSlot, h *hold, used func(string, int64) int64, now weir.Micros, late bool, answer *weir.Settled) {
-	dst := answer.Parts
+	parts := h.answer(answer.Parts)
+	for i := range parts {
+		p := &parts[i]
+		p.Used = (&weir.Settlement{Used: used}).Units(p.Tag, p.Cost)
+	}
 	answer.Parts = nil
-	if !s.settleLocked(c, h, used, now, late) { // it expired for somebody whose clock was ahead, and so for all
+	if (len(parts) > 1 || !c.settleOneLocked(&h.parts[0], &parts[0], now)) && !s.settleAllLocked(c, h, parts, now, late) { // it expired for somebody whose clock was ahead, and so for all
 		answer.State = weir.HoldExpired
-		c.expireLocked(sh, at, h, now)
+		c.expireLocked(sh, at, h, math.MaxInt)
 		return
 	}
-	if answer.State, answer.Parts = weir.HoldSettled, h.answer(dst); !late {
+	if answer.State, answer.Parts = weir.HoldSettled, parts; !late {
 		answer.Until = h.expires
 	}
-	c.endLocked(sh, at, h, weir.HoldSettled, now)
+	c.endLocked(sh, at, h, weir.HoldSettled, now, parts)
 }
 
-// answer returns what a caller is told of the parts of a hold, in dst if that has room.
+// answer returns what a caller is told of the parts of a hold as long as nothing is used, in dst if
+// that has room.
 func (h *hold) answer(dst []weir.SettledPart) []weir.SettledPart {
 	parts := h.parts
 	if cap(dst) < len(parts) {
@@ -65,7 +71,7 @@ func (h *hold) answer(dst []weir.SettledPart) []weir.SettledPart {
 	dst = dst[:len(parts)]
 	for i := range dst {
 		p, told := &parts[i], &dst[i]
-		told.Tag, told.Cost, told.Used, told.Excess = p.tag, p.Cost, p.used, p.excess
+		told.Tag, told.Cost, told.Used, told.Excess = p.tag, p.Cost, 0, 0
 	}
 	return dst
 }
@@ -91,11 +97,8 @@ func (h *hold) lockOrder(c *core, order []int) []int {
 	for i := range h.parts {
 		order = append(order, int(h.parts[i].id.lo>>c.shift))
 	}
-	if len(order) > 1 {
-		slices.Sort(order)
-		order = slices.Compact(order)
-	}
-	return order
+	slices.Sort(order)
+	return slices.Compact(order)
 }
 
 // hasLapsedLocked reports whether the hold expired for somebody whose clock was ahead.
@@ -120,15 +123,17 @@ func (c *core) extendLocked(h *hold, s *weir.Settlement, now weir.Micros) bool {
 	}
 	for i := range h.parts {
 		p := &h.parts[i]
-		if s.Limit(p.limit); p.listed && s.Renews(p.limit) {
+		if s.Limit(p.limit); p.isListed() && s.Renews(p.limit) {
 			c.shardOf(p.id).renewLocked(p, now)
 		}
 	}
 	h.expires = now.Add(s.TTL)
 	for i := range h.parts {
-		if p := &h.parts[i]; p.listed && p.releases() { // it may be sooner than before
-			at := c.shardOf(p.id)
-			at.releaseByLocked(at.heldLocked(p.id), h.expires)
+		if p := &h.parts[i]; p.isListed() {
+			p.expireAt(h.expires)
+			if at := c.shardOf(p.id); p.releases() { // it may be sooner than before
+				at.releases = min(at.releases, h.expires)
+			}
 		}
 	}
 	return true
@@ -148,34 +153,25 @@ func (sh *shard) renewLocked(p *heldPart, now weir.Micros) {
 	p.Receipt = d.Receipt
 }
 
-// settleLocked makes the cost of each part what was used. All parts are settled at the same
-// time for everyone to see. If the hold comes late, nothing was charged before. It returns
-// false if the hold has lapsed.
-func (s *Store) settleLocked(c *core, h *hold, used func(string, int64) int64, now weir.Micros, late bool) bool {
-	parts := h.parts
-	for i := range parts {
-		p := &parts[i]
-		p.used = (&weir.Settlement{Used: used}).Units(p.tag, p.Cost)
-	}
-	return len(parts) == 1 && c.settleOneLocked(&parts[0], now) || s.settleAllLocked(c, h, now, late)
-}
-
 // settleOneLocked settles the only part of a hold, the usual case. If its key is not sure to be
 // there, it does nothing and returns false.
-func (c *core) settleOneLocked(p *heldPart, now weir.Micros) bool {
+func (c *core) settleOneLocked(p *heldPart, done *weir.SettledPart, now weir.Micros) bool {
 	at := c.shardOf(p.id)
 	at.mu.Lock()
-	listed := p.listed
+	listed := p.isListed()
 	if listed {
 		c.releaseDueLocked(at, p.id, now)
 		slot, _ := at.table.find(p.id)
-		c.settlePartLocked(at, slot, true, p, p.Cost, now)
+		c.settlePartLocked(at, slot, true, p, done, p.Cost, now)
 	}
 	at.mu.Unlock()
 	return listed
 }
 
-func (s *Store) settleAllLocked(c *core, h *hold, now weir.Micros, late bool) bool {
+// settleAllLocked makes the cost of each part what was used. All parts are settled at the same
+// time for everyone to see. If the hold comes late, nothing was charged before. It returns
+// false if the hold has lapsed.
+func (s *Store) settleAllLocked(c *core, h *hold, done []weir.SettledPart, now weir.Micros, late bool) bool {
 	var buf [8]int
 	order, room := h.lockOrder(c, buf[:0]), int64(0)
 	for {
@@ -185,7 +181,7 @@ func (s *Store) settleAllLocked(c *core, h *hold, now weir.Micros, late bool) bo
 			c.keys.Add(-room)
 			return false
 		}
-		missing := c.missingLocked(h, now, late)
+		missing := c.missingLocked(h, done, now, late)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
 			break
@@ -202,7 +198,7 @@ func (s *Store) settleAllLocked(c *core, h *hold, now weir.Micros, late bool) bo
 			charged = 0
 		}
 		slot, found := at.table.find(p.id)
-		if c.settlePartLocked(at, slot, found, p, charged, now) {
+		if c.settlePartLocked(at, slot, found, p, &done[i], charged, now) {
 			room--
 		}
 	}
@@ -215,27 +211,27 @@ func (s *Store) settleAllLocked(c *core, h *hold, now weir.Micros, late bool) bo
 
 // settlePartLocked makes what is charged of a part what was used. It reports whether it had to
 // make the key.
-func (c *core) settlePartLocked(at *shard, slot int, found bool, p *heldPart, charged int64, now weir.Micros) (made bool) {
-	holds := p.listed
+func (c *core) settlePartLocked(at *shard, slot int, found bool, p *heldPart, done *weir.SettledPart, charged int64, now weir.Micros) (made bool) {
+	holds := p.isListed()
 	at.letGoLocked(slot, p)
 	switch {
-	case p.used > charged:
-		op := weir.Op{Limit: p.limit, Cost: p.used - charged, Always: true}
-		p.excess, made = at.chargeLocked(p.id, slot, found, &op, now)
-	case p.used < charged && holds:
-		c.releaseLocked(at, slot, p, charged-p.used)
+	case done.Used > charged:
+		op := weir.Op{Limit: p.limit, Cost: done.Used - charged, Always: true}
+		done.Excess, made = at.chargeLocked(p.id, slot, found, &op, now)
+	case done.Used < charged && holds:
+		c.giveBackLocked(at, slot, p, charged-done.Used)
 	}
 	return made
 }
 
 // missingLocked gives back what is due on the keys of a hold, and returns how many of the
 // keys have to be made to charge what was used beyond the estimate.
-func (c *core) missingLocked(h *hold, now weir.Micros, late bool) (missing int64) {
+func (c *core) missingLocked(h *hold, done []weir.SettledPart, now weir.Micros, late bool) (missing int64) {
 	for i := range h.parts {
 		p := &h.parts[i]
 		at := c.shardOf(p.id)
 		c.releaseDueLocked(at, p.id, now)
-		if p.used > p.Cost || late && p.used > 0 {
+		if used := done[i].Used; used > p.Cost || late && used > 0 {
 			if _, found := at.table.find(p.id); !found {
 				missing++
 			}

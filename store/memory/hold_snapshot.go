@@ -10,25 +10,26 @@ import (
 	"github.com/weirhq/weir/internal/notation"
 )
 
-// lastHolds returns the number of the newest hold of each shard.
-func (c *core) lastHolds() []uint64 {
-	last := make([]uint64, len(c.holds))
+// beginSnapshot returns for each shard of holds the number of a snapshot.
+func (c *core) beginSnapshot() []uint32 {
+	numbers := make([]uint32, len(c.holds))
 	for i := range c.holds {
 		sh := &c.holds[i]
 		sh.mu.Lock()
-		last[i] = sh.numbers
+		sh.snapshots++
+		numbers[i] = sh.snapshots
 		sh.mu.Unlock()
 	}
-	return last
+	return numbers
 }
 
-// copyHolds copies the holds of a shard; of those that are open, up to a number. Newer ones
-// would have something to give back that is not charged in the copy of the keys.
-func (c *core) copyHolds(sh *holdShard, up uint64) (open []hold, ended [][]byte) {
+// copyHolds copies the holds of a shard; of those that are open, the ones from before a snapshot. Newer
+// ones would have something to give back that is not charged in the copy of the keys.
+func (c *core) copyHolds(sh *holdShard, snapshot uint32) (open []hold, ended [][]byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	for _, h := range sh.open.records {
-		if h == nil || h.number == 0 || h.number > up {
+		if h == nil || h.before == 0 || h.before > snapshot {
 			continue
 		}
 		var buf [8]int
@@ -36,10 +37,15 @@ func (c *core) copyHolds(sh *holdShard, up uint64) (open []hold, ended [][]byte)
 		c.lock(order)
 		one := *h
 		one.parts = slices.Clone(h.parts)
+		for i := range one.parts {
+			p := &one.parts[i]
+			if p.listed = p.isListed(); p.listed {
+				p.Level = p.level()
+			}
+		}
 		c.unlock(order)
 		open = append(open, one)
 	}
-	slices.SortFunc(open, func(a, b hold) int { return cmp.Compare(a.number, b.number) })
 	for i, chunk := range sh.ended.chunks {
 		if i == 0 {
 			chunk = chunk[sh.ended.begin:]
@@ -90,8 +96,9 @@ func word(b bool) int64 {
 // other, by its time.
 func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 	var count int64
+	var listed []*heldPart
 	for ; in.More(); count++ {
-		h, state, until := readHold(in)
+		h, settled, state, until := readHold(in)
 		if in.Err != nil {
 			return
 		}
@@ -101,7 +108,7 @@ func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 			continue // of a larger store, forged, or to be forgotten
 		}
 		if state != weir.HoldOpen {
-			sh.putLocked(&h.id, sh.ended.add(h, state, until))
+			sh.putLocked(&h.id, sh.ended.add(&h.id, settled, state, until))
 			continue
 		}
 		open := sh.open.add()
@@ -114,16 +121,22 @@ func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 		sh.addLocked(open)
 		for i := range open.parts {
 			if p := &open.parts[i]; p.listed {
-				keys := c.shardOf(p.id)
-				slot, found := keys.table.find(p.id)
-				keys.holdLocked(p, p.id, slot, found, p.Held)
+				listed = append(listed, p)
 			}
 		}
+	}
+	slices.SortFunc(listed, func(a, b *heldPart) int { // as they were reserved on a bucket
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Level, b.Level))
+	})
+	for _, p := range listed {
+		keys := c.shardOf(p.id)
+		slot, found := keys.table.find(p.id)
+		keys.holdLocked(p, p.id, slot, found, p.Held)
 	}
 	in.Must(in.Word() == count)
 }
 
-func readHold(in *disk.Reader) (h *hold, state weir.HoldState, until weir.Micros) {
+func readHold(in *disk.Reader) (h *hold, settled []weir.SettledPart, state weir.HoldState, until weir.Micros) {
 	h = &hold{}
 	in.Raw(h.id[:])
 	state = weir.HoldState(in.Between(int64(weir.HoldOpen), int64(weir.HoldExpired)))
@@ -134,16 +147,12 @@ func readHold(in *disk.Reader) (h *hold, state weir.HoldState, until weir.Micros
 	for ; parts > 0 && in.Err == nil; parts-- {
 		h.readPart(in)
 	}
-	settled := in.Between(0, weir.MaxOps)
-	in.Must(state == weir.HoldSettled || settled == 0)
-	if settled > 0 {
-		h.grow(int(settled))
+	ended := in.Between(0, weir.MaxOps)
+	in.Must(state == weir.HoldSettled || ended == 0)
+	for ; ended > 0 && in.Err == nil; ended-- {
+		settled = append(settled, weir.SettledPart{Tag: in.Text(0, weir.MaxTagLen), Cost: in.Between(0, exact), Used: in.Between(0, maxUsed), Excess: in.Between(0, maxUsed)})
 	}
-	for ; settled > 0 && in.Err == nil; settled-- {
-		p := h.add(in.Text(0, weir.MaxTagLen), nil)
-		p.Cost, p.used, p.excess = in.Between(0, exact), in.Between(0, maxUsed), in.Between(0, maxUsed)
-	}
-	return h, state, until
+	return h, settled, state, until
 }
 
 // maxUsed is what Settlement.Used may return.

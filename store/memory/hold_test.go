@@ -175,22 +175,37 @@ func (sh *holdShard) found() (n int) {
 	return n
 }
 
+// all lists the open holds of the key of one of them.
+func (p *heldPart) all() (all []*heldPart) {
+	switch {
+	case p == nil:
+	case p.among == nil:
+		all = append(all, p)
+	default:
+		for _, d := range p.among.due {
+			all = append(all, d.part)
+		}
+	}
+	return all
+}
+
 // checkHolds compares lists, numbers and directories with each other.
 func checkHolds(t *testing.T, c *core) {
 	t.Helper()
 	listed := map[*heldPart]bool{}
 	for i := range c.shards {
 		sh := &c.shards[i]
-		for slot, first := range sh.table.held {
-			n, e := 0, &sh.table.entries[slot]
-			for p := first; p != nil; p = p.next {
-				if n++; !p.listed || !e.is(p.id) || p.next != nil && p.next.prev != p || p.releases() && p.hold.expires < first.soonest {
-					t.Fatalf("%+v on the list %+v of %v", p, first, e)
+		for slot, one := range sh.table.held {
+			e := &sh.table.entries[slot]
+			for i, p := range one.all() {
+				if !p.isListed() || p.among != one.among || !e.is(p.id) || p.releases() && p.hold.expires < max(one.nextRelease(), sh.releases) ||
+					p.among != nil && (p.place != i || p.among.due[i].at != p.hold.expires || p.leaks() && int(p.number) >= len(p.among.up)) {
+					t.Fatalf("%+v on the list %+v of %v", p, one.among, e)
 				}
 				listed[p] = true
 			}
-			if first != nil && (first.prev != nil || n != first.count || first.soonest < sh.releases) {
-				t.Fatalf("%+v has %d holds, its shard releases at %d", first, n, sh.releases)
+			if one != nil && !listed[one] {
+				t.Fatalf("%+v is not on the list of %v", one, e)
 			}
 		}
 	}
@@ -200,16 +215,16 @@ func checkHolds(t *testing.T, c *core) {
 			return c.holdShard(&id) == sh && sh.findLocked(&id) != nil
 		}
 		for place, h := range sh.open.records {
-			if h == nil || h.number == 0 {
+			if h == nil || h.before == 0 {
 				continue
 			}
 			for j := range h.parts {
-				if p := &h.parts[j]; p.listed != listed[p] {
+				if p := &h.parts[j]; p.isListed() != listed[p] {
 					t.Fatalf("%+v is listed: %v", p, listed[p])
 				}
 				delete(listed, &h.parts[j])
 			}
-			if open, parts = open+1, parts+len(h.parts); h.place != place || !isIn(h.id) {
+			if open, parts = open+1, parts+len(h.parts); int(h.place) != place || !isIn(h.id) {
 				t.Fatalf("%+v is among the open", h)
 			}
 		}

@@ -28,7 +28,7 @@ var format = disk.Format{
 // stays in use meanwhile; each shard is written as of one instant.
 func (s *Store) Snapshot(w io.Writer) error {
 	c, now := s.core.Load(), s.now()
-	known := c.lastHolds()
+	number := c.beginSnapshot()
 	return format.Write(w, func(out *disk.Writer) {
 		out.Raw(c.seed[:])
 		var all, keys int64
@@ -43,7 +43,7 @@ func (s *Store) Snapshot(w io.Writer) error {
 		out.Words(0, all)
 		var holds int64
 		for i := range c.holds {
-			open, ended := c.copyHolds(&c.holds[i], known[i])
+			open, ended := c.copyHolds(&c.holds[i], number[i])
 			for j := range open {
 				open[j].write(out)
 			}

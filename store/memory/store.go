@@ -70,6 +70,7 @@ type core struct {
 	holds              []holdShard // by the ids of holds
 	holdShift          uint
 	maxHolds, maxParts int // of each of these shards: holds, and parts of open holds
+	maxOfKey           int // open holds, at most
 }
 
 // Stats describes the keys of a store.

@@ -1,6 +1,10 @@
 package memory
 
-import "github.com/weirhq/weir"
+import (
+	"slices"
+
+	"github.com/weirhq/weir"
+)
 
 // take is Take for one op, the usual case. If there is to be a hold on what is charged,
 // that takes effect at the same time.
@@ -233,21 +237,10 @@ func newKeys(parts []part, charges []weir.Pending) int64 {
 // order in which everybody locks them.
 func (c *core) lockOrder(order []int, parts []part) []int {
 	for i := range parts {
-		n := int(parts[i].id.lo >> c.shift)
-		at := len(order)
-		for at > 0 && order[at-1] > n {
-			at--
-		}
-		if at > 0 && order[at-1] == n {
-			continue
-		}
-		order = append(order, n)
-		for j := len(order) - 1; j > at; j-- {
-			order[j] = order[j-1]
-		}
-		order[at] = n
+		order = append(order, int(parts[i].id.lo>>c.shift))
 	}
-	return order
+	slices.Sort(order)
+	return slices.Compact(order)
 }
 
 func (c *core) lock(order []int) {

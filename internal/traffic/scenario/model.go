@@ -15,6 +15,8 @@ type Model struct {
 	Now   weir.Micros
 	keys  map[modelKey]*weir.Record
 	holds map[weir.HoldID]*modelHold
+
+	reserved int // holds so far
 }
 
 var _ weir.HoldStore = (*Model)(nil)
@@ -132,9 +134,10 @@ type modelHold struct {
 
 type modelPart struct {
 	weir.Held
-	tag  string
-	op   weir.Op
-	gone bool // reset: there is nothing to give back any more
+	tag    string
+	op     weir.Op
+	number int  // in the order of reservation
+	gone   bool // reset: there is nothing to give back any more
 }
 
 // Reserve implements weir.HoldStore.
@@ -152,12 +155,13 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		m.commit(c)
 	}
 	if weir.Allowed(decisions) {
+		m.reserved++
 		h := &modelHold{id: r.ID, state: weir.HoldOpen, expires: m.Now.Add(r.TTL)}
 		for i := range ops {
 			if !ops[i].IsHeld() {
 				continue
 			}
-			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i]})
+			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i], number: m.reserved})
 		}
 		m.holds[r.ID] = h
 	}
@@ -171,7 +175,7 @@ func (m *Model) tooMany(decisions []weir.Decision, ops []weir.Op) bool {
 	}
 	full := false
 	for i := range ops {
-		open := m.open(&ops[i], nil)
+		open := m.open(&ops[i])
 		if !ops[i].IsHeld() || len(open) < weir.MaxHolds {
 			continue
 		}
@@ -203,13 +207,13 @@ func (m *Model) firstExpiry(op *weir.Op) weir.Micros {
 	return first
 }
 
-// open are the open holds on the state of an op, but one.
-func (m *Model) open(op *weir.Op, but *modelHold) []*weir.Held {
-	var open []*weir.Held
+// open are the open holds on the state of an op.
+func (m *Model) open(op *weir.Op) []*modelPart {
+	var open []*modelPart
 	for _, h := range m.holds {
 		for i := range h.parts {
-			if p := &h.parts[i]; h != but && h.state == weir.HoldOpen && !p.gone && sameState(&p.op, op) {
-				open = append(open, &p.Held)
+			if p := &h.parts[i]; h.state == weir.HoldOpen && !p.gone && sameState(&p.op, op) {
+				open = append(open, p)
 			}
 		}
 	}
@@ -240,7 +244,7 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 	case h.state == weir.HoldOpen:
 		for i := range h.parts {
 			p := &h.parts[i]
-			h.settled = append(h.settled, m.settle(h, p, s.Units(p.tag, p.Cost)))
+			h.settled = append(h.settled, m.settle(p, s.Units(p.tag, p.Cost)))
 		}
 		h.end(weir.HoldSettled, m.Now)
 	}
@@ -262,7 +266,7 @@ func (m *Model) extend(h *modelHold, s *weir.Settlement) {
 		if !s.Renews(p.op.Limit) || p.gone {
 			continue
 		}
-		m.release(h, p, p.Cost)
+		m.release(p, p.Cost)
 		op := p.op
 		op.Cost, op.Always = p.Cost, true
 		charge := m.charges([]weir.Op{op})
@@ -276,7 +280,7 @@ func (m *Model) extend(h *modelHold, s *weir.Settlement) {
 func (m *Model) settleLate(s *weir.Settlement) weir.Settled {
 	h := &modelHold{id: s.ID, expires: m.Now}
 	for i, op := range s.Ops {
-		done := m.settle(h, &modelPart{tag: s.Tag(i), op: op}, s.Units(s.Tag(i), op.Cost))
+		done := m.settle(&modelPart{tag: s.Tag(i), op: op}, s.Units(s.Tag(i), op.Cost))
 		done.Cost = op.Cost
 		h.settled = append(h.settled, done)
 	}
@@ -291,10 +295,10 @@ func (h *modelHold) end(state weir.HoldState, now weir.Micros) {
 }
 
 // settle makes the cost of one part what was used.
-func (m *Model) settle(h *modelHold, p *modelPart, used int64) weir.SettledPart {
+func (m *Model) settle(p *modelPart, used int64) weir.SettledPart {
 	done := weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: used}
 	if used < p.Cost {
-		m.release(h, p, p.Cost-used)
+		m.release(p, p.Cost-used)
 	} else if used > p.Cost {
 		op := p.op
 		op.Cost, op.Always = used-p.Cost, true
@@ -305,9 +309,15 @@ func (m *Model) settle(h *modelHold, p *modelPart, used int64) weir.SettledPart 
 	return done
 }
 
-func (m *Model) release(h *modelHold, p *modelPart, units int64) {
+func (m *Model) release(p *modelPart, units int64) {
 	if r := m.keys[modelKey{p.op.Key, p.op.Limit.Kind()}]; r != nil && !p.gone {
-		r.State = p.op.Limit.Release(r.State, r.Tail, p.Held, units, m.open(&p.op, h))
+		var back int64
+		r.State, back = p.op.Limit.Release(r.State, r.Tail, p.Held, units)
+		for _, other := range m.open(&p.op) {
+			if other.number > p.number {
+				other.Level -= back
+			}
+		}
 	}
 }
 
@@ -329,7 +339,7 @@ func (m *Model) expire() {
 	for _, h := range due {
 		for i := range h.parts {
 			if p := &h.parts[i]; p.op.Limit.ReturnsExpired() {
-				m.release(h, p, p.Cost)
+				m.release(p, p.Cost)
 			}
 		}
 		h.end(weir.HoldExpired, h.expires)
