@@ -3,9 +3,11 @@ package redis
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit/testredis"
@@ -72,6 +74,115 @@ func TestBreakerSparesCallers(t *testing.T) {
 	// Up to tripAfter calls that were not answered may have been charged, and no more.
 	if n := before.Remaining - after.Remaining; n < 0 || n > tripAfter {
 		t.Errorf("%d were charged", n)
+	}
+}
+
+// An outage is noticed although nobody checks, or only one does, and so is its end. It begins with the first call that was
+// not answered.
+func TestOutageIsNoticed(t *testing.T) {
+	server := testredis.Start(t)
+	s := open(t, single(server.Addr))
+	ways := map[string]struct{ begin, end func() }{"killed": {server.Kill, server.Restart}, "paused": {server.Pause, server.Resume}}
+	news := map[string]func(){"look": s.look, "check": func() {
+		op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+		if _, err := s.Take(t.Context(), nil, op); err == nil {
+			t.Error("there was an answer")
+		}
+	}}
+	for _, way := range ways {
+		for by, ask := range news {
+			s.lanes.mu.Lock()
+			s.lanes.heard = false
+			s.lanes.mu.Unlock()
+			before := time.Now()
+			way.begin()
+			ask()
+			eventually(t, "the outage, by a "+by, func() bool { return !s.Available() })
+			since, cause := s.Outage()
+			if since.Before(before) || cause == nil {
+				t.Errorf("an outage since %v, of which the test knows at %v: %v", since, before, cause)
+			}
+			way.end()
+			eventually(t, "its end, by a "+by, s.Available)
+			if since, cause := s.Outage(); !since.IsZero() || cause != nil {
+				t.Errorf("after its end, an outage since %v: %v", since, cause)
+			}
+		}
+	}
+}
+
+// As long as checks are answered, a probe that is not does not open the circuit breaker; nor does one of a process that did
+// not run.
+func TestSlowProbes(t *testing.T) {
+	s := storeOn(t, connect(t), Options{Clock: new(fake).Now})
+	look := func() {
+		s.lanes.mu.Lock()
+		s.lanes.probing = true // the test is the probe
+		s.lanes.mu.Unlock()
+		s.look()
+	}
+	look()
+	lanes, _, down := s.lanesInDoubt()
+	if len(lanes) != 1 || down {
+		t.Fatalf("%d lanes in doubt, down: %v", len(lanes), down)
+	}
+	for range 2 * tripAfter {
+		s.learn(lanes, []error{weir.ErrBusy})
+	}
+	for range 2 * tripAfter {
+		s.learn(lanes, []error{s.late()})
+		s.report(lanes[0], "k", nil)
+	}
+	if !s.Available() {
+		t.Error("the circuit breaker is open, although checks were answered")
+	}
+	if s.learn(lanes, []error{nil}) {
+		t.Error("there is still a doubt after an answer")
+	}
+	if look(); s.learn(nil, nil) {
+		t.Error("there is a look, although checks were answered")
+	}
+	for range tripAfter {
+		look()
+		s.learn(lanes, []error{s.late()})
+	}
+	if s.Available() {
+		t.Error("the circuit breaker is closed, although nothing was answered")
+	}
+	s.learn(lanes, []error{nil})
+}
+
+// One master of a cluster that dies is noticed without checks, and the others stay in use.
+func TestClusterLook(t *testing.T) {
+	cluster := testredis.StartSteadyCluster(t, "--cluster-require-full-coverage", "no")
+	s := open(t, clusterURL(cluster))
+	keys := s.lookKeys()
+	for slot := 0; slot < slots; slot += slots / 3 { // a master each
+		node := cluster.MasterOf(slot)
+		if !slices.ContainsFunc(keys, func(key string) bool { return cluster.MasterOf(int(slotOf(key))) == node }) {
+			t.Errorf("no key is on the master of slot %d: %v", slot, keys)
+		}
+	}
+	node := cluster.MasterOf(int(slotOf(keys[0])))
+	node.Pause()
+	s.look()
+	eventually(t, "the outage", func() bool { return !s.Available() })
+	s.lanes.mu.Lock()
+	for slot, l := range s.lanes.doubted {
+		if l.down != nil && cluster.MasterOf(int(slot)) != node {
+			t.Errorf("slot %d of another master is down: %v", slot, l.cause)
+		}
+	}
+	s.lanes.mu.Unlock()
+	node.Resume()
+	eventually(t, "its end", s.Available)
+	eventually(t, "lanes that are forgotten", func() bool {
+		s.lanes.mu.Lock()
+		defer s.lanes.mu.Unlock()
+		return len(s.lanes.doubted)+len(s.lanes.bySlot) == 0
+	})
+	if keys := (&Store{prefix: "{weir}:", link: s.link}).lookKeys(); len(keys) != 1 {
+		t.Errorf("with a hash tag, the keys are %v", keys)
 	}
 }
 

@@ -169,7 +169,7 @@ func (s *Store) await(ctx context.Context, c *check, timeout *timer) error {
 	}
 	// A call that was sent late has not had its time.
 	now := time.Now()
-	if unsent || now.Sub(c.sentAt) < s.timeout*9/10 || s.overslept(timeout.due, now) {
+	if unsent || now.Sub(c.sentAt) < s.timeout*9/10 || overslept(s.timeout, timeout.due, now) {
 		return s.busy()
 	}
 	return s.late()
@@ -184,8 +184,8 @@ func (c *check) answered() error {
 // overslept reports whether this process did not run when it should have noticed that an answer was
 // due. Then it is not known whether the store is to blame. A process that does run may be late by a
 // millisecond or two, however short the timeout is.
-func (s *Store) overslept(due, now time.Time) bool {
-	return now.Sub(due) > max(s.timeout/10, 5*time.Millisecond)
+func overslept(timeout time.Duration, due, now time.Time) bool {
+	return now.Sub(due) > max(timeout/10, 5*time.Millisecond)
 }
 
 func (s *Store) busy() error {

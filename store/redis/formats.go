@@ -46,7 +46,6 @@ type formats struct {
 	ttl    time.Duration
 	now    func() time.Time
 	logger *slog.Logger
-	timer  *time.Timer
 
 	last   time.Time         // when it asked for the last answer that came
 	since  map[int]time.Time // since when each answer has had a format with every instance
@@ -96,23 +95,30 @@ end
 return table.concat(lists, ' ')
 `)
 
-// start makes the link that of the store, and has it announce the formats until Close. That needs no goroutine
-// between two announcements: not every program closes its store. A store with a clock of its own is a
-// test's, which may count keys and calls.
+// start makes the link that of the store, which announces the formats and looks after Redis until Close. A store with a
+// clock of its own is a test's, which may count keys and calls.
 func (s *Store) start(l link) {
 	s.link = l
 	s.functions.loader, _ = l.client.(Loader)
 	if s.clock != nil {
 		return
 	}
+	s.repeat(announceFirst, announceEvery, s.announce)
+	s.repeat(lookEvery, lookEvery, s.look)
+}
+
+// repeat does something now and then. That needs no goroutine in between: not every program closes its store.
+func (s *Store) repeat(first, every time.Duration, work func()) {
 	s.lanes.mu.Lock() // as aside does
 	defer s.lanes.mu.Unlock()
-	s.formats.timer = time.AfterFunc(around(announceFirst), func() {
+	var timer *time.Timer
+	timer = time.AfterFunc(around(first), func() {
 		s.aside(func() {
-			s.announce()
-			s.formats.timer.Reset(around(announceEvery))
+			work()
+			timer.Reset(around(every))
 		})
 	})
+	s.timers = append(s.timers, timer)
 }
 
 // around returns a time of this mean, so that instances that start together do not stay together.
@@ -139,9 +145,6 @@ func (s *Store) announce() {
 
 // retract removes the entry when all calls have ended, so that others need not wait until it expires.
 func (s *Store) retract() {
-	if s.formats.timer != nil {
-		s.formats.timer.Stop()
-	}
 	if !s.formats.last.IsZero() {
 		_, _ = s.sendEntry(0, s.timeout) // if that fails, it expires
 	}

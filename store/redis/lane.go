@@ -35,8 +35,9 @@ type lane struct {
 type lanes struct {
 	mu      sync.Mutex
 	bySlot  map[uint16]*lane
-	down    map[uint16]*lane
-	probing bool // somebody asks for those that are down
+	doubted map[uint16]*lane // of which nobody knows whether they work, or which are down
+	probing bool             // somebody asks for those
+	heard   bool             // an answer to a check came since the last look
 	closed  bool
 
 	workers sync.WaitGroup
@@ -52,11 +53,7 @@ func (s *Store) submit(c *check) (leads *lane) {
 		c.finish(errClosed)
 		return nil
 	}
-	l := s.lanes.bySlot[c.slot]
-	if l == nil {
-		l = &lane{slot: c.slot}
-		s.lanes.bySlot[c.slot] = l
-	}
+	l := s.laneLocked(c.slot)
 	if l.down != nil {
 		c.finish(l.down)
 		return nil
@@ -67,6 +64,15 @@ func (s *Store) submit(c *check) (leads *lane) {
 	}
 	l.sending++
 	s.lanes.workers.Add(1)
+	return l
+}
+
+func (s *Store) laneLocked(slot uint16) *lane {
+	l := s.lanes.bySlot[slot]
+	if l == nil {
+		l = &lane{slot: slot}
+		s.lanes.bySlot[slot] = l
+	}
 	return l
 }
 
@@ -142,7 +148,7 @@ func (s *Store) next(l *lane) []*check {
 
 func (s *Store) idleLocked(l *lane) {
 	l.sending--
-	if l.sending == 0 && l.healthy() && s.link.cluster { // a single lane stays, with its memory
+	if l.sending == 0 && !l.doubted && s.link.cluster { // a single lane stays, with its memory
 		delete(s.lanes.bySlot, l.slot)
 	}
 	s.lanes.workers.Done()

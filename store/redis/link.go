@@ -2,8 +2,10 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/redislink"
 )
 
@@ -12,7 +14,8 @@ type link struct {
 	client  Client
 	made    *redislink.Link // nil if the client is of another library
 	cluster bool
-	patient time.Duration // how long a probe waits for an answer
+	timeout time.Duration // of a call
+	patient time.Duration // how long a probe of what is down waits for an answer
 }
 
 // ownLink is a link by rueidis.
@@ -23,22 +26,24 @@ func ownLink(made *redislink.Link, cluster bool, timeout time.Duration) link {
 }
 
 func newLink(client Client, cluster bool, timeout time.Duration) link {
-	return link{client: client, cluster: cluster, patient: min(max(minProbe, timeout), maxProbe)}
+	return link{client: client, cluster: cluster, timeout: timeout, patient: min(max(minProbe, timeout), maxProbe)}
 }
 
-// probe asks whether there are such keys, and reports of which it was told
-// anything. When there is no answer at all, it tries a new connection; but a cluster's
-// client knows by itself when its map is old, and some of its connections may be in good
-// use.
-func (l *link) probe(keys []string) []bool {
-	answers := make([]bool, len(keys))
-	if l.exist(keys, answers) || l.made == nil || l.cluster && l.made.Current() != nil {
-		return answers
+// probe asks whether there are such keys, and returns the error of each. When there is no answer at all
+// from what is down, it tries a new connection; but a cluster's client knows by itself when its map is old,
+// and some of its connections may be in good use.
+func (l *link) probe(keys []string, down bool) []error {
+	if !down {
+		return l.exist(keys, max(l.patient, l.timeout))
+	}
+	errs := l.exist(keys, l.patient)
+	if slices.ContainsFunc(errs, ready) || l.made == nil || l.cluster && l.made.Current() != nil {
+		return errs
 	}
 	if l.made.Renew() == nil {
-		l.exist(keys, answers)
+		return l.exist(keys, l.patient)
 	}
-	return answers
+	return errs
 }
 
 // close ends the connection if the store has made it.
@@ -53,15 +58,20 @@ func (l *link) close() {
 // wait long for a machine that has disappeared.
 const minProbe, maxProbe = 500 * time.Millisecond, 2 * time.Second
 
-// exist asks for all keys at once, and reports whether any answer came.
-func (l *link) exist(keys []string, answers []bool) (some bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), l.patient)
+// exist asks for all keys at once.
+func (l *link) exist(keys []string, patience time.Duration) []error {
+	due := time.Now().Add(patience)
+	ctx, cancel := context.WithDeadline(context.Background(), due)
 	defer cancel()
-	for i, err := range l.client.Exists(ctx, keys) {
-		answers[i] = ready(err)
-		some = some || answers[i]
+	errs := l.client.Exists(ctx, keys)
+	if overslept(patience, due, time.Now()) {
+		for i, err := range errs {
+			if !ready(err) {
+				errs[i] = weir.ErrBusy
+			}
+		}
 	}
-	return some
+	return errs
 }
 
 // ready reports whether an answer came from a Redis that can be used.

@@ -40,9 +40,7 @@ func (s *Store) checkOf(verb verb, ops []weir.Op) *check {
 	for i := range ops {
 		c.add(ops[i], s.keyOf(&ops[i]))
 	}
-	if s.link.cluster {
-		c.slot = slotOf(c.keys[0])
-	}
+	c.slot = s.slot(c.keys[0])
 	return c
 }
 
@@ -80,10 +78,7 @@ func (s *Store) split(verb verb, ops []weir.Op) (checks []*check, part []int) {
 	part = make([]int, len(ops))
 	for i := range ops {
 		key := s.keyOf(&ops[i])
-		slot := uint16(0)
-		if s.link.cluster {
-			slot = slotOf(key)
-		}
+		slot := s.slot(key)
 		part[i] = slices.IndexFunc(checks, func(c *check) bool { return c.slot == slot })
 		if part[i] < 0 {
 			part[i] = len(checks)

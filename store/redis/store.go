@@ -13,9 +13,10 @@
 //
 // Two calls to Redis may be in flight. Checks that arrive meanwhile are sent together in
 // the next call. A check ends within its timeout, whatever Redis does. A command that may
-// have been charged is never sent twice. After three calls without an answer the circuit
+// have been charged is never sent twice. After three calls in a row without an answer the circuit
 // breaker opens: every check gets weir.ErrUnavailable immediately, until a background
-// probe succeeds.
+// probe succeeds. Probes count as calls. One is sent every two seconds, and several after a call without an
+// answer, so the breaker opens even if nobody checks.
 //
 // # Keys
 //
@@ -42,6 +43,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -87,6 +89,7 @@ type Store struct {
 	known   known
 	texts   limitTexts
 	formats formats
+	timers  []*time.Timer
 	closing chan struct{} // closed by Close
 
 	library   *library
@@ -134,16 +137,15 @@ func (c Config) Open() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.start(ownLink(
-		redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) }),
-		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "", s.timeout,
-	))
-	if s.link.made.Renew() != nil {
+	made := redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) })
+	failed := made.Renew() != nil
+	s.start(ownLink(made, !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "", s.timeout))
+	if failed {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()
-		l := &lane{breaker: breaker{key: s.prefix + "probe"}}
-		s.lanes.bySlot[l.slot] = l
-		s.tripLocked(l, errNotConnected)
+		for _, key := range slices.Repeat(s.lookKeys(), tripAfter) {
+			s.failLocked(s.laneLocked(s.slot(key)), key, errNotConnected)
+		}
 	}
 	return s, nil
 }
@@ -178,7 +180,7 @@ func newStore(o Options) (*Store, error) {
 	if s.guess == nil {
 		s.guess = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	s.lanes.bySlot, s.lanes.down = map[uint16]*lane{}, map[uint16]*lane{}
+	s.lanes.bySlot, s.lanes.doubted = map[uint16]*lane{}, map[uint16]*lane{}
 	return s, nil
 }
 
@@ -208,6 +210,9 @@ func (s *Store) Close() {
 	close(s.closing)
 	s.lanes.mu.Unlock()
 	s.lanes.workers.Wait()
+	for _, timer := range s.timers {
+		timer.Stop()
+	}
 	s.retract()
 	s.link.close()
 }
@@ -256,10 +261,15 @@ func (s *Store) ReservePartial(ctx context.Context, dst []weir.Decision, r weir.
 
 // PartOf implements weir.PartialStore: it returns the slot of the op's key in a cluster.
 func (s *Store) PartOf(op weir.Op) uint16 {
+	return s.slot(s.keyOf(&op))
+}
+
+// slot is that of a key, or 0 for all keys of a Redis that is no cluster.
+func (s *Store) slot(key string) uint16 {
 	if !s.link.cluster {
 		return 0
 	}
-	return slotOf(s.keyOf(&op))
+	return slotOf(key)
 }
 
 // Refund implements weir.Store.
@@ -302,7 +312,7 @@ func (s *Store) call(r *request) error {
 			r.until = 0
 			r.follow(func() weir.Micros { return r.at })
 			continue
-		case ctx.Err() != nil && !answered(err) && s.overslept(due, time.Now()):
+		case ctx.Err() != nil && !answered(err) && overslept(s.timeout, due, time.Now()):
 			return s.busy()
 		case !saysAny(err, "TRYAGAIN"):
 			return explain(err)

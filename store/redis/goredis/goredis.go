@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -75,24 +76,58 @@ func (a adapter) Load(ctx context.Context, key, library string) error {
 	return a.within(ctx, func() error { return client.FunctionLoad(ctx, library).Err() })
 }
 
-// Exists implements redis.Client.
+// Exists implements redis.Client. It asks each master of a cluster apart, so that none that does not answer takes
+// the answers of the others with it.
 func (a adapter) Exists(ctx context.Context, keys []string) []error {
-	pipe := a.client.Pipeline()
-	for _, key := range keys {
-		pipe.Exists(ctx, key)
-	}
-	var cmds []goredis.Cmder
-	err := a.within(ctx, func() error {
-		cmds, _ = pipe.Exec(ctx)
-		return ctx.Err()
-	})
 	errs := make([]error, len(keys))
-	for i := range errs {
-		if errs[i] = err; err == nil {
-			errs[i] = cmds[i].Err()
-		}
+	var wg sync.WaitGroup
+	for _, places := range a.byMaster(ctx, keys) {
+		wg.Go(func() {
+			pipe := a.client.Pipeline()
+			for _, i := range places {
+				pipe.Exists(ctx, keys[i])
+			}
+			var cmds []goredis.Cmder
+			err := a.within(ctx, func() error {
+				cmds, _ = pipe.Exec(ctx)
+				return ctx.Err()
+			})
+			for n, i := range places {
+				if errs[i] = err; err == nil {
+					errs[i] = cmds[n].Err()
+				}
+			}
+		})
 	}
+	wg.Wait()
 	return errs
+}
+
+// byMaster returns the places of the keys of each master; all together if the masters are not known.
+func (a adapter) byMaster(ctx context.Context, keys []string) map[*goredis.Client][]int {
+	c, isCluster := a.client.(*goredis.ClusterClient)
+	places := map[*goredis.Client][]int{}
+	err := a.within(ctx, func() error {
+		for i, key := range keys {
+			var master *goredis.Client
+			if isCluster {
+				var err error
+				if master, err = c.MasterForKey(ctx, key); err != nil {
+					return err // the others would wait, too
+				}
+			}
+			places[master] = append(places[master], i)
+		}
+		return nil
+	})
+	if err == nil {
+		return places
+	}
+	all := make([]int, len(keys))
+	for i := range all {
+		all[i] = i
+	}
+	return map[*goredis.Client][]int{nil: all}
 }
 
 // once is a command that the client must not send again.

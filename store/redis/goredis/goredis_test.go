@@ -122,6 +122,42 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
+// A master of a cluster that hangs is noticed without checks, and does not take the answers of the others with it.
+func TestClusterMasterHangs(t *testing.T) {
+	for _, heeds := range []bool{false, true} {
+		t.Run(fmt.Sprintf("ContextTimeoutEnabled=%t", heeds), func(t *testing.T) {
+			cluster := testredis.StartSteadyCluster(t, "--cluster-require-full-coverage", "no")
+			client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs, ReadTimeout: time.Minute, ContextTimeoutEnabled: heeds})
+			t.Cleanup(func() { client.Close() })
+			a := adapter{client: client, cluster: true, heedsContext: heeds}
+			keys := strings.Split("abcdefghijklmnop", "")
+			for i, err := range a.Exists(t.Context(), keys) {
+				if err != nil {
+					t.Errorf("%s: %v", keys[i], err)
+				}
+			}
+			node := cluster.MasterOf(cluster.SlotOf("a"))
+			node.Pause()
+			defer node.Resume()
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			for i, err := range a.Exists(ctx, keys) {
+				if hangs := cluster.MasterOf(cluster.SlotOf(keys[i])) == node; (err != nil) != hangs {
+					t.Errorf("%s, whose master hangs: %v: %v", keys[i], hangs, err)
+				}
+			}
+			s, err := New(client, redis.Options{Timeout: 50 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(s.Close)
+			eventually(t, "the outage", func() bool { return !s.Available() })
+			node.Resume()
+			eventually(t, "its end", s.Available)
+		})
+	}
+}
+
 // What Redis replies with is an answer, and no reason to stop asking.
 func TestReplies(t *testing.T) {
 	server := testredis.Start(t)
