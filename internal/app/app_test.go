@@ -129,9 +129,9 @@ func TestStartAndStop(t *testing.T) {
 }
 
 // Rules that cannot be loaded show as long as that is so, even after a reload, with the time since
-// when; weir stays ready.
+// when; weir stays ready. The log tells once that they are repaired, although they are those in force.
 func TestBrokenRules(t *testing.T) {
-	o, _ := prepared(t, Options{}, perUser)
+	o, log := prepared(t, Options{}, perUser)
 	a := started(t, o)
 	url := "http://" + a.Addrs().HTTP.String()
 	get := func(path string) string {
@@ -148,7 +148,7 @@ func TestBrokenRules(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, broken := range []string{"rules: [{id: api}]", "rules: [", ""} {
+	for n, broken := range []string{"rules: [{id: api}]", "rules: [", ""} {
 		replace(broken)
 		waitFor(t, "the error", func() bool { return a.rules.trouble() != nil })
 		since, _ := a.rules.notLoaded()
@@ -167,7 +167,7 @@ func TestBrokenRules(t *testing.T) {
 			}
 		}
 		replace(perUser)
-		waitFor(t, "the end of it", func() bool { return a.rules.trouble() == nil })
+		waitFor(t, "the end of it", func() bool { return strings.Count(log.String(), "the stored rules can be loaded again") == n+1 })
 		if err := a.Reload(t.Context()); err != nil || get("/readyz") != "ready\n" || strings.Contains(get("/v1/rules")+get("/v1/stats/summary"), "not_loaded") {
 			t.Errorf("%q: %v", broken, err)
 		}

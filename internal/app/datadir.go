@@ -190,7 +190,7 @@ func (f *dataFile) trouble() error {
 	case f.Saved.IsZero():
 		return fmt.Errorf("%s could not be saved: %w; it was not saved since the start", f.Name, reason(f.err))
 	}
-	return fmt.Errorf("%s could not be saved: %w; it was last saved at %s", f.Name, reason(f.err), f.Saved.UTC().Format(time.RFC3339))
+	return fmt.Errorf("%s could not be saved: %w; it was last saved at %s", f.Name, reason(f.err), moment(f.Saved))
 }
 
 // reason is an error without the file that it is about.

@@ -56,7 +56,7 @@ func (r *rules) trouble() error {
 		return nil
 	}
 	_, version := r.app.engine.Rules()
-	return fmt.Errorf("--rules: the stored rules have failed to load since %s, so version %d stays in force; the log and weir rules list have the cause", since.UTC().Format(time.RFC3339), version)
+	return fmt.Errorf("--rules: the stored rules have failed to load since %s, so version %d stays in force; the log and weir rules list have the cause", moment(since), version)
 }
 
 func (a *App) openRules(ctx, background context.Context) error {
@@ -223,7 +223,9 @@ func (r *rules) watch(ctx context.Context) error {
 			r.app.options.Logger.Error("could not load the rules; the previous ones stay in force", "from", r.where, "error", trouble)
 			return
 		}
-		r.stale.Store(nil)
+		if was := r.stale.Swap(nil); was != nil {
+			r.app.options.Logger.Info("the stored rules can be loaded again", "from", r.where, "version", v.Number, "failed_since", moment(was.since))
+		}
 		r.remember(ctx, v)
 	})
 }

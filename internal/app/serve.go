@@ -107,7 +107,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		SignIn:     httpapi.SignIn{Header: a.options.SignInHeader, Scope: a.options.SignInScope},
 		Authz:      a.limits(),
 		Hosts:      a.options.HostNames,
-		Trouble:    func() error { return errors.Join(a.rules.trouble(), a.notSaved()) },
+		Trouble:    func() error { return errors.Join(a.store.trouble(), a.rules.trouble(), a.notSaved()) },
 		NotLoaded:  a.rules.notLoaded,
 		Metrics:    a.metrics.Handler(),
 		Profiles:   a.options.Profiles,

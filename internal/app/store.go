@@ -74,6 +74,18 @@ func (s *store) outage() (time.Time, error) {
 	return s.redis.Outage()
 }
 
+// moment is a time in logs and answers to people.
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// trouble is what anybody may know of an outage.
+func (s *store) trouble() error {
+	since, _ := s.outage()
+	if since.IsZero() {
+		return nil
+	}
+	return fmt.Errorf("--store: the store has been unavailable since %s, so on_failure of each rule applies; the log has the cause", moment(since))
+}
+
 // up is whether the store answers, as far as is known without asking it.
 func (s *store) up() bool { return s.redis == nil || s.redis.Available() }
 
@@ -109,33 +121,35 @@ func (a *App) openRedis(ctx, background context.Context) error {
 	if err != nil && a.options.RequireStore {
 		return fmt.Errorf("the store %s is unavailable, and --require-store is set: %w", redis.Redact(a.options.Store), err)
 	}
-	if err != nil {
-		a.tellOutage(err)
+	lost := a.tellStore(time.Time{})
+	if err != nil && lost.IsZero() {
+		a.options.Logger.Warn("the first call to the store failed", "store", redis.Redact(a.options.Store), "error", err)
 	}
-	a.background.Go(func() { a.watchStore(background, err != nil) })
+	a.background.Go(func() { a.watchStore(background, lost) })
 	return nil
 }
 
-func (a *App) tellOutage(err error) {
-	a.options.Logger.Warn("the store is unavailable; on_failure of each rule applies until it is available",
-		"store", redis.Redact(a.options.Store), "error", err)
+// tellStore logs that the store has become unavailable, or is available again, and returns since when it has been
+// unavailable.
+func (a *App) tellStore(lost time.Time) time.Time {
+	since, err := a.store.outage()
+	switch name := redis.Redact(a.options.Store); {
+	case lost.IsZero() && !since.IsZero():
+		a.options.Logger.Warn("the store is unavailable; on_failure of each rule applies until it is available",
+			"store", name, "since", moment(since), "error", err)
+	case !lost.IsZero() && since.IsZero():
+		a.options.Logger.Info("the store is available again", "store", name, "unavailable_since", moment(lost))
+	}
+	return since
 }
 
 // watchStore logs when the store becomes unavailable, and when it is available again, checks that
 // were decided without it meanwhile, and that Redis has no functions for it.
-func (a *App) watchStore(ctx context.Context, lost bool) {
+func (a *App) watchStore(ctx context.Context, lost time.Time) {
 	var told time.Time
 	scripts := false
 	for clock.Sleep(ctx, clock.UntilWhole(time.Now(), time.Second)) == nil {
-		since, err := a.store.outage()
-		switch {
-		case !lost && !since.IsZero():
-			lost = true
-			a.tellOutage(err)
-		case lost && since.IsZero() && a.store.redis.Ping(ctx) == nil: // before the first check, nobody else has asked it
-			lost = false
-			a.options.Logger.Info("the store is available again", "store", redis.Redact(a.options.Store))
-		}
+		lost = a.tellStore(lost)
 		if err := a.store.redis.ScriptsBecause(); err != nil && !scripts {
 			scripts = true
 			a.options.Logger.Info("Redis runs scripts for weir, not functions, which are faster; see docs/guides/redis.md", "reason", err)

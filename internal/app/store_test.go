@@ -1,12 +1,14 @@
 package app
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/rule"
@@ -37,22 +39,55 @@ func TestSlowStore(t *testing.T) {
 }
 
 // An operator reads in the log when the store became unavailable, and when it was available
-// again, in turns.
-func TestOutageIsLogged(t *testing.T) {
-	proxy := testredis.NewProxy(t, testredis.Start(t))
-	o, log := prepared(t, Options{Store: "redis://" + proxy.Addr}, "rules: [{id: api, key: user, limit: 100/1h}]")
+// again, in turns, although nobody checks. The log, the strip and the health tell the same time.
+func TestOutageIsTold(t *testing.T) {
+	server := testredis.Start(t)
+	proxy := testredis.NewProxy(t, server)
+	o, log := prepared(t, Options{Store: "redis://" + proxy.Addr, Rules: InRedis}, "")
 	url := urlOf(started(t, o))
-	const lost, back = "the store is unavailable; on_failure", "the store is available again"
+	waitFor(t, "the rules", func() bool {
+		status, _ := ask(t, nil, "PUT", url+"/v1/rules", perUser, "If-Match", "*")
+		return status == http.StatusOK
+	})
+	const lost, back, rules = "the store is unavailable; on_failure", "the store is available again", "the stored rules can be loaded again"
 	lines := func(text string) int { return strings.Count(log.String(), text) }
+	store := func() (s httpapi.NowStore) {
+		t.Helper()
+		var now httpapi.NowAnswer
+		_, body := ask(t, nil, "GET", url+"/v1/now", "")
+		if err := json.Unmarshal([]byte(body), &now); err != nil {
+			t.Fatal(err)
+		}
+		return now.Store
+	}
+	tells := func(path, text string) bool {
+		_, body := ask(t, nil, "GET", url+path, "")
+		return strings.Contains(body, text)
+	}
 	for range 2 {
 		proxy.Cut()
-		waitFor(t, "the outage in the log", func() bool {
-			ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`) // somebody has to notice
-			return lines(lost) > lines(back)
-		})
+		waitFor(t, "the outage in the log", func() bool { return lines(lost) > lines(back) })
+		s := store()
+		if s.Up || s.UnavailableSince == nil || s.Error == "" {
+			t.Fatalf("the strip has %+v", s)
+		}
+		since := moment(time.Unix(*s.UnavailableSince, 0))
+		if !strings.Contains(log.String(), "since="+since) || !tells("/readyz", "ready\n--store: the store has been unavailable since "+since) || !tells("/metrics", "weir_store_up 0") {
+			t.Errorf("not everything tells that the store is unavailable since %s:\n%s", since, log)
+		}
+		waitFor(t, "rules that cannot be loaded", func() bool { return tells("/readyz", "--rules: ") })
 		proxy.Heal()
 		waitFor(t, "its end in the log", func() bool { return lines(lost) == lines(back) })
+		if s := store(); !s.Up || s.UnavailableSince != nil || s.Error != "" || !tells("/metrics", "weir_store_up 1") {
+			t.Errorf("after the outage, the strip has %+v", s)
+		}
+		waitFor(t, "the rules in the log", func() bool { return lines(rules) == lines(back) && !tells("/readyz", "--") })
 	}
+	server.Kill()
+	waitFor(t, "the outage in the strip and the log", func() bool { return !store().Up && lines(lost) == 3 })
+	server.Restart() // empty
+	waitFor(t, "its end in the strip", func() bool { s := store(); return s.Up && s.UnavailableSince == nil })
+	waitFor(t, "its end in the log", func() bool { return lines(back) == 3 })
 	var last string
 	for line := range strings.Lines(log.String()) {
 		for _, text := range []string{lost, back} {

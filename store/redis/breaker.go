@@ -24,8 +24,8 @@ const (
 
 // breaker spares callers from waiting for a Redis that does not answer. It knows
 // no half-open: no caller is the one who finds out whether Redis is back, a probe
-// in the background is. The probe also asks when one call was not answered, and when nobody
-// has called: what it finds out counts as a call does.
+// in the background is. The probe also asks when one call was not answered, and when there
+// were no calls: what it finds out counts as a call does.
 type breaker struct {
 	failures int       // calls in a row that were not answered
 	failing  time.Time // when the first of them was not

@@ -16,7 +16,7 @@
 // have been charged is never sent twice. After three calls in a row without an answer the circuit
 // breaker opens: every check gets weir.ErrUnavailable immediately, until a background
 // probe succeeds. Probes count as calls. One is sent every two seconds, and several after a call without an
-// answer, so the breaker opens even if nobody checks.
+// answer, so the breaker opens even without checks.
 //
 // # Keys
 //
