@@ -32,6 +32,7 @@ const crowd = 50
 // kind is what is asked for: one request, or several one after the other.
 type kind struct {
 	name, limits string
+	isHot        bool // all ask for one key
 	steps        []step
 }
 
@@ -42,20 +43,22 @@ type client struct {
 	ops       []weir.Op
 	decisions []weir.Decision
 	hold      weir.HoldID
+	asked     bool
 }
 
 const three = "token_bucket 1000/1h, fixed_window 1000/1h, sliding_window 1000/1h"
 
 var kinds = []kind{
-	{"three limits", three, []step{take}},
-	{"a bucket and a log", "token_bucket 1000/1h, sliding_log 1000/1h", []step{take}},
-	{"a place: take, give back", "in_flight 1000/1h", []step{take, giveBack}},
-	{"three limits: reserve, settle", three, []step{reserve, settle}},
+	{"three limits", three, false, []step{take}},
+	{"a bucket and a log", "token_bucket 1000/1h, sliding_log 1000/1h", false, []step{take}},
+	{"a place: take, give back", "in_flight 1000/1h", false, []step{take, giveBack}},
+	{"three limits: reserve, settle", three, false, []step{reserve, settle}},
 }
 
 func init() {
 	for _, a := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "sliding_buckets"} {
-		kinds = append(kinds, kind{a, a + " 1000/1h", []step{take}}, kind{a + ": reserve, settle", a + " 1000/1h", []step{reserve, settle}})
+		kinds = append(kinds, kind{a, a + " 1000/1h", false, []step{take}}, kind{a + ": reserve, settle", a + " 1000/1h", false, []step{reserve, settle}},
+			kind{a + ", one key", a + " 100000/720h", true, []step{take}}, kind{a + ", one key, denied", a + " 10/720h", true, []step{beDenied}})
 	}
 	slices.SortStableFunc(kinds, func(a, b kind) int { return len(a.steps) - len(b.steps) })
 }
@@ -87,6 +90,9 @@ func (k kind) clients(form string) (all []*client) {
 		c := &client{ops: slices.Clone(ops)}
 		for j := range ops {
 			c.ops[j].Key = fmt.Sprintf("%s:%s:%04d", k.name, form, i)
+			if k.isHot {
+				c.ops[j].Key = fmt.Sprintf("%s:%s", k.name, form)
+			}
 		}
 		all = append(all, c)
 	}
@@ -96,6 +102,16 @@ func (k kind) clients(form string) (all []*client) {
 func take(s *redis.Store, ctx context.Context, c *client) (err error) {
 	c.decisions, err = s.Take(ctx, c.decisions[:0], c.ops...)
 	return c.allowed(err)
+}
+
+// beDenied takes what is there the first time.
+func beDenied(s *redis.Store, ctx context.Context, c *client) (err error) {
+	c.decisions, err = s.Take(ctx, c.decisions[:0], c.ops...)
+	if err == nil && c.asked && weir.Allowed(c.decisions) {
+		err = fmt.Errorf("allowed: %+v", c.decisions)
+	}
+	c.asked = true
+	return err
 }
 
 func giveBack(s *redis.Store, ctx context.Context, c *client) error {
@@ -152,7 +168,7 @@ func connect(dir, pid string, calls int) *server {
 	// With a clock of its own, a store tells nobody of itself, which would be further calls now and then.
 	clock := func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	s.store = must(redis.New(s.client, redis.Options{Timeout: time.Minute, Clock: clock}))
-	plug := kind{"plug", "fixed_window 1000000/1h", []step{take}}
+	plug := kind{"plug", "fixed_window 1000000/1h", false, []step{take}}
 	s.plug = plug.clients("plug")[0]
 	for ran := 0; ran != 1; { // until Redis has the functions
 		before := s.calls()
