@@ -137,7 +137,7 @@ const (
 // listKey is the key of the open holds of the i-th op. They are behind the state, unless that
 // has a tail or is a log.
 func (c *check) listKey(i int) string {
-	if algorithms[c.ops[i].Limit.Algorithm()].needs&(needBucket|needWindow) != 0 {
+	if algorithms[c.ops[i].Limit.Algorithm()].needs&(needBucket|needFixedWindow|needSlidingWindow) != 0 {
 		return c.keys[i]
 	}
 	return c.keys[i][:c.prefix] + heldName + c.keys[i][c.prefix:]

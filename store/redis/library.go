@@ -23,11 +23,12 @@ var luaFiles embed.FS
 
 // needs is what a script has to be able to do. Redis runs all of a script at every call, its definitions
 // too, so a call for token buckets should not pay for logs.
-type needs uint8
+type needs uint16
 
 const (
 	needBucket needs = 1 << iota
-	needWindow
+	needFixedWindow
+	needSlidingWindow
 	needSubWindows
 	needLog
 	needSingles
@@ -44,9 +45,11 @@ var files = []struct {
 	use  needs
 }{
 	{"numbers", needAll},
+	{"division", needBucket | needSlidingWindow | needHolds | needHeld},
 	{"state", needAll},
 	{"bucket", needBucket | needHolds | needHeld},
-	{"window", needWindow},
+	{"fixed_window", needFixedWindow | needSlidingWindow},
+	{"sliding_window", needSlidingWindow},
 	{"sub_windows", needSubWindows},
 	{"log", needLog},
 	{"pages", needLog},
@@ -104,8 +107,8 @@ var algorithms = [...]struct {
 }{
 	weir.TokenBucket:    {needBucket, bucketSingles, bucketHeld},
 	weir.LeakyBucket:    {needBucket, bucketSingles, bucketHeld},
-	weir.FixedWindow:    {needWindow, fixedWindowSingles, fixedWindowHeld},
-	weir.SlidingWindow:  {needWindow, slidingWindowSingles, slidingWindowHeld},
+	weir.FixedWindow:    {needFixedWindow, fixedWindowSingles, fixedWindowHeld},
+	weir.SlidingWindow:  {needSlidingWindow, slidingWindowSingles, slidingWindowHeld},
 	weir.SlidingLog:     {needLog, logSingles, anyRequests},
 	weir.SlidingBuckets: {needSubWindows, subWindowSingles, anyRequests},
 	weir.InFlight:       {needLog, logSingles, anyRequests},

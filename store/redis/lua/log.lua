@@ -45,38 +45,6 @@ local function renewLog(log, name)
   return log
 end
 
--- read returns the state of a value, or of what MGET does not find, and the log. It does not ask for a
--- type that may be wrong, for Redis counts errors.
-function LOG.read(name, value, _, log)
-  local head = 23
-  log = renewLog(log, name)
-  if value == nil then value = call('MGET', name)[1] end
-  if not value then
-    local kind = call('TYPE', name).ok
-    if kind == 'hash' then
-      value, log.hashed, head = call('HGET', name, 's'), true, 41
-    elseif kind == 'none' then
-      return 0, 0, 0, 0, log
-    end
-    if not value then return nil end
-  end
-  local size = #value
-  if size <= head then
-    if size > 0 and byte(value) > FORM then return nil end
-    return 0, 0, 0, 0, log
-  end
-  local form, fresh, rank, units, expires = parse('>BI7I4I4I7', value)
-  if form > FORM then return nil end
-  if form < FORM or (size - head) % 8 ~= 0 then return 0, 0, 0, 0, log end
-  if head > 23 then
-    log.first, log.after, log.skip, log.next, log.swept = parse('>I4I4I2I4I4', value, 24)
-  else
-    log.stored = size
-  end
-  if fresh > 0 then log.open = sub(value, head + 1) end
-  return fresh, rank, units, expires, log
-end
-
 -- timeAt and rankAt read the entry at a byte of a text, from 0.
 local function timeAt(c, log, text, i)
   local high, low = parse('>I4I4', text, i + 1)
@@ -107,4 +75,32 @@ local function entryOf(c, taken, after)
   local digits, ranks = c.p, c.rate
   local low = taken % digits
   return pack('>I4I4', (taken - low) / digits % RANKS, low * ranks + after % ranks)
+end
+
+-- shifted adds to the ranks in a text from a byte to another, the latter excluded: of entries, or of
+-- a directory.
+local function shifted(text, from, to, by, modulus)
+  if by % modulus == 0 or from >= to then return text end
+  local parts = { sub(text, 1, from) }
+  while from < to do
+    local n = min(32, (to - from) / 8)
+    local form = '>' .. ('I4I4'):rep(n)
+    local words = { parse(form, text, from + 1) }
+    for i = 2, 2 * n, 2 do
+      local rank = words[i] % modulus
+      words[i] = words[i] - rank + (rank + by) % modulus
+    end
+    parts[#parts + 1] = pack(form, spread(words, 1, 2 * n))
+    from = from + 8 * n
+  end
+  parts[#parts + 1] = sub(text, to + 1)
+  return concat(parts)
+end
+
+-- parted takes units out between the ranks before a byte and those from it on: it lowers these or
+-- raises those, whichever are fewer, for only differences count. It returns by how much the ranks
+-- after the text are lower.
+local function parted(text, i, units, modulus)
+  if i < #text / 2 then return shifted(text, 0, i, units, modulus), 0 end
+  return shifted(text, i, #text, -units, modulus), units
 end

@@ -1,5 +1,38 @@
 -- What a sliding log does; how it is kept is in log.lua and pages.lua.
 
+-- read returns the state of a value, or of what MGET does not find, and the log. It does not ask for a
+-- type that may be wrong, for Redis counts errors.
+function LOG.read(name, value, _, log)
+  local head = 23
+  log = renewLog(log, name)
+  if value == nil then value = call('MGET', name)[1] end
+  if not value then
+    local kind = call('TYPE', name).ok
+    if kind == 'hash' then
+      value, log.hashed, head = call('HGET', name, 's'), true, 41
+    elseif kind == 'none' then
+      return 0, 0, 0, 0, log
+    end
+    if not value then return nil end
+  end
+  local size = #value
+  if size <= head then
+    if size > 0 and byte(value) > FORM then return nil end
+    return 0, 0, 0, 0, log
+  end
+  local form, fresh, rank, units, expires = parse('>BI7I4I4I7', value)
+  if form > FORM then return nil end
+  if form < FORM or (size - head) % 8 ~= 0 then return 0, 0, 0, 0, log end
+  if head > 23 then
+    preparePages()
+    log.first, log.after, log.skip, log.next, log.swept = parse('>I4I4I2I4I4', value, 24)
+  else
+    log.stored = size
+  end
+  if fresh > 0 then log.open = sub(value, head + 1) end
+  return fresh, rank, units, expires, log
+end
+
 function LOG.look(c, now, fresh, rank, units, log)
   local at, open, added, period = now, log.open, log.added, c.period
   log.lastTime = fresh - period
@@ -69,6 +102,7 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
     if fresh == nextFresh then
       log.open = sub(open, 1, last)
     elseif last + 8 >= OPEN then
+      preparePages()
       PAGES.close(c, log, rank)
     end
   end

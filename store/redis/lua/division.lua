@@ -1,0 +1,35 @@
+-- mulDiv is a*b/c rounded down, and what is left over. A product beyond 2^53 is divided digit by
+-- digit, as one does on paper, in a base that keeps every step exact.
+local function mulDiv(a, b, c)
+  local product = a * b
+  if product < EXACT then
+    local rest = product % c
+    return (product - rest) / c, rest
+  end
+  local base, digits = 2, EXACT / 4 / max(b, c)
+  while base * 2 <= digits do base = base * 2 end
+  local power = 1
+  while power * base <= a do power = power * base end
+  local q, r = 0, 0
+  while power >= 1 do
+    local digit = floor(a / power)
+    a = a - digit * power
+    local t = r * base + digit * b
+    local part = floor(t / c)
+    q = q * base + part
+    r = t - part * c
+    power = power / base
+  end
+  return q, r
+end
+
+local function mulDivUp(a, b, c)
+  local q, r = mulDiv(a, b, c)
+  if r > 0 then return q + 1 end
+  return q
+end
+
+local function gcd(a, b)
+  while b ~= 0 do a, b = b, a % b end
+  return a
+end
