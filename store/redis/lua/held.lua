@@ -200,10 +200,7 @@ local function held(does, keys, args)
             i = i + 2
           end
           if nextFresh then
-            fresh = nextFresh
-            a = nextA
-            b = nextB
-            changed = true
+            fresh, a, b, changed = nextFresh, nextA, nextB, true
           end
           if allowed and delay == 0 then
             out[length + 1] = remaining * 4 + 1

@@ -66,13 +66,8 @@ local function readOps(t, n, i, width)
       op = newOp()
       t.ops[j] = op
     end
-    op.k = k
-    op.c = c
-    op.isLook = cost < 0
-    if cost < 0 then cost = -1 - cost end
-    op.cost = cost
-    op.last = input[i + 3]
-    op.leave = input[i + 4]
+    op.k, op.c, op.isLook, op.last, op.leave = k, c, cost < 0, input[i + 3], input[i + 4]
+    op.cost = cost < 0 and -1 - cost or cost
     foreign = foreign or not fresh
     i = i + width
   end
@@ -258,11 +253,7 @@ local function requests(keys, args)
         local a, b, expires, more
         fresh, a, b, expires, more = does.read(keys[k], values and values[k], c)
         fresh = fresh or false
-        FRESH[k] = fresh
-        A[k] = a
-        B[k] = b
-        EXPIRES[k] = expires
-        LIMIT[k] = c
+        FRESH[k], A[k], B[k], EXPIRES[k], LIMIT[k] = fresh, a, b, expires, c
         if more then MORE[k] = more end
       end
       isUsual = fresh and cost >= 0 and not c.shape
@@ -287,10 +278,7 @@ local function requests(keys, args)
         local k, nextFresh, nextA, nextB = input[j] + shift, NEXT_FRESH[op], NEXT_A[op], NEXT_B[op]
         local more = MORE[k]
         if more then LIMIT[k].does.commit(LIMIT[k], more, FRESH[k], A[k], B[k], nextFresh, nextA, nextB) end
-        FRESH[k] = nextFresh
-        A[k] = nextA
-        B[k] = nextB
-        CHANGED[k] = true
+        FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
         j = j + 5
       end
     else

@@ -30,57 +30,69 @@ local function singles(does, keys, args)
       key = key + 1
       local name, count, cost, maxDelay, leave, each, changed = keys[key], input[i], 1, -1, usual, false, false
       local fresh, a, b, expires, more = read(name, values and values[key], c, spare)
+      local at, viewFresh, viewA, viewB, free -- what look has found, or would after the charges that fitted since; nil if it has to look
+      local charged, denied = false, false -- whether there were such charges, and whether the last request was denied and would be again
       spare = more or spare
       i = i + 1
       if count < 0 then count, each = -count, true end
       for _ = 1, count do
         if each then
+          if denied and (cost ~= input[i] or maxDelay ~= input[i + 1] or leave ~= input[i + 2]) then denied = false end
           cost, maxDelay, leave = input[i], input[i + 1], input[i + 2]
           i = i + 3
+        end
+        if charged and (cost < 0 or cost > free - leave or maxDelay == ALWAYS) then
+          if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
+          fresh, a, b, at, charged, changed = viewFresh, viewA, viewB, nil, false, true
         end
         if not fresh then
           length = length + 1
           out[length] = FOREIGN
+        elseif denied then
+          out[length + 1], out[length + 2], out[length + 3] = out[length - 2], out[length - 1], out[length]
+          length = length + 3
         elseif cost < 0 then
           cost = -1 - cost
           if fresh > 0 and maxDelay ~= 0 then
             fresh, a, b = does.refund(c, fresh, a, b, more, maxDelay, cost)
-            changed = true
+            at, changed = nil, true
           end
           if leave < 0 then -- nobody asks
             out[length + 1], out[length + 2] = 1, 0
             length = length + 2
           else
-            local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
-            free = max(0, free - leave)
-            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave)
-            length = answer(out, length, allowed, free, retry, delay, fresh - now)
+            at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
+            local left = max(0, free - leave)
+            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, left, more, cost, -1, leave)
+            length = answer(out, length, allowed, left, retry, delay, fresh - now)
           end
         else
-          local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
-          free = free - leave
-          if cost <= free and not shapes and maxDelay ~= ALWAYS then -- as a rule
-            local nextFresh, nextA, nextB = charge(c, at, viewFresh, viewA, viewB, cost)
-            if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
-            fresh = nextFresh
-            a = nextA
-            b = nextB
-            changed = true
-            out[length + 1] = (free - cost) * 4 + 1
+          if not at then at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more) end
+          if cost <= free - leave and not shapes and maxDelay ~= ALWAYS then -- as a rule
+            viewFresh, viewA, viewB = charge(c, at, viewFresh, viewA, viewB, cost)
+            charged = true
+            free = free - cost
+            out[length + 1] = (free - leave) * 4 + 1
             length = length + 2
-            out[length] = fresh - now
+            out[length] = viewFresh - now
           else
             local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
-              decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+              decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave, more, cost, maxDelay, leave)
             if nextFresh then
               if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
-              fresh, a, b, changed = nextFresh, nextA, nextB, true
+              fresh, a, b, at, changed = nextFresh, nextA, nextB, nil, true
             end
             length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+            denied = not nextFresh and not excess
           end
         end
       end
-      if changed then write(now, keep, name, fresh, a, b, expires, more) end
+      if charged then
+        if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
+        write(now, keep, name, viewFresh, viewA, viewB, expires, more)
+      elseif changed then
+        write(now, keep, name, fresh, a, b, expires, more)
+      end
     end
   end
   return encode(out)

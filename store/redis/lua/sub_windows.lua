@@ -146,7 +146,10 @@ function SUB_WINDOWS.room(c, at, a, b, tail)
 end
 
 function SUB_WINDOWS.wait(c, at, fresh, a, b, need, tail)
-  local missing, i, newest = need + inAll(c, at, a, b, tail) - c.n, oldestAt(c, at), tail.newest
+  local all, i, newest = inAll(c, at, a, b, tail), oldestAt(c, at), tail.newest
+  local missing, older = need + all - c.n, all - a
+  if newest < tail.current then older = older - tail.used end
+  if i < newest and missing > older then i, missing = newest, missing - older end -- as after a burst: those before it are too few
   while i < newest do
     missing = missing - word(tail, i % tail.words)
     if missing <= 0 then return stopsCounting(c, i) - at end
