@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
@@ -126,6 +127,13 @@ func TestWrongTypeUnderLoad(t *testing.T) {
 	for range 50 {
 		if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "this version of weir did not write") {
 			t.Fatalf("Take = %v", err)
+		}
+	}
+	batch := []*check{s.checkOf(take, []weir.Op{op}), s.checkOf(take, []weir.Op{op}), s.checkOf(take, []weir.Op{op})}
+	testkit.OK(t, s.call(newRequest(batch)))
+	for i, c := range batch {
+		if c.err == nil {
+			t.Errorf("request %d of a call for a foreign key: %+v", i, c.decisions)
 		}
 	}
 	always := weir.Op{Key: "own", Limit: op.Limit, Cost: 1, Always: true}

@@ -30,69 +30,68 @@ local function singles(does, keys, args)
       key = key + 1
       local name, count, cost, maxDelay, leave, each, changed = keys[key], input[i], 1, -1, usual, false, false
       local fresh, a, b, expires, more = read(name, values and values[key], c, spare)
-      local at, viewFresh, viewA, viewB, free -- what look has found, or would after the charges that fitted since; nil if it has to look
-      local charged, denied = false, false -- whether there were such charges, and whether the last request was denied and would be again
       spare = more or spare
       i = i + 1
       if count < 0 then count, each = -count, true end
-      for _ = 1, count do
+      while count > 0 do
+        local run = count -- how many ask for the same, one after the other
         if each then
-          if denied and (cost ~= input[i] or maxDelay ~= input[i + 1] or leave ~= input[i + 2]) then denied = false end
-          cost, maxDelay, leave = input[i], input[i + 1], input[i + 2]
+          cost, maxDelay, leave, run = input[i], input[i + 1], input[i + 2], 1
           i = i + 3
+          while run < count and cost >= 0 and cost == input[i] and maxDelay == input[i + 1] and leave == input[i + 2] do run, i = run + 1, i + 3 end
         end
-        if charged and (cost < 0 or cost > free - leave or maxDelay == ALWAYS) then
-          if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
-          fresh, a, b, at, charged, changed = viewFresh, viewA, viewB, nil, false, true
-        end
+        count = count - run
         if not fresh then
-          length = length + 1
-          out[length] = FOREIGN
-        elseif denied then
-          out[length + 1], out[length + 2], out[length + 3] = out[length - 2], out[length - 1], out[length]
-          length = length + 3
+          for _ = 1, run do
+            length = length + 1
+            out[length] = FOREIGN
+          end
         elseif cost < 0 then
           cost = -1 - cost
           if fresh > 0 and maxDelay ~= 0 then
             fresh, a, b = does.refund(c, fresh, a, b, more, maxDelay, cost)
-            at, changed = nil, true
+            changed = true
           end
           if leave < 0 then -- nobody asks
             out[length + 1], out[length + 2] = 1, 0
             length = length + 2
           else
-            at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
-            local left = max(0, free - leave)
-            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, left, more, cost, -1, leave)
-            length = answer(out, length, allowed, left, retry, delay, fresh - now)
+            local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
+            free = max(0, free - leave)
+            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave)
+            length = answer(out, length, allowed, free, retry, delay, fresh - now)
           end
         else
-          if not at then at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more) end
-          if cost <= free - leave and not shapes and maxDelay ~= ALWAYS then -- as a rule
-            viewFresh, viewA, viewB = charge(c, at, viewFresh, viewA, viewB, cost)
-            charged = true
-            free = free - cost
-            out[length + 1] = (free - leave) * 4 + 1
-            length = length + 2
-            out[length] = viewFresh - now
-          else
-            local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
-              decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave, more, cost, maxDelay, leave)
-            if nextFresh then
-              if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
-              fresh, a, b, at, changed = nextFresh, nextA, nextB, nil, true
+          repeat
+            local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
+            free = free - leave
+            if cost <= free and not shapes and maxDelay ~= ALWAYS then -- as a rule
+              repeat -- look would find what charge returns, and as much less free
+                viewFresh, viewA, viewB = charge(c, at, viewFresh, viewA, viewB, cost)
+                free = free - cost
+                run = run - 1
+                out[length + 1] = free * 4 + 1
+                length = length + 2
+                out[length] = viewFresh - now
+              until run == 0 or cost > free
+              if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
+              fresh, a, b, changed = viewFresh, viewA, viewB, true
+            else
+              local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
+                decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+              if nextFresh then
+                if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
+                fresh, a, b, changed = nextFresh, nextA, nextB, true
+              end
+              repeat -- as long as nothing changes, the answer is the same
+                length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+                run = run - 1
+              until run == 0 or nextFresh
             end
-            length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
-            denied = not nextFresh and not excess
-          end
+          until run == 0
         end
       end
-      if charged then
-        if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
-        write(now, keep, name, viewFresh, viewA, viewB, expires, more)
-      elseif changed then
-        write(now, keep, name, fresh, a, b, expires, more)
-      end
+      if changed then write(now, keep, name, fresh, a, b, expires, more) end
     end
   end
   return encode(out)
