@@ -35,9 +35,10 @@ type ClientsQuery struct {
 // Clients is a ranking of clients, with the requests of each over time.
 type Clients struct {
 	Range
-	Total   int64 // as in Top, for all clients
-	Floor   int64 // the maximum of a client that is not listed, among those of the prefix
-	Clients []Client
+	Total    int64 // as in Top, for all clients
+	Sampling int64 // as in Top
+	Floor    int64 // the maximum of a client that is not listed, among those of the prefix
+	Clients  []Client
 }
 
 // Client is one client of a ranking. Only steps in which the client was ranked have a
@@ -47,7 +48,7 @@ type Client struct {
 	archive.Entry
 	First, Last time.Time   // start of the first and of the last step with a count
 	Values      []int64     // of each step
-	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client; with ByDenied also of rules with other keys
+	Rules       []RuleCount // decisions of rules, as far as their rankings have the client; with ByDenied also of rules with other keys, which come last
 }
 
 // RuleCount is how often a rule made the selected decision for a client, or would have made
@@ -56,6 +57,10 @@ type RuleCount struct {
 	Rule   string `json:"rule"`
 	Count  int64  `json:"count"`
 	Shadow bool   `json:"shadow,omitempty"`
+
+	// Other means that the rule denied another key of the requests, such as the address, and no
+	// rule with the key of the client denied them.
+	Other bool `json:"other,omitempty"`
 }
 
 // Clients returns the clients with the most requests in a time range, from the finest
@@ -78,7 +83,9 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 	g := r.planKept(a, archive.Top, q.From.Unix(), q.To.Unix())
 	var slots []archive.Slot
 	var ranked []*archive.Sketch
+	sampling := int64(1)
 	err := g.each(ctx, a, archive.Top, func(s archive.Slot) {
+		sampling = max(sampling, s.Frame.Sampling)
 		slots = append(slots, s)
 		ranked = append(ranked, q.By.halves(s.Frame.Top[q.Rule])...)
 	})
@@ -90,11 +97,11 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 		sum.Entries = slices.DeleteFunc(sum.Entries, func(e archive.Entry) bool { return !begins(e.Key, q.Prefix) })
 	}
 	sum.Trim(q.N)
-	c := &Clients{Range: g.span(), Total: sum.Total, Floor: sum.Floor}
+	c := &Clients{Range: g.span(), Total: sum.Total, Sampling: sampling, Floor: sum.Floor}
 	at := map[string]int{}
-	rules := make([]map[string]int64, len(sum.Entries))
+	rules := make([]map[string]*RuleCount, len(sum.Entries))
 	for i, e := range sum.Entries {
-		at[e.Key], rules[i] = i, map[string]int64{}
+		at[e.Key], rules[i] = i, map[string]*RuleCount{}
 		c.Clients = append(c.Clients, Client{Entry: e, Values: make([]int64, g.points)})
 	}
 	for _, s := range slots {
@@ -113,7 +120,13 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 						c.Clients[i].count(g, s.Start, e.Count)
 					}
 					if id != "" {
-						rules[i][id] += e.Count
+						one := rules[i][id]
+						if one == nil {
+							one = &RuleCount{Rule: id, Other: true}
+							rules[i][id] = one
+						}
+						one.Count += e.Count
+						one.Other = one.Other && isOthers
 					}
 				}
 			}
@@ -159,13 +172,20 @@ func (c *Client) count(g grid, start, n int64) {
 	c.Last = when
 }
 
-// largest orders the counts of rules, and keeps the first ones.
-func largest(counts map[string]int64) []RuleCount {
+// largest orders the counts of rules, those with the key of the client first, and keeps the first
+// ones.
+func largest(counts map[string]*RuleCount) []RuleCount {
 	all := make([]RuleCount, 0, len(counts))
-	for id, n := range counts {
-		all = append(all, RuleCount{Rule: id, Count: n})
+	for _, one := range counts {
+		all = append(all, *one)
 	}
 	slices.SortFunc(all, func(a, b RuleCount) int {
+		if a.Other != b.Other {
+			if b.Other {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
 	})
 	return all[:min(len(all), maxClientRules)]
@@ -175,8 +195,9 @@ func largest(counts map[string]int64) []RuleCount {
 // the client.
 type ClientSeries struct {
 	Range
-	Points []ClientPoint // one for every step
-	Floor  int64         // the maximum number of requests in a step without a count
+	Points   []ClientPoint // one for every step
+	Floor    int64         // the maximum number of requests in a step without a count
+	Sampling int64         // as in Top
 }
 
 // ClientPoint holds the requests of a client in one step, by outcome.
@@ -192,11 +213,12 @@ func (r *Recorder) ClientSeries(ctx context.Context, key string, from, to time.T
 	}
 	return ask(ctx, r, func(a archive.Store) (*ClientSeries, error) {
 		g := r.planKept(a, archive.Top, from.Unix(), to.Unix())
-		s := &ClientSeries{Range: g.span()}
+		s := &ClientSeries{Range: g.span(), Sampling: 1}
 		for i := range g.points {
 			s.Points = append(s.Points, ClientPoint{Time: g.time(i)})
 		}
 		return s, g.each(ctx, a, archive.Top, func(slot archive.Slot) {
+			s.Sampling = max(s.Sampling, slot.Frame.Sampling)
 			if all := slot.Frame.Top[""]; all != nil {
 				p := &s.Points[g.at(slot.Start)]
 				p.Allowed += all.Allowed.Of(key)

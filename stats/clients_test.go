@@ -127,12 +127,12 @@ func TestClientsOfRules(t *testing.T) {
 		query ClientsQuery
 		want  string
 	}{
-		{ClientsQuery{By: ByDenied}, "[ip:203.0.113.7 2 [{narrow 2 false}]][user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
-		{ClientsQuery{By: ByDenied, Rule: "narrow"}, "[user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
-		{ClientsQuery{By: ByDenied, Rule: "trial"}, "[user:alice 3 [{trial 3 true} {narrow 2 false}]][user:al\\|ex 1 [{trial 1 true}]]"},
-		{ClientsQuery{By: ByAllowed, Rule: "wide"}, "[ip:203.0.113.7 4 [{wide 4 false}]]"},
-		{ClientsQuery{By: ByTotal, Prefix: "al", N: 1}, "[user:alice 4 [{narrow 4 false} {trial 4 true}]]"},
-		{ClientsQuery{By: ByTotal, Prefix: "user:al\\"}, "[user:al\\|ex 2 [{narrow 2 false} {trial 2 true}]]"},
+		{ClientsQuery{By: ByDenied}, "[ip:203.0.113.7 2 [{narrow 2 false true}]][user:alice 2 [{trial 3 true false} {narrow 2 false false}]]"},
+		{ClientsQuery{By: ByDenied, Rule: "narrow"}, "[user:alice 2 [{trial 3 true false} {narrow 2 false false}]]"},
+		{ClientsQuery{By: ByDenied, Rule: "trial"}, "[user:alice 3 [{trial 3 true false} {narrow 2 false false}]][user:al\\|ex 1 [{trial 1 true false}]]"},
+		{ClientsQuery{By: ByAllowed, Rule: "wide"}, "[ip:203.0.113.7 4 [{wide 4 false false}]]"},
+		{ClientsQuery{By: ByTotal, Prefix: "al", N: 1}, "[user:alice 4 [{narrow 4 false false} {trial 4 true false}]]"},
+		{ClientsQuery{By: ByTotal, Prefix: "user:al\\"}, "[user:al\\|ex 2 [{narrow 2 false false} {trial 2 true false}]]"},
 		{ClientsQuery{By: ByTotal, Prefix: "lice"}, ""},
 		{ClientsQuery{By: ByTotal, Rule: "none"}, ""},
 	} {
@@ -142,8 +142,8 @@ func TestClientsOfRules(t *testing.T) {
 		for _, one := range got.Clients {
 			text += fmt.Sprint([]any{one.Key, one.Count, one.Rules})
 		}
-		if err != nil || text != c.want {
-			t.Errorf("%+v: %s, %v; want %s", c.query, text, err, c.want)
+		if err != nil || text != c.want || got.Sampling != 1 {
+			t.Errorf("%+v: %s, 1 in %d, %v; want %s", c.query, text, got.Sampling, err, c.want)
 		}
 	}
 	for _, q := range []ClientsQuery{{By: ByShadowDenied}, {N: -1}, {N: MaxClients + 1}} {
@@ -158,30 +158,35 @@ func TestClientsOfRules(t *testing.T) {
 }
 
 // Whichever rule denies a client, its ranking has the client, and the client names the rule:
-// also where the rule counts all clients together, or by a key that is not the client's.
+// also where the rule counts all clients together, or by a key that is not the client's. That one is
+// marked, and named only for requests that no rule with the key of the client denied.
 func TestDeniedByAnotherRule(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules, clients, rule string // clients that are denied, and those in the ranking of the rule "all"
 	}{
 		"alone": {
 			"{id: all, key: global, limit: 1/1h}",
-			"[user:alice 2 [{all 2 false}]]", "[user:alice 2]",
+			"[user:alice 2 [{all 2 false false}]]", "[user:alice 2]",
 		},
 		"beside keys": {
 			"{id: wide, key: user, limit: 9/1h}, {id: all, key: global, limit: 1/1h}, {id: net, key: ip, limit: 9/1h}",
-			"[ip:203.0.113.7 2 [{all 2 false}]][user:alice 2 [{all 2 false}]]", "[user:alice 2]",
+			"[ip:203.0.113.7 2 [{all 2 false true}]][user:alice 2 [{all 2 false false}]]", "[user:alice 2]",
 		},
 		"two of them": {
 			"{id: all, key: global, limit: 1/1h}, {id: more, key: global, limit: 2/1h}",
-			"[user:alice 2 [{all 2 false}]]", "[user:alice 2]",
+			"[user:alice 2 [{all 2 false false}]]", "[user:alice 2]",
 		},
 		"by another key": {
 			"{id: wide, key: user, limit: 9/1h}, {id: all, key: ip, limit: 1/1h}, {id: trial, key: global, limit: 1/1h, mode: shadow}",
-			"[ip:203.0.113.7 2 [{all 2 false}]][user:alice 2 [{all 2 false} {trial 2 true}]]", "[ip:203.0.113.7 2]",
+			"[ip:203.0.113.7 2 [{all 2 false false}]][user:alice 2 [{trial 2 true false} {all 2 false true}]]", "[ip:203.0.113.7 2]",
+		},
+		"by one and then by both": {
+			"{id: wide, key: user, limit: 2/1h, algorithm: sliding_log, count_denied: true}, {id: all, key: ip, limit: 1/1h}",
+			"[ip:203.0.113.7 2 [{all 2 false false}]][user:alice 2 [{wide 1 false false} {all 1 false true}]]", "[ip:203.0.113.7 2]",
 		},
 		"by both": {
 			"{id: wide, key: user, limit: 1/1h}, {id: all, key: ip, limit: 1/1h}",
-			"[ip:203.0.113.7 2 [{all 2 false} {wide 2 false}]][user:alice 2 [{all 2 false} {wide 2 false}]]", "[ip:203.0.113.7 2]",
+			"[ip:203.0.113.7 2 [{all 2 false false}]][user:alice 2 [{wide 2 false false}]]", "[ip:203.0.113.7 2]",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -153,6 +153,7 @@ func (c *collector) count(x *index, buf []byte) {
 		tier, n, f, limits := int(buf[2]), int64(1)<<buf[3], flags(buf[4]), int(buf[5])
 		key, denier := int(binary.LittleEndian.Uint16(buf[6:])), binary.LittleEndian.Uint16(buf[8:])
 		buf = buf[sampleHead:]
+		c.ranks.sampling = max(c.ranks.sampling, n)
 		for i := range limits {
 			c.use(p, tier, i, int(binary.LittleEndian.Uint16(buf[2*i:])), n)
 		}

@@ -148,8 +148,8 @@ func ExampleRecorder_Clients() {
 		fmt.Println(c.Key, c.Count, c.Values, "since", c.First.Format(time.TimeOnly), c.Rules)
 	}
 	// Output:
-	// user:eve 2 [2 0] since 12:00:00 [{api 2 false}]
-	// user:bob 1 [1 0] since 12:00:00 [{api 1 false}]
+	// user:eve 2 [2 0] since 12:00:00 [{api 2 false false}]
+	// user:bob 1 [1 0] since 12:00:00 [{api 1 false false}]
 }
 
 func ExampleRecorder_Denials() {

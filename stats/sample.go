@@ -129,22 +129,26 @@ func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f fl
 	return f
 }
 
-// denier returns the rule that denied the request of a client, and whose own samples do not
-// tell so: they are about another key of the request.
+// denier returns the rule that denied the request of a client by another key of the request, such
+// as its address, if no rule denied the key of the client.
 func (s *stripe) denier(v *engine.Verdict, key string, f flags) int {
 	if v.Allowed || f&sameKey != 0 {
 		return noDenier
 	}
+	denier := noDenier
 	for i := range v.Results {
 		r := &v.Results[i]
-		if r.Allowed || r.Shadow || r.Key == key {
+		if r.Allowed || r.Shadow {
 			continue
 		}
-		if p := s.index.Find(r.Rule); p.keyed || f&otherKey != 0 {
-			return p.number
+		if r.Key == key {
+			return noDenier
+		}
+		if p := s.index.Find(r.Rule); denier == noDenier && (p.keyed || f&otherKey != 0) {
+			denier = p.number
 		}
 	}
-	return noDenier
+	return denier
 }
 
 // whoOf is the client that the results of a rule are about. A request may be several

@@ -142,6 +142,20 @@ func TestRareSamplesAreFair(t *testing.T) {
 				t.Fatalf("%+v, %v", top, err)
 			}
 			t.Logf("%d were denied; %d by the samples, %d by the ranking; one in %d", denied, all[0].Denied, top.Keys[0].Count, sampling)
+			// Whoever reads a ranking later learns that it has estimates, whatever it is now.
+			d.pass(60)
+			d.pass(60)
+			clients, err := d.Clients(t.Context(), ClientsQuery{From: noon, To: d.clock.now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			one, err := d.ClientSeries(t.Context(), "user:rare", noon, d.clock.now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if top.Sampling < sampling || clients.Sampling != top.Sampling || one.Sampling != top.Sampling {
+				t.Errorf("1 in %d, %d and %d; want 1 in %d", top.Sampling, clients.Sampling, one.Sampling, sampling)
+			}
 			for _, got := range []int64{all[0].Denied, top.Keys[0].Count} {
 				if got < denied/2 || got > denied*3/2 { // from fifty samples or more, chosen by chance
 					t.Errorf("%d of %d denials were found", got, denied)

@@ -84,9 +84,13 @@ type Top struct {
 	Total int64 // requests that had a key
 
 	// Keys are the first keys of the ranking. Each had at least Count-Error and at most
-	// Count requests. If there were too many keys to look at all of them, the counts
-	// are estimates; Health.Sampling is the sampling rate.
+	// Count requests, if Sampling is 1.
 	Keys []archive.Entry
+
+	// Sampling is above 1 if there were too many requests to look at all of them. At times, one
+	// in so many was counted, as so many, and all counts are estimates: of a key with c requests,
+	// the standard deviation is up to √(c·(Sampling-1)).
+	Sampling int64
 
 	// Floor is the maximum number of requests of a key that is not listed.
 	Floor int64
@@ -107,12 +111,14 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 		now := r.options.Clock().Unix()
 		g := gridOf(int(q.Window), now-windows[q.Window].long, now+1, level.Step)
 		var all []*archive.Sketch
+		sampling := int64(1)
 		err := g.each(ctx, a, archive.Top, func(s archive.Slot) {
+			sampling = max(sampling, s.Frame.Sampling)
 			all = append(all, q.By.halves(s.Frame.Top[q.Rule])...)
 		})
 		ranked := archive.SumSketches(all)
 		ranked.Trim(min(q.N, archive.MaxRankedAll))
-		return &Top{Range: g.span(), Total: ranked.Total, Keys: ranked.Entries, Floor: ranked.Floor}, err
+		return &Top{Range: g.span(), Total: ranked.Total, Keys: ranked.Entries, Sampling: sampling, Floor: ranked.Floor}, err
 	})
 }
 
@@ -124,6 +130,7 @@ type ranks struct {
 	denials denials
 	warned  archive.Warned
 
+	sampling int64  // a key counted at most so often for once
 	changed  bool   // since they were sent
 	id       string // of the part that they are sent as
 	revision int64
@@ -169,6 +176,7 @@ func (r *ranks) of(rule string) *[2]*archive.Counter {
 
 // put writes what was counted into a frame.
 func (r *ranks) put(f *archive.Frame) {
+	f.Sampling = r.sampling
 	if len(r.byRule) > 0 {
 		all := f.Ranking("")
 		all.Allowed, all.Denied = r.all[0].Sketch(), r.all[1].Sketch()

@@ -3,6 +3,7 @@ package alert
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -63,12 +64,46 @@ func TestSummaryStays(t *testing.T) {
 	if now.Summary != first[0].Summary || now.Value != first[0].Value || now.Current < 0.8 || !now.UpdatedAt.After(first[0].UpdatedAt) {
 		t.Errorf("%+v, at first %+v", now, first[0])
 	}
+	if !now.QuietSince.IsZero() {
+		t.Errorf("it holds: %+v", now)
+	}
 	var resolved []Alert
+	quiet := time.Time{}
 	for range 5 * 60 {
 		resolved = append(resolved, p.Add(Sample{Time: p.at, Frame: crowd(1000, 0, 100, 0)})...)
 		p.at = p.at.Add(1e9)
+		for _, a := range p.Firing() {
+			quiet = a.QuietSince
+		}
+	}
+	if over := now.UpdatedAt.Add(time.Minute); quiet.Before(over) || quiet.After(over.Add(resolution)) || !resolved[0].EndsAt.Equal(quiet.Add(2*time.Minute)) || !resolved[0].QuietSince.IsZero() {
+		t.Errorf("quiet since %v, %v after; %+v", quiet, quiet.Sub(now.UpdatedAt), resolved)
 	}
 	if len(resolved) != 1 || resolved[0].State != Resolved || resolved[0].Summary != first[0].Summary {
 		t.Errorf("%+v", resolved)
+	}
+}
+
+// Whoever is named is an address if one has about as many denials as the first.
+func TestCulprit(t *testing.T) {
+	for _, c := range []struct {
+		ranked string
+		want   int
+	}{
+		{"", 0},
+		{"user:bob=9", 0},
+		{"attr:account:alice=9 ip:192.0.2.1=9", 1},
+		{"attr:account:alice=9 user:bob=8 ip:192.0.2.1=5 ip:192.0.2.2=5", 2},
+		{"attr:account:alice=9 user:bob=8 ip:192.0.2.1=4", 0},
+		{"ip:192.0.2.1=9 attr:account:alice=9", 0},
+	} {
+		var ranked []archive.Entry
+		for _, one := range strings.Fields(c.ranked) {
+			key, n, _ := strings.Cut(one, "=")
+			ranked = append(ranked, archive.Entry{Key: key, Count: int64(n[0] - '0')})
+		}
+		if got := Culprit(ranked); got != c.want {
+			t.Errorf("%s: %d", c.ranked, got)
+		}
 	}
 }

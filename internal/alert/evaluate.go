@@ -27,6 +27,11 @@ type Alert struct {
 	Summary   string    `json:"summary"` // a sentence about the time when it fired, with the rule; in notifications also with the instance
 	StartsAt  time.Time `json:"starts_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
+
+	// QuietSince is since when the condition of an alert that fires has not held. If that lasts
+	// for the cooldown, the alert is resolved.
+	QuietSince time.Time `json:"quiet_since,omitzero"`
+
 	UpdatedAt time.Time `json:"updated_at"`
 	Silenced  bool      `json:"silenced,omitempty"`
 	Instance  string    `json:"instance,omitempty"` // the instance that reports it
@@ -49,7 +54,6 @@ type condition struct {
 	check  *Check
 	firing bool
 	since  int64 // since when it holds
-	until  int64 // since when it does not, while it fires; 0 if it does
 	seen   bool  // in this round
 }
 
@@ -162,8 +166,8 @@ func (e *Evaluator) holds(c *Check, f finding, now int64) *Alert {
 		e.current[id] = cond
 	}
 	at := time.Unix(now, 0).UTC()
-	cond.seen, cond.until = true, 0
-	cond.alert.Current, cond.alert.UpdatedAt = f.value, at
+	cond.seen = true
+	cond.alert.Current, cond.alert.UpdatedAt, cond.alert.QuietSince = f.value, at, time.Time{}
 	if cond.firing {
 		return nil // what was said of it stays said
 	}
@@ -182,15 +186,16 @@ func (e *Evaluator) doesNotHold(id string, cond *condition, now int64) *Alert {
 		delete(e.current, id)
 		return nil
 	}
-	if cond.until == 0 {
-		cond.until = now
+	at := time.Unix(now, 0).UTC()
+	if cond.alert.QuietSince.IsZero() {
+		cond.alert.QuietSince = at
 	}
-	if now-cond.until < int64(cond.check.Cooldown/time.Second) {
+	if at.Sub(cond.alert.QuietSince) < cond.check.Cooldown.Truncate(time.Second) {
 		return nil
 	}
 	delete(e.current, id)
 	a := cond.alert
-	a.State, a.EndsAt, a.UpdatedAt = Resolved, time.Unix(now, 0).UTC(), time.Unix(now, 0).UTC()
+	a.State, a.EndsAt, a.UpdatedAt, a.QuietSince = Resolved, at, at, time.Time{}
 	return &a
 }
 

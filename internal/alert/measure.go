@@ -135,12 +135,27 @@ func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
 	return nil
 }
 
-// Hot is the key with the most denials in the last minute.
+// Hot is the key with the most denials in the last minute; see Culprit.
 type Hot struct {
 	Key    string
 	Denied int64 // at least this many
 	All    int64 // denials of all keys
 	Rest   int64 // those that cannot all be of one client; see single
+}
+
+// Culprit returns which of the most denied keys to name: the first one, unless an address was
+// denied at least half as often. Whoever guesses a password is denied by address and by account;
+// the account is whom it is done to. It returns 0 if there are none.
+func Culprit(ranked []archive.Entry) int {
+	for i, e := range ranked {
+		if 2*e.Count < ranked[0].Count {
+			break
+		}
+		if strings.HasPrefix(e.Key, "ip:") {
+			return i
+		}
+	}
+	return 0
 }
 
 // single returns how many of all denials may be of a single client. A request counts for each of

@@ -166,8 +166,8 @@ func (w *Watcher) hot(ctx context.Context) *Hot {
 	if err != nil || len(top.Keys) == 0 {
 		return &Hot{}
 	}
-	first := top.Keys[0]
-	return &Hot{Key: first.Key, Denied: first.Count - first.Error, All: top.Total, Rest: top.Total - single(top.Keys, top.Total)}
+	named := top.Keys[Culprit(top.Keys)]
+	return &Hot{Key: named.Key, Denied: named.Count - named.Error, All: top.Total, Rest: top.Total - single(top.Keys, top.Total)}
 }
 
 // lead reports whether this instance sends alerts. If the archive is unavailable, it

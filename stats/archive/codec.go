@@ -102,10 +102,7 @@ func (c *codec) frame(f *Frame) {
 			c.number(&u.Denied)
 		})
 	})
-	table(c, &f.Top, strings.Compare, c.text, func(r *Ranking) {
-		c.sketch(&r.Allowed)
-		c.sketch(&r.Denied)
-	})
+	c.rankings(f)
 	if c.version > 1 {
 		c.distinct(&f.Clients.All)
 		c.distinct(&f.Clients.Denied)
@@ -143,6 +140,30 @@ func (c *codec) frame(f *Frame) {
 			c.counts(counts)
 		}
 	}
+}
+
+// sampling is the name of a ranking without keys whose total is Frame.Sampling. Instances that do
+// not know it carry it along, and add it up, so that it may become too large.
+const sampling = "(sampling)"
+
+func (c *codec) rankings(f *Frame) {
+	top := f.Top
+	if !c.reading && f.Sampling > 1 {
+		top = map[string]*Ranking{sampling: {Allowed: Sketch{Total: f.Sampling}}}
+		maps.Copy(top, f.Top)
+	}
+	table(c, &top, strings.Compare, c.text, func(r *Ranking) {
+		c.sketch(&r.Allowed)
+		c.sketch(&r.Denied)
+	})
+	if !c.reading {
+		return
+	}
+	if s := top[sampling]; s != nil {
+		f.Sampling = s.Allowed.Total
+		delete(top, sampling)
+	}
+	f.Top = top
 }
 
 func compareLines(a, b Line) int {

@@ -30,6 +30,10 @@ type Frame struct {
 	Details map[string]*Detail  // by rule
 	Top     map[string]*Ranking // by rule; "" for all rules together
 
+	// Sampling is above 1 if there were too many requests to rank the keys of all: at times, one
+	// in so many was taken and counts for as many. Then Top has estimates.
+	Sampling int64
+
 	Denials []Denial // the latest ones, newest first; a sample
 
 	Holds map[string]*Holds // by rule
@@ -84,6 +88,7 @@ func (f *Frame) Merge(other *Frame) {
 	f.Clients.Merge(&other.Clients)
 	merge(&f.Details, other.Details, (*Detail).merge)
 	merge(&f.Top, other.Top, (*Ranking).merge)
+	f.Sampling = max(f.Sampling, other.Sampling)
 	f.Denials = mergeDenials(f.Denials, other.Denials)
 	merge(&f.Holds, other.Holds, (*Holds).Merge)
 	f.Warned.Merge(&other.Warned)

@@ -61,6 +61,7 @@ var frames = rapid.Custom(func(t *rapid.T) *Frame {
 		in.Use(durations.Draw(t, "busy"))
 		f.Warned.Merge(&Warned{N: 1 + count(t, "warned"), List: rapid.SliceOfN(warnings, 0, 3).Draw(t, "warnings")})
 		f.Denials = mergeDenials(f.Denials, denials.Draw(t, "denials"))
+		f.Sampling = rapid.Int64Range(0, 4).Draw(t, "sampling") / 2 * 2 // 1 is not told from 0
 		top.Allowed, top.Denied = sketches.Draw(t, "allowed"), sketches.Draw(t, "denied")
 	}
 	return f
@@ -77,7 +78,7 @@ func TestEncoding(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !same(got, f) || got.Decision.Count != f.Decision.Count || !reflect.DeepEqual(got.Rules, f.Rules) {
+		if !same(got, f) || got.Sampling != f.Sampling || got.Decision.Count != f.Decision.Count || !reflect.DeepEqual(got.Rules, f.Rules) {
 			t.Fatalf("%+v became %+v", f, got)
 		}
 		cut := rapid.IntRange(0, len(src)-1).Draw(t, "cut")

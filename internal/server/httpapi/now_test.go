@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -27,9 +29,9 @@ func TestNowDenied(t *testing.T) {
 		t.Fatalf("before any request: %+v", a.Denied)
 	}
 	s.traffic() // bob is denied three times
-	want := &NowClient{archive.Entry{Key: "ip:192.0.2.9", Count: 3}, "login", &NowEndpoint{"POST", "/api/login"}, begin.Unix() - begin.Unix()%10}
-	if a := s.present(t); !reflect.DeepEqual(a.Denied.Client, want) {
-		t.Fatalf("%+v, want %+v", a.Denied.Client, want)
+	want := &NowClient{Entry: archive.Entry{Key: "ip:192.0.2.9", Count: 3}, Sampling: 1, Rule: "login", Endpoint: &NowEndpoint{"POST", "/api/login"}, LastAt: begin.Unix()}
+	if a := s.present(t); !reflect.DeepEqual(a.Denied.Client, want) || a.Denied.Denied != 3 || a.Denied.High {
+		t.Fatalf("%+v of %+v, want %+v", a.Denied.Client, a.Denied, want)
 	}
 	s.call("PUT /v1/block?ip=192.0.2.9", "").want(t, 200, nil)
 	if a := s.present(t); a.Denied.Client != nil && a.Denied.Client.Key == want.Key {
@@ -39,9 +41,56 @@ func TestNowDenied(t *testing.T) {
 	if a := s.present(t); !reflect.DeepEqual(a.Denied.Client, want) {
 		t.Errorf("%+v, want %+v", a.Denied.Client, want)
 	}
-	s.pass(320)
-	if a := s.present(t); a.Denied.Client != nil {
-		t.Errorf("five minutes later: %+v", a.Denied.Client)
+	s.pass(300)
+	if a := s.present(t); a.Denied.Client != nil || a.Denied.Denied != 0 {
+		t.Errorf("five minutes later: %+v", a.Denied)
+	}
+}
+
+// Whoever guesses the password of an account is named, not the account, until that address is blocked;
+// but if the guesses come from many addresses, it is the account. That most requests are denied is
+// said, with the rule.
+func TestNowAttack(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.call("PUT /v1/rules", `rules:
+  - {id: login-ip, match: {path: /login}, key: ip, algorithm: sliding_log, limit: 9/1h}
+  - {id: login-account, match: {path: /login}, key: "attr:account", algorithm: sliding_log, limit: 5/1h}
+`, "If-Match: *").want(t, 200, nil)
+	guess := func(ip, account string, n, pass int) {
+		t.Helper()
+		s.check(fmt.Sprintf(`{"ip": %q, "method": "POST", "path": "/login", "attributes": {"account": %q}}`, ip, account), n, pass)
+	}
+	guess("192.0.2.1", "bob", 4, 4)
+	guess("192.0.2.1", "alice", 14, 5) // nine of which the rule by account denies, and both of them the last
+	s.pass(1)
+	client := func() string {
+		t.Helper()
+		c := s.present(t).Denied.Client
+		return fmt.Sprint(c.Key, " ", c.Count, " ", c.Rule, " ", c.LastAt-begin.Unix(), " ", c.Most)
+	}
+	if a := s.present(t).Denied; a.Requests != 18 || a.Denied != 9 || a.Share != 0.5 || a.High || a.Rule != "login-account" {
+		t.Errorf("%+v", a)
+	}
+	guess("192.0.2.1", "carol", 1, 0)
+	s.pass(1)
+	if a := s.present(t).Denied; a.Denied != 10 || !a.High || a.Rule != "login-ip" {
+		t.Errorf("%+v", a)
+	}
+	if got := client(); got != "ip:192.0.2.1 10 login-ip 1 <nil>" {
+		t.Error(got)
+	}
+	guess("192.0.2.2", "alice", 8, 0)
+	s.pass(1)
+	if got := client(); got != "ip:192.0.2.1 10 login-ip 1 &{attr:account:alice 17 0}" {
+		t.Error(got)
+	}
+	s.call("PUT /v1/block?ip=192.0.2.1", "").want(t, 200, nil)
+	if got := client(); got != "attr:account:alice 17 login-account 2 <nil>" { // the other one has less than half
+		t.Error(got)
+	}
+	s.call("PUT /v1/block?ip=192.0.2.2", "").want(t, 200, nil)
+	if c := s.present(t).Denied.Client; c != nil {
+		t.Errorf("all addresses are blocked: %+v", c)
 	}
 }
 
@@ -52,7 +101,7 @@ func TestNowClient(t *testing.T) {
 		{Rule: "trial", Method: "PUT", Path: "/trial", Shadow: true}, {Rule: "trial", Method: "PUT", Path: "/trial", Shadow: true}, {Rule: "other", Method: "GET", Path: "/other"},
 		{Rule: "api", Method: "GET", Path: "/new"}, {Rule: "api", Method: "POST", Path: "/often"}, {Rule: "api", Method: "POST", Path: "/often"}, {Rule: "api", Method: "GET", Path: "/new"},
 	})
-	if want := (&NowClient{archive.Entry{Key: "user:a\uFFFD", Count: 9, Error: 1}, "api", &NowEndpoint{"GET", "/new"}, begin.Unix()}); !reflect.DeepEqual(got, want) {
+	if want := (&NowClient{Entry: archive.Entry{Key: "user:a\uFFFD", Count: 9, Error: 1}, Rule: "api", Endpoint: &NowEndpoint{"GET", "/new"}, LastAt: begin.Unix()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 	if got := clientNow(who, nil); got.Endpoint != nil || got.Rule != "api" {
@@ -77,11 +126,18 @@ func TestNowTrouble(t *testing.T) {
 	if a.Store != (NowStore{"redis", StatsStore{Up: true}}) || a.Rules.Version != version || a.Rules.Count != strings.Count(testRules, "id: ") || a.Rules.NotLoaded != nil || a.At != begin.Unix() {
 		t.Errorf("%+v", a)
 	}
-	outage, broken = errors.New("connection refused"), errors.New("line 3")
+	var problems rule.Problems
+	for i := range maxNotLoaded + 1 {
+		problems = append(problems, rule.Problem{Line: i, Message: "line 3", Excerpt: "secret"})
+	}
+	outage, broken = errors.New("connection refused"), fmt.Errorf("file: %w", problems.Err())
 	s.archive.lost.Store(true)
 	a = s.present(t)
-	if a.Store.Up || *a.Store.UnavailableSince != begin.Unix() || a.Store.Error != "connection refused" || *a.Rules.NotLoaded != (NotLoaded{begin.Unix(), "line 3"}) || !a.Denied.Unavailable {
+	if a.Store.Up || *a.Store.UnavailableSince != begin.Unix() || a.Store.Error != "connection refused" || !a.Denied.Unavailable {
 		t.Errorf("%+v, %+v", a, a.Denied)
+	}
+	if n := a.Rules.NotLoaded; n.Since != begin.Unix() || !strings.HasSuffix(n.Error, "and 10 more errors") || len(n.Problems) != maxNotLoaded || n.Problems[9].Line != 9 || n.Problems[9].Excerpt != "" {
+		t.Errorf("%+v", n)
 	}
 	if a := newStand(t, Options{}).present(t); a.Denied != nil || a.Alerts != nil || a.Store.Kind != "" {
 		t.Errorf("without statistics: %+v", a)
@@ -100,14 +156,16 @@ func TestNowDoesNotHang(t *testing.T) {
 	})
 }
 
-// Silenced alerts are counted apart, and no more than a few are named.
+// Silenced alerts are counted apart, and no more than a few are named. Those whose condition no
+// longer holds are not said to be active.
 func TestNowAlerts(t *testing.T) {
 	var all []alert.Alert
 	for i := range 9 {
 		all = append(all, alert.Alert{ID: string(rune('a' + i)), Silenced: i < 2, Summary: "\xff"})
 	}
+	all = append(all, alert.Alert{ID: "over", QuietSince: begin}, alert.Alert{ID: "silent", QuietSince: begin, Silenced: true})
 	a := alertsNow(all)
-	if a.Active != 7 || a.Silenced != 2 || len(a.Latest) != maxNowAlerts || a.Latest[0].ID != "c" || a.Latest[0].Summary != "\uFFFD" {
+	if len(a.Quiet) != 1 || a.Quiet[0].ID != "over" || a.Active != 7 || a.Silenced != 2 || len(a.Latest) != maxNowAlerts || a.Latest[0].ID != "c" || a.Latest[0].Summary != "\uFFFD" {
 		t.Errorf("%+v", a)
 	}
 	s := newStatsStand(t, Options{})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -59,7 +60,14 @@ func notLoaded(since time.Time, cause error) *NotLoaded {
 	if since.IsZero() {
 		return nil
 	}
-	return &NotLoaded{since.Unix(), manage.Clip(readable(cause.Error()))}
+	n := &NotLoaded{Since: since.Unix(), Error: manage.Clip(readable(cause.Error()))}
+	if invalid, ok := errors.AsType[*rule.InvalidError](cause); ok {
+		n.Problems = slices.Clone(invalid.Problems[:min(len(invalid.Problems), maxNotLoaded)])
+		for i := range n.Problems {
+			n.Problems[i].Excerpt = ""
+		}
+	}
+	return n
 }
 
 // getRule answers GET /v1/rules/{id}.

@@ -84,12 +84,9 @@ func (h *Handler) statsTop(q stats.TopQuery, top *stats.Top) (any, error) {
 	}
 	return &TopAnswer{
 		By: q.By.String(), Window: q.Window.String(), Rule: q.Rule, From: top.From.Unix(), To: top.To.Unix(),
-		Total: top.Total, Floor: top.Floor, Sampling: h.sampling(), Local: top.Local, Entries: listed(top.Keys),
+		Total: top.Total, Floor: top.Floor, Sampling: top.Sampling, Local: top.Local, Entries: listed(top.Keys),
 	}, h.knownRule(q.Rule, len(top.Keys) > 0)
 }
-
-// sampling is that rankings take one key in so many.
-func (h *Handler) sampling() int64 { return max(h.options.Stats.Health().Sampling, 1) }
 
 // listed is a list that is there even if it is empty.
 func listed[T any](all []T) []T {
@@ -121,7 +118,7 @@ func (h *Handler) statsRules(q stats.RuleQuery, s *stats.RuleSeries) (any, error
 func (h *Handler) statsClients(q stats.ClientsQuery, s *stats.Clients) (any, error) {
 	answer := &ClientsAnswer{
 		StatsRange: rangeOf(s.Range), By: q.By.String(), Rule: q.Rule, Total: s.Total, Floor: s.Floor,
-		Sampling: h.sampling(), Local: s.Local, Clients: make([]StatsClient, len(s.Clients)),
+		Sampling: s.Sampling, Local: s.Local, Clients: make([]StatsClient, len(s.Clients)),
 	}
 	for i, k := range s.Clients {
 		k.Key = readable(k.Key)
@@ -132,7 +129,7 @@ func (h *Handler) statsClients(q stats.ClientsQuery, s *stats.Clients) (any, err
 
 func (h *Handler) statsClient(q about, s *stats.ClientSeries) (any, error) {
 	answer := &ClientAnswer{
-		StatsRange: rangeOf(s.Range), Key: readable(q.name), Floor: s.Floor, Local: s.Local, Points: make([]ClientPoint, len(s.Points)),
+		StatsRange: rangeOf(s.Range), Key: readable(q.name), Floor: s.Floor, Sampling: s.Sampling, Local: s.Local, Points: make([]ClientPoint, len(s.Points)),
 	}
 	for i, p := range s.Points {
 		answer.Points[i] = ClientPoint{p.Time.Unix(), p.Allowed, p.Denied}

@@ -94,7 +94,7 @@ type TopAnswer struct {
 	To       int64      `json:"to"`
 	Total    int64      `json:"total"`           // how often any key came
 	Floor    int64      `json:"floor"`           // how often a key that is not here came at most
-	Sampling int64      `json:"sampling"`        // one key in so many is looked at
+	Sampling int64      `json:"sampling"`        // at times, one key in so many was looked at
 	Local    bool       `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	Entries  []TopEntry `json:"entries"`
 }
@@ -171,9 +171,10 @@ type StatsClient struct {
 type ClientAnswer struct {
 	Key string `json:"key"`
 	StatsRange
-	Floor  int64         `json:"floor"` // in a step without a count, the client came at most so often
-	Local  bool          `json:"local,omitempty"`
-	Points []ClientPoint `json:"points"`
+	Floor    int64         `json:"floor"`    // in a step without a count, the client came at most so often
+	Sampling int64         `json:"sampling"` // as in TopAnswer
+	Local    bool          `json:"local,omitempty"`
+	Points   []ClientPoint `json:"points"`
 }
 
 // ClientPoint is the requests of a client in a step.

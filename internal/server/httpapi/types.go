@@ -95,9 +95,13 @@ type RulesAnswer struct {
 
 // NotLoaded is that the stored rules cannot be loaded, so older ones stay in force.
 type NotLoaded struct {
-	Since int64  `json:"since"` // in Unix seconds
-	Error string `json:"error"`
+	Since    int64         `json:"since"`              // in Unix seconds
+	Error    string        `json:"error"`              // the first error, and how many others there are
+	Problems rule.Problems `json:"problems,omitempty"` // the first ones, without excerpts; nil if it is another error
 }
+
+// maxNotLoaded is how many problems a NotLoaded has.
+const maxNotLoaded = 10
 
 // WriteAnswer is what every successful change of the rules answers.
 type WriteAnswer struct {
