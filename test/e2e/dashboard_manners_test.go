@@ -84,7 +84,7 @@ func TestDashboardTeaches(t *testing.T) {
 	page.waitFor(id("simulation"))
 	page.choose(id("language"), "zh")
 	page.goTo("overview")
-	page.see(id("empty-overview"), "还没有请求")
+	page.see(id("empty-overview"), "这段时间没有请求")
 	// The call that it names fills it.
 	example := page.text(id("empty-overview") + " code")
 	_, body, _ := strings.Cut(example, "'")

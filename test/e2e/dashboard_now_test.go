@@ -25,7 +25,7 @@ func TestDashboardNowBrokenRules(t *testing.T) {
 	page.see(id("now-calm"), "Nothing is wrong.")
 	page.see(id("now-calm"), "2 rules in force (version 1, since ")
 	page.see(id("now-calm"), "store: memory · no active alerts · no client denied in the last 5 min")
-	if err := os.WriteFile(file, []byte("rules:\n  - {id: login, kay: ip}\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("rules:\n  - {id: login, kay: ip}\n  - {id: next}\n  - {id: last, key: ip, limit: 3/x}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range pagesToSee {
@@ -37,6 +37,13 @@ func TestDashboardNowBrokenRules(t *testing.T) {
 	if n := page.count(id("now-calm")); n != 0 {
 		t.Error("the strip is calm")
 	}
+	// All errors can be read, and where to fix them.
+	page.press(id("outage-more") + " summary")
+	page.see(id("outage-more"), "rules.yaml:4:")
+	page.see(id("outage-more"), `bad duration "x"`)
+	page.see(id("outage-mend"), "Fix rules.yaml; weir reloads it")
+	page.press(id("outage") + " a")
+	page.waitFor(`nav a[aria-current][href="#/rules"]`)
 	if err := os.WriteFile(file, []byte(limitedRules+"# mended\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +55,14 @@ func TestDashboardNowBrokenRules(t *testing.T) {
 	page.see(id("now-empty"), "There are no rules yet. Every request is allowed.")
 }
 
-// A client that is denied during an attack is in the strip with its rule and endpoint. One click
-// opens its page, which tells from where it came; another begins with its limit; a third blocks it.
+// A client that is denied during an attack is in the strip with its rule and endpoint, and so is that
+// most requests are denied. One click opens its page, which tells from where it came; another begins
+// with its limit; a third blocks it. In an attack on an account, it is the address that attacks.
 func TestDashboardNowAttack(t *testing.T) {
 	const reader, admin = "reader-0123456789abcdef", "admin-0123456789abcdef"
 	tokens := write(t, t.TempDir(), "tokens", "grafana read "+reader+"\nalice admin "+admin+"\n")
-	p, b, _ := dashboard(t, limitedRules, "--admin-token-file", tokens, "--open-checks")
+	p, b, _ := dashboard(t, limitedRules+`  - {id: login-account, match: {method: POST, path: /api/login}, key: "attr:account", algorithm: sliding_log, limit: 5/1h}
+`, "--admin-token-file", tokens, "--open-checks")
 	c := client(t)
 	check := func(request string) answer {
 		t.Helper()
@@ -71,6 +80,10 @@ func TestDashboardNowAttack(t *testing.T) {
 	}
 	page := signedIn(b, admin, "#/playground")
 	page.see(id("now-denied"), "Most denied in the last 5 min: user:bob, 30 denials, rule api, PUT /api/users/{id}")
+	page.see(id("now-high"), "75 % of requests were denied in the last 5 min (30 of 40). Most of them by the rule api")
+	if n := page.count(id("now-calm")); n != 0 {
+		t.Error("the strip says that nothing is wrong")
+	}
 	page.press(id("now-open"))
 	page.see("main h1", "user:bob")
 	page.waitFor(id("client-recent") + " [data-points]")
@@ -87,9 +100,17 @@ func TestDashboardNowAttack(t *testing.T) {
 	})
 
 	for range 80 { // now another attack is worse
-		check(strings.Replace(loginRequest, "192.0.2.1", "192.0.2.66", 1))
+		check(`{"ip": "192.0.2.66", "method": "POST", "path": "/api/login", "attributes": {"account": "alice"}}`)
 	}
 	page.see(id("now-denied"), "ip:192.0.2.66, 75 denials, rule login, POST /api/login")
+	page.goTo("overview")
+	for key, rule := range map[string]string{"ip:192.0.2.66": "login", "attr:account:alice": "login-account"} {
+		row := id("denied-clients") + ` tr[data-denied="` + key + `"]`
+		page.see(row, "75")
+		if got := page.text(row + " .rules"); got != rule {
+			t.Errorf("%s was denied by %q", key, got)
+		}
+	}
 	reading := signedIn(openBrowser(t), reader, "#/rules")
 	reading.see(id("readonly"), "read only")
 	reading.see(id("now-denied"), "ip:192.0.2.66")
@@ -101,7 +122,7 @@ func TestDashboardNowAttack(t *testing.T) {
 	page.press(id("now-block"))
 	page.press("dialog " + id("sure"))
 	page.see(id("notice"), "192.0.2.66 is blocked")
-	page.see(id("now-denied"), "user:bob") // somebody has decided about the other one
+	page.see(id("now-denied"), "user:bob") // somebody has decided about the other one, and with it about alice
 	if a := check(strings.Replace(loginRequest, "192.0.2.1", "192.0.2.66", 1)); !strings.Contains(a.Text, `"reason":"blocked"`) {
 		t.Errorf("it is not blocked: %s", a.Text)
 	}
@@ -122,5 +143,6 @@ func TestDashboardNowStore(t *testing.T) {
 		page.see(id("now")+" "+id("outage"), "Each rule now follows its on_failure setting.")
 	}
 	redis.Restart()
-	page.see(id("now-calm"), "store: Redis, available")
+	page.see(id("now"), "store: Redis, available") // and most requests are denied, which it says, too
+	waitFor(t, "the end of the outage", func() bool { return page.count(id("outage")) == 0 })
 }

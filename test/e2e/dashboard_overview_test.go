@@ -49,7 +49,7 @@ func TestDashboardFilters(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)
 	page := b.open(p.URL, "")
 	page.see(id("live"), "live")
-	page.see(id("empty-overview"), "No requests yet")
+	page.see(id("empty-overview"), "No requests in this range")
 	spike(t, p.URL)
 	begin := time.Now()
 	page.see(id("denied-clients")+` tr[data-denied="ip:192.0.2.1"]`, "login")

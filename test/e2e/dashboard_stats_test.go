@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -325,9 +326,10 @@ func TestDashboardShadow(t *testing.T) {
 	page.see(denied, "quiet")
 }
 
-// An alert is listed, marked on the charts, silenced, and let speak again.
+// An alert is listed, marked on the charts, silenced, and let speak again. When its condition no
+// longer holds, it is over.
 func TestDashboardAlerts(t *testing.T) {
-	p, b, _ := dashboard(t, dashboardRules, "--alert", "denied=10%,window=10s,hold=1s,minimum=5")
+	p, b, file := dashboard(t, dashboardRules, "--alert", "denied=10%,window=10s,hold=1s,minimum=5")
 	c := client(t)
 	page := b.open(p.URL, "#/alerts")
 	page.see(id("alerts-active"), "No active alerts.")
@@ -363,6 +365,14 @@ func TestDashboardAlerts(t *testing.T) {
 	}
 	page.goTo("overview")
 	page.see(id("marks")+" li.alert", "alert:")
+	page.see(id("now-alerts"), "1 alert fires.")
+	if err := os.WriteFile(file, []byte("rules: [{id: api, key: user, limit: 10/1s}]"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	page.see(id("now"), "alert ended ")
+	if n := page.count(id("now-alerts")); n != 0 {
+		t.Error("the alert is said to fire")
+	}
 }
 
 // What applications count is shown under the names that they use, which stay in the

@@ -186,7 +186,7 @@ func (h *Handler) mostDenied(ctx context.Context, table *rule.Table, from, to ti
 			continue
 		}
 		c := clientNow(open[at], details.Events)
-		if c.Sampling = all.Sampling; at > 0 {
+		if c.Sampling = all.Sampling; ranked[0].Count > c.Count {
 			ranked[0].Key = readable(ranked[0].Key)
 			c.Most = &ranked[0]
 		}

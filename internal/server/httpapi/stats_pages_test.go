@@ -58,8 +58,8 @@ func TestClients(t *testing.T) {
 	if sum != 3 || bob.Values[(begin.Unix()-a.From)/a.Step] != 3 || int64(len(bob.Values)) != (a.To-a.From)/a.Step {
 		t.Errorf("%+v", bob)
 	}
-	// Who is denied by one rule is denied, whatever the others said, and it is named.
-	if other := a.Clients[1]; other.Key != "user:bob" || other.Count != 3 || !reflect.DeepEqual(other.Rules, bob.Rules) {
+	// Who is denied by one rule is denied, whatever the others said, and it is named, with the mark that it has another key.
+	if other := a.Clients[1]; other.Key != "user:bob" || other.Count != 3 || !reflect.DeepEqual(other.Rules, []stats.RuleCount{{Rule: "login", Count: 3, Other: true}}) {
 		t.Errorf("%+v", other)
 	}
 	for query, keys := range map[string]string{

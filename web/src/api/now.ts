@@ -6,10 +6,15 @@ export interface Now {
   at: number
   store: Summary['store'] & { kind?: 'memory' | 'redis' }
   rules: { version: number; count: number; written_at?: number; not_loaded?: Summary['not_loaded'] }
-  alerts?: { active: number; silenced: number; latest: Alert[] } // missing if the server evaluates none
+  alerts?: { active: number; silenced: number; latest: Alert[]; quiet?: Alert[] } // missing if the server evaluates none
   denied?: {
     // missing if the server keeps no statistics
     window_s: number
+    requests: number
+    denied: number
+    denied_share: number
+    high?: boolean // so many that somebody should look
+    rule?: string // which denied most
     local?: boolean
     unavailable?: boolean // they cannot be read, so it is not known
     client?: DeniedClient
@@ -20,6 +25,8 @@ export interface DeniedClient {
   key: string
   count: number
   error: number // by how much the count may be too high
+  sampling: number // above 1, the count is an estimate
+  most?: { key: string; count: number; error: number } // the most denied key, if an address is named instead
   rule?: string
   endpoint?: { method: string; path: string }
   last_at: number

@@ -1,6 +1,8 @@
 // What the HTTP API tells of what happened, as docs/reference/api.md has it. Times are Unix
 // seconds, except those of alerts, which are RFC 3339.
 
+import type { RuleProblem } from './types'
+
 export interface Latency {
   p50: number
   p90: number
@@ -59,7 +61,7 @@ export interface Summary extends Counts {
   latency_us: Latency
   upstream?: Upstream
   store: { up: boolean; unavailable_since?: number; error?: string }
-  not_loaded?: { since: number; error: string } // the stored rules, so older ones stay in force
+  not_loaded?: { since: number; error: string; problems?: RuleProblem[] } // the stored rules, so older ones stay in force
   recorder?: Recorder
   local?: boolean // of this instance alone: the archive that all share is unavailable
   priorities?: { priority: string; requests: number; denied: number }[] // missing if all are normal
@@ -97,7 +99,7 @@ export interface TopEntry {
 export interface Top {
   total: number
   floor: number // whoever is not listed has no more
-  sampling: number // one key in so many was counted
+  sampling: number // at times, one key in so many was counted, as so many
   entries: TopEntry[]
 }
 
@@ -116,7 +118,7 @@ export interface RankedClient {
   key: string
   count: number
   error: number // by how much the count may be too high
-  rules: { rule: string; count: number; shadow?: boolean }[] // a shadow rule would have done so
+  rules: { rule: string; count: number; shadow?: boolean; other?: boolean }[] // a shadow rule would have done so; another one has another key
   first_at: number // the start of the first slot with a count
   last_at: number
   values: number[] // one for each step
@@ -145,6 +147,7 @@ export interface ClientSeries {
   step_s: number
   local?: boolean
   floor: number
+  sampling: number
   points: { t: number; allowed: number; denied: number }[]
 }
 
@@ -160,6 +163,7 @@ export interface Alert {
   summary: string
   starts_at: string
   ends_at?: string
+  quiet_since?: string // the condition does not hold any more, but the alert has not ended
   updated_at: string
   silenced?: boolean
   instance?: string // that noticed it

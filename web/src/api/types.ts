@@ -61,6 +61,7 @@ export interface Rules {
 export interface RuleProblem {
   severity: 'error' | 'warning'
   code: string
+  file?: string
   line?: number
   column?: number
   rule?: string

@@ -65,6 +65,12 @@ export function alert(a: { kind: string; summary: string; value: number; subject
   return said ? fill(said, { ...a, value: multiple(a.kind, a.value, 'zh') }) : a.summary.replace(/(?<![\d.])([\d.]+) %(?!.* %)/s, (_, n: string) => share(Number(n) / 100, 'en'))
 }
 
+// alertKind names a kind of alert. A server may know kinds that this page does not.
+export function alertKind(kind: string): string {
+  const word = `alerts.kind.${kind}`
+  return has(word) ? t(word as Word) : kind
+}
+
 // noEffect is why an override has none: what the server says, or the same in the language of the
 // page.
 export function noEffect(o: { rule: string; no_effect?: string; no_effect_code?: string }): string {
