@@ -171,16 +171,16 @@ func TestFarAway(t *testing.T) {
 		}
 		eventually(t, "a connection", func() bool { return s.Ping(t.Context()) == nil })
 		limit := weir.MustCompile("token_bucket 1000/1s")
-		var wg sync.WaitGroup
-		for range 128 {
-			wg.Go(func() {
-				if _, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}); err != nil {
-					t.Errorf("at %v: %v", c.latency, err)
-				}
-			})
-		}
-		wg.Wait()
-		eventually(t, "as many connections as there should be", func() bool {
+		eventually(t, "as many connections as there should be", func() bool { // on a busy machine, all of these may fit into one call
+			var wg sync.WaitGroup
+			for range 128 {
+				wg.Go(func() {
+					if _, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}); err != nil {
+						t.Errorf("at %v: %v", c.latency, err)
+					}
+				})
+			}
+			wg.Wait()
 			n := strings.Count(server.Do("CLIENT", "LIST"), "name=far")
 			return c.shared && n == 1 || !c.shared && n > 1 && n <= 3+maxSending // one makes no calls, one may announce the store, one may look after Redis
 		})
