@@ -70,8 +70,14 @@ func TestForgedSnapshots(t *testing.T) {
 			accepted++
 		}
 	})
-	if accepted == 0 {
-		t.Error("no forged snapshot was ever accepted; the test does not test much")
+	for at := 16; accepted == 0; at++ { // chance need not have found one
+		if at == len(whole)-16 {
+			t.Fatal("no forged snapshot was ever accepted; the test does not test much")
+		}
+		forged := bytes.Clone(whole)
+		if forged[at] ^= 1; restoreForged(t, clock, forged) {
+			accepted++
+		}
 	}
 }
 

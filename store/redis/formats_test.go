@@ -159,7 +159,7 @@ func TestFormatsUnknown(t *testing.T) {
 	server := testredis.Start(t)
 	server.Do("ACL", "SETUSER", "reader", "on", ">secret", "~*", "+@all", "-hgetall")
 	server.Do("SET", "weir:%formats", "something else")
-	for url, want := range map[string]string{"reader:secret@": "can't run this command", "": "WRONGTYPE"} {
+	for url, want := range map[string]string{"reader:secret@": "script:", "": "WRONGTYPE"} {
 		var log bytes.Buffer
 		config := testkit.Must(ParseURL("redis://" + url + server.Addr + "?timeout=10s"))(t)
 		config.Options.Logger = slog.New(slog.NewTextHandler(&log, nil))
