@@ -122,6 +122,7 @@ rules:
 		t.Fatal(err)
 	}
 	e.Install(table, 1)
+	m.InstallSource([]byte("rules: []"))
 	var v engine.Verdict
 	for i := range 6 {
 		req := rule.Request{User: "alice"}

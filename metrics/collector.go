@@ -49,6 +49,7 @@ var (
 
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
+	hashDesc     = desc("rules_hash", "A number from 0 to 65535 that is made from the document of the rules in force.")
 	sinceDesc    = desc("rules_loaded_timestamp_seconds", "Time at which the rules in force were loaded.")
 	reloadedDesc = desc("rules_last_reload_successful", "Whether the latest rules and the latest Envoy configuration are in force.")
 	failedDesc   = desc("rules_reload_failures_total", "Rules and Envoy configurations that could not be loaded.")
@@ -224,6 +225,9 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 		gauge(ch, rulesDesc, float64(n), rule.Mode(mode).String())
 	}
 	gauge(ch, versionDesc, float64(f.version))
+	if hash := c.rulesHash.Load(); hash != nil {
+		gauge(ch, hashDesc, float64(*hash))
+	}
 	if !f.since.IsZero() {
 		gauge(ch, sinceDesc, float64(f.since.UnixMilli())/1000)
 	}

@@ -183,8 +183,9 @@ type Metrics struct {
 	protections registered[func() engine.Protection]
 
 	reloadFailed atomic.Uint64
-	rulesStale   atomic.Bool // there are newer rules that cannot be used
-	envoyStale   atomic.Bool // there is a newer configuration for Envoy that cannot be used
+	rulesHash    atomic.Pointer[uint16] // nil as long as no document was told
+	rulesStale   atomic.Bool            // there are newer rules that cannot be used
+	envoyStale   atomic.Bool            // there is a newer configuration for Envoy that cannot be used
 
 	adaptive registered[adaptiveLimit]
 

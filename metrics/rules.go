@@ -2,6 +2,8 @@ package metrics
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -96,6 +98,14 @@ func (m *Metrics) Install(table *rule.Table, version int64) {
 	m.table, m.version, m.since = table.Rules(), version, m.options.Clock()
 	m.install()
 	m.rulesStale.Store(false)
+}
+
+// InstallSource tells the document of the rules that were installed, for weir_rules_hash. The number has
+// only 16 bits: everybody may read metrics, and a document may contain keys that somebody could guess.
+func (m *Metrics) InstallSource(document []byte) {
+	sum := sha256.Sum256(document)
+	hash := binary.BigEndian.Uint16(sum[:])
+	m.rulesHash.Store(&hash)
 }
 
 // InstallDemands implements [engine.RuleObserver]. These rules share the room that

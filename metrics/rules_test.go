@@ -28,6 +28,12 @@ func TestInstall(t *testing.T) {
 	b.install(t, "rules: [{id: a, key: user, limit: 9/1h, mode: \"off\"}]", 3)
 	want(t, b.Metrics, "weir_decisions_total")
 	want(t, b.Metrics, "weir_rules_version", "3")
+	// The number of a document is the same in every process, and there is none before a document is told.
+	want(t, b.Metrics, "weir_rules_hash")
+	for document, hash := range map[string]string{"rules: []": "235", "rules: [] ": "941", "": "58288"} {
+		b.InstallSource([]byte(document))
+		want(t, b.Metrics, "weir_rules_hash", hash)
+	}
 }
 
 // A verdict of the rules before counts for the rule that has the id now, and one of

@@ -294,7 +294,7 @@ extraVolumeMounts: [{name: certs, mountPath: /etc/weir/certs}]`, "https"},
 			for _, fails := range p.failing(t) {
 				t.Error(fails)
 			}
-			if status, text := p.monitored(t); status != 200 || !strings.Contains(text, "weir_build_info") {
+			if status, text := p.monitored(t); status != 200 || !strings.Contains(text, "\nweir_rules_hash ") {
 				t.Errorf("Prometheus gets %d %.200s", status, text)
 			}
 			for _, port := range object[*corev1.Service](t, p.objects, "Service/weir").Spec.Ports {

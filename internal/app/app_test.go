@@ -216,6 +216,10 @@ func TestRulesAreRemembered(t *testing.T) {
 	if table, _ := a.engine.Rules(); len(table.Rules()) != 1 {
 		t.Errorf("the rules are not known:\n%s", log)
 	}
+	// They have no version, but they are the same rules, so that instances can be compared.
+	if _, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/metrics", ""); !strings.Contains(body, "\nweir_rules_version 0\n") || !strings.Contains(body, "\nweir_rules_hash 13855\n") {
+		t.Errorf("the metrics are\n%s", body)
+	}
 	redis.Restart() // empty: nothing was saved
 	waitFor(t, "the rules of the new Redis", func() bool { table, _ := a.engine.Rules(); return len(table.Rules()) == 0 })
 	if err := a.Stop(context.Background()); err != nil {

@@ -171,6 +171,7 @@ func (r *rules) install(v repo.Version) error {
 	defer r.mu.Unlock()
 	_, number := r.app.engine.Rules()
 	r.app.engine.Install(table, v.Number)
+	r.app.metrics.InstallSource(v.Source)
 	r.app.editor.Installed(v)
 	again := r.loaded.Swap(true)
 	if again && number == v.Number {
