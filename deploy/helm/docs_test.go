@@ -26,7 +26,7 @@ func guide(t *testing.T) string {
 
 // guideValues are the values in the guide, block by block.
 func guideValues(t *testing.T) (blocks []string) {
-	for _, block := range regexp.MustCompile(`(?m)^    (?:tls|networkPolicy):\n(?:      .*\n?)+`).FindAllString(guide(t), -1) {
+	for _, block := range regexp.MustCompile(`(?m)^    (?:store|tls|networkPolicy):\n(?:      .*\n?)+`).FindAllString(guide(t), -1) {
 		blocks = append(blocks, strings.ReplaceAll("\n"+block, "\n    ", "\n"))
 	}
 	return blocks
@@ -64,8 +64,8 @@ func TestDocs(t *testing.T) {
 			t.Errorf("%s\n%v", block, err)
 		}
 	}
-	if commands != 11 {
-		t.Errorf("%d commands and blocks were found, want 11", commands)
+	if commands != 12 {
+		t.Errorf("%d commands and blocks were found, want 12", commands)
 	}
 }
 

@@ -279,7 +279,7 @@ func TestRun(t *testing.T) {
 	for name, c := range map[string]struct{ values, scheme string }{
 		"plain":                        {strings.NewReplacer(`redis://:pa\"ss@redis:6379`, "memory://", "collector:4318", "127.0.0.1:1").Replace(cases["everything"]), "http"},
 		"TLS":                          {monitored + "}\ntls: {existingSecret: weir-server}", "https"},
-		"TLS with client certificates": {monitored + "}\n" + guideValues(t)[0], "https"},
+		"TLS with client certificates": {monitored + "}\n" + guideValues(t)[1], "https"},
 		"TLS with files": {monitored + `, tlsConfig: {serverName: weir, ca: {secret: {name: certs, key: ca.crt}}}}
 settings: {tls_cert: /etc/weir/certs/tls.crt, tls_key: /etc/weir/certs/tls.key}
 extraVolumes: [{name: certs, secret: {secretName: certs}}]

@@ -14,10 +14,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// cluster is a Kubernetes that has no object but the Secret of the release.
+// cluster is a Kubernetes that has no object but the Secret and the Deployment of the release.
 type cluster struct {
 	*rest.Config
-	secret *corev1.Secret
+	secret     *corev1.Secret
+	deployment *appsv1.Deployment
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -38,6 +39,16 @@ func newCluster(t *testing.T) *cluster {
 			return
 		}
 		answer(w, k.secret)
+	})
+	mux.HandleFunc("GET /apis/apps/v1", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, metav1.APIResourceList{GroupVersion: "apps/v1", APIResources: []metav1.APIResource{{Name: "deployments", Kind: "Deployment", Namespaced: true}}})
+	})
+	mux.HandleFunc("GET /apis/apps/v1/namespaces/limits/deployments/weir", func(w http.ResponseWriter, r *http.Request) {
+		if k.deployment == nil {
+			http.NotFound(w, r)
+			return
+		}
+		answer(w, k.deployment)
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -107,6 +118,21 @@ func TestUpgrade(t *testing.T) {
 			t.Errorf("%s: new pods: %v, want %v", step.what, after != before, step.restarts)
 		} else {
 			before = after
+		}
+	}
+}
+
+// Autoscaling neither stops pods when it is enabled, nor when the release is upgraded later.
+func TestAutoscaling(t *testing.T) {
+	const autoscaled = "tokens: {existingSecret: a}\nreplicas: 3\nautoscaling: {enabled: true}"
+	k := newCluster(t)
+	for i, running := range []int32{0, 3, 7} { // 0: it is being installed
+		if running > 0 {
+			k.deployment = &appsv1.Deployment{TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}, Spec: appsv1.DeploymentSpec{Replicas: &running}}
+		}
+		objects, _ := revision(t, k, i+1, "redis://redis", autoscaled)
+		if got := object[*appsv1.Deployment](t, objects, "Deployment/weir").Spec.Replicas; (got == nil) != (running == 0) || got != nil && *got != running {
+			t.Errorf("with %d pods, replicas is %v", running, got)
 		}
 	}
 }

@@ -50,6 +50,11 @@ that fails half-way does not lose it. Without a cluster, lookup finds nothing, a
 {{- if regexMatch $form .Values.store.url }}{{ regexReplaceAll $form .Values.store.url "${1}" }}{{ end }}
 {{- end }}
 
+{{- /* The rules in rules.content, unless they are the default, which has none. */ -}}
+{{- define "weir.ownRules" -}}
+{{- if ne (trim .Values.rules.content) "rules: []" }}{{ trim .Values.rules.content }}{{ end }}
+{{- end }}
+
 {{- /* TLS is on, and clients must have a certificate: by a Secret, or by files that extraVolumes bring. */ -}}
 {{- define "weir.tls" -}}
 {{- if or .Values.tls.existingSecret .Values.settings.tls_cert }}yes{{ end }}
@@ -104,6 +109,15 @@ httpGet: {path: {{ .path }}, port: http{{ if include "weir.tls" .root }}, scheme
 {{- end }}
 {{- if and .Values.rules.existingConfigMap .Values.rules.inRedis }}
 {{- fail "rules.existingConfigMap: rules.inRedis is set, too; choose one" }}
+{{- end }}
+{{- if and .Values.rules.existingConfigMap (include "weir.ownRules" .) }}
+{{- fail "rules.existingConfigMap: rules.content is set, too; set one of them to \"\"" }}
+{{- end }}
+{{- if and .Values.rules.inRedis (include "weir.ownRules" .) }}
+{{- fail "rules.inRedis: rules.content is set, too, and is not written to Redis; set it to \"\", and write the rules with weir rules put" }}
+{{- end }}
+{{- if and .Values.autoscaling.enabled (gt (int .Values.autoscaling.minReplicas) (int .Values.autoscaling.maxReplicas)) }}
+{{- fail "autoscaling.minReplicas: it is greater than autoscaling.maxReplicas" }}
 {{- end }}
 {{- if and .Values.tls.existingSecret .Values.settings.tls_cert }}
 {{- fail "settings.tls_cert: tls.existingSecret is set, too; choose one" }}
