@@ -62,7 +62,9 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		// Golden brings the count in a slot of a sheet to the top.
 		if number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
 			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegradedAllowed
-			r.stripes[stripe].sample(req, v, from, to, pass, power)
+			if v.Reason != engine.Unavailable { // which no client has caused, so it is in no ranking
+				r.stripes[stripe].sample(req, v, from, to, pass, power)
+			}
 			if !pass {
 				r.stripes[stripe].sampleDenial(req, v, from, to, said, r.options.Clock)
 			}

@@ -119,6 +119,13 @@ func (r *Recorder) Counts(id string) bool {
 	return own || id == archive.Other
 }
 
+// Listed reports whether a client is on the exempt or the block list of the installed rules, as
+// [rule.Table.Listed] does.
+func (r *Recorder) Listed(key string) bool {
+	lists := r.index.Load().lists
+	return lists != nil && lists.Listed(key)
+}
+
 func (r *Recorder) installLocked() {
 	c := &r.collector
 	if len(c.lines) > maxLines { // not of the rules that are still in force

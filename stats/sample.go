@@ -87,6 +87,7 @@ type flags uint8
 
 const (
 	ruleDenied    flags = 1 << iota // by this rule, or would be
+	ruleClosed                      // by this rule, which fails closed and was not asked
 	requestDenied                   // by any
 	sameKey                         // another rule stands for this key
 	otherKey                        // another rule stands for the client
@@ -103,8 +104,12 @@ func (f flags) half(flag flags) int {
 // flagsOf looks at the other rules of a request. The first one that has a key stands
 // for the client, and the first one that has just this key for the key.
 func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f flags) {
-	if !pass {
+	switch {
+	case pass:
+	case v.Results[from].Asked:
 		f |= ruleDenied
+	default:
+		f |= ruleClosed
 	}
 	if !v.Allowed {
 		f |= requestDenied
@@ -138,7 +143,7 @@ func (s *stripe) denier(v *engine.Verdict, key string, f flags) int {
 	denier := noDenier
 	for i := range v.Results {
 		r := &v.Results[i]
-		if r.Allowed || r.Shadow {
+		if r.Allowed || r.Shadow || !r.Asked {
 			continue
 		}
 		if r.Key == key {

@@ -150,11 +150,13 @@ func newRanks() *ranks {
 	}
 }
 
-// count counts a key n times: for the rule by what it said, and over all rules by what
-// became of the request, once for each key and request.
+// count counts a key n times: for the rule by what it said, unless it failed closed, and over all
+// rules by what became of the request, once for each key and request.
 func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 	r.changed = true
-	r.of(rule)[f.half(ruleDenied)].Add(key, n)
+	if f&ruleClosed == 0 {
+		r.of(rule)[f.half(ruleDenied)].Add(key, n)
+	}
 	switch all := r.all[f.half(requestDenied)]; {
 	case f&sameKey != 0:
 	case f&otherKey != 0:

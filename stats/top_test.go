@@ -5,7 +5,10 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Over all rules, a key counts by what became of its requests, each once; under a rule,
@@ -41,6 +44,42 @@ rules:
 		}
 		if got := fmt.Sprint(top.Keys); got != c.want || top.Total != c.total {
 			t.Errorf("%q by %v: %s of %d, want %s of %d", c.rule, c.by, got, top.Total, c.want, c.total)
+		}
+	}
+}
+
+// What weir denied because the store was unavailable is no client's doing, and in no ranking. What a
+// local limit denied is, and so is what another rule denied that the store could decide.
+func TestTopOfOutage(t *testing.T) {
+	d := newDesk(t, `
+rules:
+  - {id: closed, match: {path: /closed}, key: user, limit: 100/1h, on_failure: closed}
+  - {id: local, match: {path: /local}, key: user, limit: 1/1h, on_failure: local}
+  - {id: other, match: {path: /other}, key: ip, limit: 1/1h}
+`)
+	d.store.lost.Store(true)
+	d.check(t, rule.Request{User: "alice", Path: "/closed"}, 30)
+	d.check(t, rule.Request{User: "bob", Path: "/local"}, 5)
+	table, _ := d.engine.Rules()
+	d.Observe(&rule.Request{}, &engine.Verdict{Degraded: errLost, Results: []engine.Result{
+		{Rule: table.Find("closed"), Key: "user:carol"}, {Rule: table.Find("local"), Key: "user:carol", Asked: true}, {Rule: table.Find("other"), Key: "ip:192.0.2.1", Asked: true, Decision: weir.Decision{Allowed: true}},
+	}}, 0)
+	flush(t, d.Recorder)
+	for _, c := range []struct {
+		rule string
+		by   By
+		want string
+	}{
+		{"", ByDenied, "[{user:bob 4 0} {ip:192.0.2.1 1 0} {user:carol 1 0}]"},
+		{"", ByTotal, "[{user:bob 5 0} {ip:192.0.2.1 1 0} {user:carol 1 0}]"},
+		{"closed", ByTotal, "[]"},
+		{"local", ByDenied, "[{user:bob 4 0} {user:carol 1 0}]"},
+		{archive.Others + "closed", ByDenied, "[]"},
+		{archive.Others + "local", ByDenied, "[{ip:192.0.2.1 1 0}]"},
+	} {
+		top, err := d.Recorder.Top(t.Context(), TopQuery{Rule: c.rule, By: c.by})
+		if err != nil || fmt.Sprint(top.Keys) != c.want {
+			t.Errorf("%q by %v: %v, want %s; %v", c.rule, c.by, top.Keys, c.want, err)
 		}
 	}
 }

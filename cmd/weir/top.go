@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats"
@@ -217,8 +218,9 @@ func clockTime(unix int64) string { return time.Unix(unix, 0).Format(time.TimeOn
 // maxListed is how many alerts, warnings and limits are listed; "and 4 more" stands for the rest.
 const maxListed = 3
 
+// writeAlerts lists the alerts whose condition holds.
 func (n *figures) writeAlerts(b *strings.Builder) {
-	all := n.alerts.Active
+	all := slices.DeleteFunc(slices.Clone(n.alerts.Active), func(a alert.Alert) bool { return !a.QuietSince.IsZero() })
 	for _, a := range all[:min(len(all), maxListed)] {
 		note := ""
 		if a.Silenced {

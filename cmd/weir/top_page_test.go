@@ -142,6 +142,7 @@ func busyFigures() *figures {
 	n.recent.Rules = []stats.RuleSummary{{Rule: "rule-12", InFlight: &stats.InFlight{Mean: 1500}}, {Rule: "rule-13", InFlight: &stats.InFlight{Mean: 3.4}}}
 	n.allowed = n.denied
 	n.allowed.Sampling = 8
+	n.alerts.Active = []alert.Alert{{Kind: alert.Shadow, Summary: "over", QuietSince: time.Unix(1, 0)}} // not listed
 	for i := range 5 {
 		n.alerts.Active = append(n.alerts.Active, alert.Alert{Kind: alert.Shadow, Summary: fmt.Sprint("number ", i), Silenced: i == 1})
 		n.warnings.Warnings = append(n.warnings.Warnings, archive.Warning{At: archive.Instant(m.To-int64(i)*150) * 1e6, Key: "user:alice", Rule: "plan", Threshold: 95, Used: 9500 + int64(i), Limit: 10000})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -97,12 +98,12 @@ func TestCulprit(t *testing.T) {
 		{"attr:account:alice=9 user:bob=8 ip:192.0.2.1=4", 0},
 		{"ip:192.0.2.1=9 attr:account:alice=9", 0},
 	} {
-		var ranked []archive.Entry
+		var ranked []stats.Client
 		for _, one := range strings.Fields(c.ranked) {
 			key, n, _ := strings.Cut(one, "=")
-			ranked = append(ranked, archive.Entry{Key: key, Count: int64(n[0] - '0')})
+			ranked = append(ranked, stats.Client{Entry: archive.Entry{Key: key, Count: int64(n[0] - '0')}})
 		}
-		if got := Culprit(ranked); got != c.want {
+		if got := culprit(ranked); got != c.want {
 			t.Errorf("%s: %d", c.ranked, got)
 		}
 	}

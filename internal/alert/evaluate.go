@@ -19,7 +19,7 @@ type Alert struct {
 	ID        string    `json:"id"`   // kind and subject
 	Kind      Kind      `json:"kind"` // the condition
 	Subject   string    `json:"subject,omitempty"`
-	Rule      string    `json:"rule,omitempty"` // the rule that denied most when the alert fired, or would have denied most
+	Rule      string    `json:"rule,omitempty"` // the rule that denied most when the alert fired, or would have denied most; of a hot key, the one that denied it most
 	State     State     `json:"state"`
 	Value     float64   `json:"value"`   // the value when the alert fired
 	Current   float64   `json:"current"` // the value at UpdatedAt

@@ -37,14 +37,14 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 			return nil
 		}
 		rest := w.Requests.Denied * hot.Rest / hot.All
-		return byRule(w.strictest(), c.share("", rest, total-w.Requests.Denied+rest, "%.1[1]f %% of requests are denied by limits, without those of the client with the most denials."))
+		return byRule(w.strictest(), "; most denials are", c.share("", rest, total-w.Requests.Denied+rest, "%.1[1]f %% of requests are denied by limits, without those of the client with the most denials."))
 	case Degraded:
 		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1[1]f %% of requests are decided without the store.")
 	case Slow:
 		return c.slow(h, now, w.Decision.Quantile(0.99))
 	case HotKey:
 		if hot != nil && hot.All >= c.Minimum {
-			return byRule(w.strictest(), c.share(hot.Key, hot.Denied, hot.All, "The client %[2]q has %.1[1]f %% of all denials."))
+			return byRule(hot.Rule, ", most of them", c.share(hot.Key, hot.Denied, hot.All, "The client %[2]q has %.1[1]f %% of all denials."))
 		}
 	case Shadow:
 		var all []finding
@@ -70,20 +70,20 @@ const few = 2
 func (c *Check) denied(w *bucket) []finding {
 	all, denied := w.Clients.All.Count(), w.Clients.Denied.Count()
 	if all == 0 {
-		return byRule(w.strictest(), c.share("", w.Requests.Denied, w.Requests.Total(), "%.1[1]f %% of requests are denied by limits."))
+		return byRule(w.strictest(), "; most denials are", c.share("", w.Requests.Denied, w.Requests.Total(), "%.1[1]f %% of requests are denied by limits."))
 	}
 	value := float64(min(denied, all)) / float64(all)
 	if denied <= few || value <= c.Threshold {
 		return nil
 	}
-	return byRule(w.strictest(), []finding{{value: value, text: fmt.Sprintf("%d of %d clients (%.1f %%) are denied by limits.", min(denied, all), all, 100*value)}})
+	return byRule(w.strictest(), "; most denials are", []finding{{value: value, text: fmt.Sprintf("%d of %d clients (%.1f %%) are denied by limits.", min(denied, all), all, 100*value)}})
 }
 
-// byRule names the rule that denies most.
-func byRule(id string, all []finding) []finding {
+// byRule names the rule that denies most: all clients, or the one that the findings are about.
+func byRule(id, most string, all []finding) []finding {
 	for i := range all {
 		if all[i].rule = id; id != "" {
-			all[i].text = strings.TrimSuffix(all[i].text, ".") + "; most denials are by the rule " + id + "."
+			all[i].text = strings.TrimSuffix(all[i].text, ".") + most + " by the rule " + id + "."
 		}
 	}
 	return all
@@ -135,27 +135,13 @@ func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
 	return nil
 }
 
-// Hot is the key with the most denials in the last minute; see Culprit.
+// Hot is the key with the most denials in the last minute; see Accuse.
 type Hot struct {
-	Key    string
-	Denied int64 // at least this many
-	All    int64 // denials of all keys
-	Rest   int64 // those that cannot all be of one client; see single
-}
-
-// Culprit returns which of the most denied keys to name: the first one, unless an address was
-// denied at least half as often. Whoever guesses a password is denied by address and by account;
-// the account is whom it is done to. It returns 0 if there are none.
-func Culprit(ranked []archive.Entry) int {
-	for i, e := range ranked {
-		if 2*e.Count < ranked[0].Count {
-			break
-		}
-		if strings.HasPrefix(e.Key, "ip:") {
-			return i
-		}
-	}
-	return 0
+	Key    string // "" if there is none to act on
+	Rule   string // which denied it most; "" if that is not known
+	Denied int64  // at least this many
+	All    int64  // denials of all keys
+	Rest   int64  // those that cannot all be of one client; see single
 }
 
 // single returns how many of all denials may be of a single client. A request counts for each of

@@ -30,6 +30,7 @@ func TestSentences(t *testing.T) {
 		{Degraded, traffic(95, func(f *archive.Frame) { f.Requests.DegradedAllowed = 5 }), nil, "4.2 % of requests are decided without the store."},
 		{Shadow, traffic(100, func(f *archive.Frame) { *f.Rule(archive.Line{Rule: "soon"}) = archive.Counts{ShadowDenied: 100} }), nil, "The shadow rule soon would deny 66.7 % of its requests."},
 		{HotKey, traffic(99, nil), &Hot{Key: "user:50%\x00", Denied: 300, All: 400}, `The client "user:50%\x00" has 75.0 % of all denials.`},
+		{HotKey, crowd(1000, 900, 5, 3), &Hot{Key: "ip:192.0.2.1", Rule: "login", Denied: 300, All: 400}, `The client "ip:192.0.2.1" has 75.0 % of all denials, most of them by the rule login.`},
 	} {
 		t.Run(string(c.kind), func(t *testing.T) {
 			p := newPlayer(t, []Check{{Kind: c.kind}})
@@ -38,7 +39,7 @@ func TestSentences(t *testing.T) {
 			}
 			p.play(80, c.bad, c.hot)
 			firing := p.Firing()
-			if len(firing) != 1 || firing[0].Summary != c.want {
+			if len(firing) != 1 || firing[0].Summary != c.want || c.hot != nil && firing[0].Rule != c.hot.Rule {
 				t.Errorf("%+v", firing)
 			}
 		})

@@ -21,6 +21,7 @@ type Source interface {
 	Subscribe() (*stats.Subscription, error)
 	Replay(ctx context.Context, from, to time.Time, tell func(stats.Live)) error
 	Top(context.Context, stats.TopQuery) (*stats.Top, error)
+	Denials
 	Archive() archive.Store // stores silences as notes, which all instances share
 }
 
@@ -160,14 +161,18 @@ func (w *Watcher) share(ctx context.Context) {
 	w.apart = err != nil
 }
 
-// hot returns the key with the most denials in the last minute, and how many are of others.
+// hot returns the key with the most denials in the last minute that somebody can act on, and how
+// many are of others.
 func (w *Watcher) hot(ctx context.Context) *Hot {
 	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: archive.MaxRankedAll})
 	if err != nil || len(top.Keys) == 0 {
 		return &Hot{}
 	}
-	named := top.Keys[Culprit(top.Keys)]
-	return &Hot{Key: named.Key, Denied: named.Count - named.Error, All: top.Total, Rest: top.Total - single(top.Keys, top.Total)}
+	hot := &Hot{All: top.Total, Rest: top.Total - single(top.Keys, top.Total)}
+	if a, err := Accuse(ctx, w.options.Source, top.From, top.To); err == nil && a.Client != nil {
+		hot.Key, hot.Rule, hot.Denied = a.Client.Key, RuleOf(a.Client), a.Client.Count-a.Client.Error
+	}
+	return hot
 }
 
 // lead reports whether this instance sends alerts. If the archive is unavailable, it

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -31,17 +32,23 @@ func newStation(t *testing.T, a archive.Store) *station {
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, problems := rule.Parse("test.yaml", []byte("rules: [{id: api, key: user, limit: 10/1h}]"))
+	s := &station{recorder: r}
+	s.install(t, "rules: [{id: api, key: user, limit: 10/1h}]")
+	s.stop = inBackground(t, r.Run)
+	return s
+}
+
+func (s *station) install(t *testing.T, rules string) {
+	t.Helper()
+	set, problems := rule.Parse("test.yaml", []byte(rules))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	s := &station{recorder: r}
+	var err error
 	if s.table, err = rule.Compile(set, rule.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	r.Install(s.table, 1)
-	s.stop = inBackground(t, r.Run)
-	return s
+	s.recorder.Install(s.table, 1)
 }
 
 // inBackground runs something, and returns what ends it and waits.
@@ -148,6 +155,43 @@ func TestWatcher(t *testing.T) {
 		stop()
 		stopAgain()
 		s.stop()
+	})
+}
+
+// Who is hot comes with the rule that has its key, though another one denies more. Once the address
+// is blocked, neither it nor the account is hot, nor a user that is blocked: somebody has decided about
+// them.
+func TestHot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := archive.NewMemory(archive.Keep{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStation(t, a)
+		defer s.stop()
+		const rules = "rules: [{id: account, key: user, limit: 10/1h}, {id: address, key: ip, limit: 10/1h}]"
+		s.install(t, rules)
+		w, err := New(Options{Source: s.recorder, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ip := netip.MustParseAddr("192.0.2.1")
+		for i := range 100 {
+			s.recorder.Observe(&rule.Request{User: "alice", IP: ip}, &engine.Verdict{Results: []engine.Result{
+				{Rule: s.table.Rules()[0], Key: "user:alice", Asked: true}, {Rule: s.table.Rules()[1], Key: "ip:192.0.2.1", Asked: true, Decision: weir.Decision{Allowed: i >= 60}},
+			}}, time.Millisecond)
+		}
+		for range 10 {
+			s.recorder.Observe(&rule.Request{User: "bob"}, &engine.Verdict{Results: []engine.Result{{Rule: s.table.Rules()[0], Key: "user:bob", Asked: true}}}, time.Millisecond)
+		}
+		time.Sleep(2 * time.Second)
+		if got := w.hot(t.Context()); *got != (Hot{Key: "ip:192.0.2.1", Rule: "address", Denied: 100, All: 110}) {
+			t.Errorf("%+v", got)
+		}
+		s.install(t, "block: {ip: [192.0.2.0/24], user: [bob]}\n"+rules)
+		if got := w.hot(t.Context()); *got != (Hot{All: 110}) {
+			t.Errorf("blocked: %+v", got)
+		}
 	})
 }
 

@@ -44,7 +44,7 @@ describe('alerts', () => {
     expect(alert({ ...a, kind: 'slow', value: 3 })).toBe('判定变慢：p99 是此前的 3 倍。')
     expect(alert({ ...a, kind: 'denied' })).toBe('40\u00a0% 的客户端被限额拒绝。')
     expect(alert({ ...a, kind: 'denied', rule: 'api' })).toBe('40\u00a0% 的客户端被限额拒绝；拒绝次数最多的规则是 api。')
-    expect(alert({ ...a, kind: 'hot_key', subject: '{rule}[x]', rule: 'api' })).toBe('客户端 {rule}[x] 占全部拒绝的 40\u00a0%；拒绝次数最多的规则是 api。')
+    expect(alert({ ...a, kind: 'hot_key', subject: '{rule}[x]', rule: 'api' })).toBe('客户端 {rule}[x] 占全部拒绝的 40\u00a0%，拒绝它最多的规则是 api。')
     expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
     speech.language = 'en'
     expect(alert(a)).toBe(a.summary)

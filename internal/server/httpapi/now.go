@@ -2,11 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/alert"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -20,10 +18,6 @@ const (
 	// From these on, the share of denied requests is high: a limit is wrong, or somebody attacks.
 	highShare  = 0.1
 	highDenied = 10
-
-	// maxDeniedSeen is how many of the most denied clients are looked at for one that is on no
-	// list of the rules.
-	maxDeniedSeen = 10
 
 	// maxNowAlerts is how many alerts the answer names.
 	maxNowAlerts = 5
@@ -65,10 +59,10 @@ type NowAlerts struct {
 type NowDenied struct {
 	Window      int64      `json:"window_s"`
 	Requests    int64      `json:"requests"`
-	Denied      int64      `json:"denied"`
+	Denied      int64      `json:"denied"`                // by limits, also local ones, but not because the store was unavailable
 	Share       float64    `json:"denied_share"`          // 0 to 1
 	High        bool       `json:"high,omitempty"`        // the share is so high that somebody should look
-	Rule        string     `json:"rule,omitempty"`        // which denied most requests
+	Rule        string     `json:"rule,omitempty"`        // which denied most requests; "" if none did
 	Local       bool       `json:"local,omitempty"`       // as in SummaryAnswer
 	Unavailable bool       `json:"unavailable,omitempty"` // the statistics cannot be read, so it is not known
 	Client      *NowClient `json:"client,omitempty"`      // nil if no client was denied that is on no list of the rules
@@ -82,7 +76,7 @@ type NowClient struct {
 	Rule     string         `json:"rule,omitempty"`     // which denied it most, as far as is known
 	Endpoint *NowEndpoint   `json:"endpoint,omitempty"` // of most denials by that rule that were sampled
 	LastAt   int64          `json:"last_at"`
-	Most     *archive.Entry `json:"most,omitempty"` // the most denied key, if that is another one; see alert.Culprit
+	Most     *archive.Entry `json:"most,omitempty"` // the most denied key, if that is another one; see alert.Accuse
 }
 
 // NowEndpoint is what was requested, as in archive.Denial.
@@ -108,7 +102,7 @@ func (h *Handler) getNow(c *call) (any, error) {
 		answer.Alerts = alertsNow(o.Alerts.Active())
 	}
 	if o.Stats != nil {
-		answer.Denied = h.deniedNow(c.r.Context(), table, now)
+		answer.Denied = h.deniedNow(c.r.Context(), now)
 	}
 	return answer, nil
 }
@@ -133,7 +127,7 @@ func alertsNow(active []alert.Alert) *NowAlerts {
 }
 
 // deniedNow finds how much is denied, and who most.
-func (h *Handler) deniedNow(ctx context.Context, table *rule.Table, now time.Time) *NowDenied {
+func (h *Handler) deniedNow(ctx context.Context, now time.Time) *NowDenied {
 	d := &NowDenied{Window: int64(recently / time.Second)}
 	from, to := now.Add(slot-recently-1).Truncate(slot), now.Add(time.Second)
 	err := h.inTurn(ctx, maxFirst, func(ctx context.Context) error {
@@ -141,17 +135,30 @@ func (h *Handler) deniedNow(ctx context.Context, table *rule.Table, now time.Tim
 		if err != nil {
 			return err
 		}
-		d.Requests, d.Denied, d.Share = sum.Requests, sum.Denied, sum.DeniedShare()
-		d.High = d.Denied >= highDenied && d.Share >= highShare
+		who, err := alert.Accuse(ctx, h.options.Stats, from, to)
+		if err != nil {
+			return err
+		}
 		most := int64(0)
 		for _, r := range sum.Rules {
 			if r.Denied > most && r.Rule != archive.Other {
 				most, d.Rule = r.Denied, r.Rule
 			}
 		}
-		d.Client, d.Local, err = h.mostDenied(ctx, table, from, to)
-		d.Local = d.Local || sum.Local
-		return err
+		// Of requests that were denied without the store, those count that a local limit denied, as
+		// in rankings.
+		d.Requests, d.Local = sum.Requests, sum.Local || who.All.Local
+		d.Denied = max(sum.Denied, min(sum.Denied+sum.DegradedDenied, max(most, who.All.Total)))
+		d.Share = float64(d.Denied) / float64(max(d.Requests, 1))
+		d.High = d.Denied >= highDenied && d.Share >= highShare
+		if who.Client != nil {
+			d.Client = clientNow(who.Client, who.Details)
+			d.Client.Sampling = who.All.Sampling
+			if who.Most != nil {
+				d.Client.Most = &archive.Entry{Key: readable(who.Most.Key), Count: who.Most.Count, Error: who.Most.Error}
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		return &NowDenied{Window: d.Window, Unavailable: true}
@@ -159,60 +166,13 @@ func (h *Handler) deniedNow(ctx context.Context, table *rule.Table, now time.Tim
 	return d
 }
 
-// mostDenied finds who is denied most. Clients on the lists of the rules are left out, and those
-// who were denied only from addresses on the lists: somebody has already decided about them. So are
-// clients that were denied by other keys of their requests, which are ranked themselves.
-func (h *Handler) mostDenied(ctx context.Context, table *rule.Table, from, to time.Time) (*NowClient, bool, error) {
-	all, err := h.options.Stats.Clients(ctx, stats.ClientsQuery{From: from, To: to, By: stats.ByDenied, N: maxDeniedSeen})
-	if err != nil {
-		return nil, false, err
-	}
-	open := slices.DeleteFunc(all.Clients, func(c stats.Client) bool {
-		own := len(c.Rules) == 0 || slices.ContainsFunc(c.Rules, func(r stats.RuleCount) bool { return !r.Other && !r.Shadow })
-		return !own || table.Listed(c.Key)
-	})
-	for len(open) > 0 {
-		ranked := make([]archive.Entry, len(open))
-		for i := range open {
-			ranked[i] = open[i].Entry
-		}
-		at := alert.Culprit(ranked)
-		details, err := h.options.Stats.Denials(ctx, stats.LatestQuery{Key: open[at].Key, N: stats.MaxLatest, Since: from})
-		if err != nil {
-			return nil, false, err
-		}
-		if decided(table, details.Events) {
-			open = slices.Delete(open, at, at+1)
-			continue
-		}
-		c := clientNow(open[at], details.Events)
-		if c.Sampling = all.Sampling; ranked[0].Count > c.Count {
-			ranked[0].Key = readable(ranked[0].Key)
-			c.Most = &ranked[0]
-		}
-		return c, all.Local, nil
-	}
-	return nil, all.Local, nil
-}
-
-// decided reports whether all addresses from which a client was denied are on lists.
-func decided(table *rule.Table, details []archive.Denial) bool {
-	return len(details) > 0 && !slices.ContainsFunc(details, func(d archive.Denial) bool { return d.Address == "" || !table.Listed("ip:"+d.Address) })
-}
-
 // clientNow is a client with the rule and the endpoint of most of its denials.
-func clientNow(who stats.Client, details []archive.Denial) *NowClient {
-	c := &NowClient{Entry: who.Entry, LastAt: who.Last.Unix()}
+func clientNow(who *stats.Client, details []archive.Denial) *NowClient {
+	c := &NowClient{Entry: who.Entry, LastAt: who.Last.Unix(), Rule: alert.RuleOf(who)}
 	c.Key = readable(c.Key)
 	for _, d := range details { // rankings know only the ten seconds
 		if !d.Shadow {
 			c.LastAt = max(c.LastAt, int64(d.At)/time.Second.Microseconds())
-		}
-	}
-	for _, r := range who.Rules {
-		if !r.Shadow {
-			c.Rule = r.Rule
-			break
 		}
 	}
 	most, counts := 0, map[NowEndpoint]int{}

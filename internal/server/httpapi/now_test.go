@@ -94,17 +94,42 @@ func TestNowAttack(t *testing.T) {
 	}
 }
 
+// What weir denies because the store is unavailable accuses nobody. What a local limit denies
+// meanwhile counts, for the requests as for the client.
+func TestNowOutage(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.call("PUT /v1/rules", `rules:
+  - {id: login, match: {path: /login}, key: ip, limit: 9/1h, on_failure: closed}
+  - {id: api, match: {path: /api}, key: user, limit: 2/1h, on_failure: local}
+  - {id: pay, match: {path: /pay}, key: user, limit: 9/1h, on_failure: closed}
+`, "If-Match: *").want(t, 200, nil)
+	s.store.lost.Store(true)
+	s.check(`{"ip": "192.0.2.80", "path": "/login"}`, 30, 0)
+	s.pass(1)
+	if a := s.present(t).Denied; !reflect.DeepEqual(a, &NowDenied{Window: 300, Requests: 30}) {
+		t.Errorf("closed: %+v, %+v", a, a.Client)
+	}
+	s.check(`{"user": "bob", "path": "/api"}`, 20, 2)
+	s.pass(1)
+	s.check(`{"user": "bob", "path": "/pay"}`, 10, 0)
+	s.store.lost.Store(false)
+	s.pass(1)
+	if a := s.present(t).Denied; a.Requests != 60 || a.Denied != 18 || a.Share != 0.3 || !a.High || a.Rule != "api" || a.Client.Key != "user:bob" || a.Client.Count != 18 || a.Client.LastAt != begin.Unix()+1 {
+		t.Errorf("local: %+v, %+v", a, a.Client)
+	}
+}
+
 // A shadow rule denies nobody, and what it would have denied is not what the client is denied for.
 func TestNowClient(t *testing.T) {
 	who := stats.Client{Entry: archive.Entry{Key: "user:a\xff", Count: 9, Error: 1}, Last: begin, Rules: []stats.RuleCount{{Rule: "trial", Count: 9, Shadow: true}, {Rule: "api", Count: 5}}}
-	got := clientNow(who, []archive.Denial{
+	got := clientNow(&who, []archive.Denial{
 		{Rule: "trial", Method: "PUT", Path: "/trial", Shadow: true}, {Rule: "trial", Method: "PUT", Path: "/trial", Shadow: true}, {Rule: "other", Method: "GET", Path: "/other"},
 		{Rule: "api", Method: "GET", Path: "/new"}, {Rule: "api", Method: "POST", Path: "/often"}, {Rule: "api", Method: "POST", Path: "/often"}, {Rule: "api", Method: "GET", Path: "/new"},
 	})
 	if want := (&NowClient{Entry: archive.Entry{Key: "user:a\uFFFD", Count: 9, Error: 1}, Rule: "api", Endpoint: &NowEndpoint{"GET", "/new"}, LastAt: begin.Unix()}); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	if got := clientNow(who, nil); got.Endpoint != nil || got.Rule != "api" {
+	if got := clientNow(&who, nil); got.Endpoint != nil || got.Rule != "api" {
 		t.Errorf("without a sample: %+v", got)
 	}
 }

@@ -9,7 +9,7 @@ export const alerts: Record<string, string> = {
   slow: '判定变慢：p99 是此前的 {value}。',
   errors: '{value} 的请求在上游失败。',
   degraded: '{value} 的请求在存储不可用期间降级处理。',
-  hot_key: '客户端 {subject} 占全部拒绝的 {value}[；拒绝次数最多的规则是 {rule}]。',
+  hot_key: '客户端 {subject} 占全部拒绝的 {value}[，拒绝它最多的规则是 {rule}]。',
   shadow: '影子规则 {subject} 本会拒绝 {value} 的请求。',
   test: '这是一条测试告警，无需处理。',
 }
