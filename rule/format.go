@@ -99,11 +99,18 @@ func networkText(n netip.Prefix) string {
 const MaxSummary = 1000
 
 // Summarize describes the changes between two sets in one line of at most MaxSummary
-// bytes, as in "login: limit 5/1m → 10/1m; added search; exempt changed". A nil set is
+// bytes, as in "exempt changed; login: limit 5/1m → 10/1m; added search". A nil set is
 // empty. The line contains no values that may be secret: no clients and no API keys.
 func Summarize(old, now *Set) string {
 	old, now = cmp.Or(old, &Set{}), cmp.Or(now, &Set{})
 	s := &summary{}
+	// First, because what does not fit is left out, and a list that is emptied must not be.
+	if !sameList(old.Exempt, now.Exempt) {
+		s.parts = append(s.parts, "exempt changed")
+	}
+	if !sameList(old.Block, now.Block) {
+		s.parts = append(s.parts, "block changed")
+	}
 	before, after := byID(old), byID(now)
 	for i := range now.Rules {
 		if was := before[now.Rules[i].ID]; was != nil {
@@ -114,12 +121,6 @@ func Summarize(old, now *Set) string {
 	s.list("removed", ids(old, after, false))
 	if !slices.Equal(ids(old, after, true), ids(now, before, true)) {
 		s.parts = append(s.parts, "order changed")
-	}
-	if !sameList(old.Exempt, now.Exempt) {
-		s.parts = append(s.parts, "exempt changed")
-	}
-	if !sameList(old.Block, now.Block) {
-		s.parts = append(s.parts, "block changed")
 	}
 	return s.text()
 }

@@ -36,7 +36,7 @@ exempt: {user: [bob]}
 		{"exempt|block", "exempt changed; block changed"},
 		{"  - {id: all, key: global, limit: 1000/1s}\n|", "removed all"},
 		{"rules:\n|rules:\n  - {id: b, key: api_key, limit: 1/1s}\n  - {id: a, key: api_key, limit: 2/1s}\n", "added b, a"},
-		{"5/1m|6/1m;1000/1s|2000/1s;bob|eve;id: api|id: API", "login: limit 5/1m → 6/1m; all: limit 1000/1s → 2000/1s; added API; removed api; exempt changed"},
+		{"5/1m|6/1m;1000/1s|2000/1s;bob|eve;id: api|id: API", "exempt changed; login: limit 5/1m → 6/1m; all: limit 1000/1s → 2000/1s; added API; removed api"},
 	} {
 		now := base
 		for change := range strings.SplitSeq(c.change, ";") {
@@ -51,10 +51,10 @@ exempt: {user: [bob]}
 	if got := rule.Summarize(first, second); got != "order changed" {
 		t.Errorf("another order: %q", got)
 	}
-	if got := rule.Summarize(nil, parsed(t, base)); got != "added login, api, all; exempt changed" {
+	if got := rule.Summarize(nil, parsed(t, base)); got != "exempt changed; added login, api, all" {
 		t.Errorf("from nothing: %q", got)
 	}
-	if got := rule.Summarize(parsed(t, base), nil); got != "removed login, api, all; exempt changed" {
+	if got := rule.Summarize(parsed(t, base), nil); got != "exempt changed; removed login, api, all" {
 		t.Errorf("to nothing: %q", got)
 	}
 }
@@ -114,7 +114,7 @@ func TestSummarizeIsShort(t *testing.T) {
 func TestSummarizeHasNoSecrets(t *testing.T) {
 	old := parsed(t, "rules: [{id: a, key: api_key, limit: 5/1m, overrides: {'api_key:s3cret-1': 6/1m}}]\nexempt: {api_key: [s3cret-2]}")
 	now := parsed(t, "rules: [{id: a, key: api_key, limit: 5/1m, overrides: {'api_key:s3cret-3': 6/1m}}]\nexempt: {api_key: [s3cret-4]}")
-	if got := rule.Summarize(old, now); got != "a: overrides changed; exempt changed" {
+	if got := rule.Summarize(old, now); got != "exempt changed; a: overrides changed" {
 		t.Error(got)
 	}
 }

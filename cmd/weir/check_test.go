@@ -117,3 +117,20 @@ func TestExplainInFlight(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// A tier that no rule has is told, and one that a rule has is not.
+func TestExplainUnknownTier(t *testing.T) {
+	const rules = "rules: [{id: api, key: user, limit: 100/1m, tiers: {pro: 9/1m}}]"
+	for tier, want := range map[string]string{
+		"por":  "weir: no rule has the tier \"por\", so it gets the limits without a tier; did you mean \"pro\"?\n",
+		"gold": "weir: no rule has the tier \"gold\", so it gets the limits without a tier; check --tier\n",
+		"pro":  "", "": "",
+	} {
+		if got := command(t, rules, "rules", "explain", "-", "--user", "alice", "--tier", tier); got.stderr != want || got.stdout == "" {
+			t.Errorf("%q: %+v", tier, got)
+		}
+	}
+	if got := command(t, "", "rules", "list", "rules.yaml"); got.code != 2 || !strings.Contains(got.stderr, "for a file, use weir rules validate FILE or weir rules explain FILE") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -196,11 +196,11 @@ func TestDeleteHistoryRollback(t *testing.T) {
 	if got := r.source(t); strings.Contains(got, "id: api") || !strings.Contains(got, "# guessing") {
 		t.Errorf("the document is\n%s", got)
 	}
-	r.on(t, "rules", "rollback", "1").want(t, 0, `^version 3: rolled back to 1\n\z`, "")
+	r.on(t, "rules", "rollback", "1").want(t, 0, `^version 3: rolled back to 1: added api\n\z`, "")
 	if r.source(t) != loginAndAPI {
 		t.Error("the document is not the first one")
 	}
-	r.on(t, "rules", "history").want(t, 0, `\Aversion +time +author +summary\n3 +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +http +rolled back to 1\n2 .*not needed\n1 `, "")
+	r.on(t, "rules", "history").want(t, 0, `\Aversion +time +author +summary\n3 +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +http +rolled back to 1: added api\n2 .*not needed\n1 `, "")
 	if got := r.on(t, "rules", "history", "1"); got.stdout != loginAndAPI {
 		t.Errorf("version 1 is\n%s%s", got.stdout, got.stderr)
 	}

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,12 +101,28 @@ and limits, and why the other rules do not apply. Nothing is charged.`,
 			if err != nil {
 				return err
 			}
+			noteTier(cmd, table, req.Tier)
 			return explain(cmd.OutOrStdout(), table, req, output)
 		},
 	}
 	f.addRequestFlags(cmd)
 	addOutput(cmd, &output)
 	return cmd
+}
+
+// noteTier tells on standard error of a tier that no rule has, which is often misspelt.
+func noteTier(cmd *cobra.Command, table *rule.Table, tier string) {
+	known := map[string]bool{"": true}
+	for _, c := range table.Rules() {
+		for name := range c.Tiers {
+			known[name] = true
+		}
+	}
+	if !known[tier] {
+		delete(known, "")
+		cmd.PrintErrf("weir: no rule has the tier %q, so it gets the limits without a tier; %s\n", tier,
+			notation.Hint(tier, slices.Sorted(maps.Keys(known)), "check --tier"))
+	}
 }
 
 // explained is what is said of one rule.

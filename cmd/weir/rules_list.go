@@ -27,7 +27,12 @@ func newRulesList() *cobra.Command {
 		Long: `List the rules of a running weir, in their order. If the rules in force differ from the
 stored ones, or the stored ones cannot be loaded, list those in force, and say so on
 standard error.`,
-		Args: noArguments,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage("%q is unexpected; %s asks a running weir (--server) and reads no file; for a file, use weir rules validate FILE or weir rules explain FILE", args[0], cmd.CommandPath())
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := c.client(cmd)
 			if err != nil {

@@ -172,6 +172,19 @@ func TestBrokenRules(t *testing.T) {
 			t.Errorf("%q: %v", broken, err)
 		}
 	}
+	if n := strings.Count(log.String(), "weir rules validate "+o.Rules); n != 1 {
+		t.Errorf("the log tells %d times how to see several errors:\n%s", n, log)
+	}
+	replace("rules: [half")
+	waitFor(t, "the error", func() bool { return a.rules.trouble() != nil })
+	const copied = "rules.yaml.history/unusable.yaml"
+	if status, body := ask(t, nil, "PUT", url+"/v1/block?ip=192.0.2.1", ""); status != http.StatusOK || !strings.Contains(body, copied) {
+		t.Errorf("%d %s", status, body)
+	}
+	const told = "a change of the rules replaced stored rules with errors"
+	if _, line, _ := strings.Cut(log.String(), told); !strings.Contains(line, copied) || strings.Contains(line, told) {
+		t.Errorf("the log is\n%s", log)
+	}
 }
 
 // A start that fails leaves nothing behind: no address, no goroutine.

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -173,6 +174,9 @@ func (r *rules) install(v repo.Version) error {
 	r.app.engine.Install(table, v.Number)
 	r.app.metrics.InstallSource(v.Source)
 	r.app.editor.Installed(v)
+	if v.Replaced != nil {
+		r.app.options.Logger.Warn("a change of the rules replaced stored rules with errors", "rules", r.where, "version", v.Number, "author", v.Author, "copy", cmp.Or(v.Replaced.Copy, "none"))
+	}
 	again := r.loaded.Swap(true)
 	if again && number == v.Number {
 		return nil
@@ -221,7 +225,11 @@ func (r *rules) watch(ctx context.Context) error {
 			}
 			r.stale.Store(&staleRules{since, trouble})
 			r.app.metrics.ReloadFailed()
-			r.app.options.Logger.Error("could not load the rules; the previous ones stay in force", "from", r.where, "error", trouble)
+			attributes := []any{"from", r.where, "error", trouble}
+			if invalid, ok := errors.AsType[*rule.InvalidError](trouble); ok && len(invalid.Problems) > 1 && r.where != InRedis {
+				attributes = append(attributes, "all_errors", "weir rules validate "+r.where)
+			}
+			r.app.options.Logger.Error("could not load the rules; the previous ones stay in force", attributes...)
 			return
 		}
 		if was := r.stale.Swap(nil); was != nil {

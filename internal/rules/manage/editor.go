@@ -17,6 +17,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 
@@ -59,6 +60,9 @@ type Terms struct {
 
 	Author  string
 	Summary string // default a description of the changes
+
+	whole  bool  // the change is a document, which is also written if only the stored one has errors
+	backTo int64 // the version that the document is of, for the summary; 0 if it is a new one
 }
 
 // Base returns a Terms.Match that accepts only this version.
@@ -131,7 +135,10 @@ func (e *Editor) try(ctx context.Context, t Terms, about string, edit edit) (Wri
 		return Written{}, unnamedError(err)
 	}
 	added := about != "" && version.Document.Find(about) == nil
-	if !bytes.Equal(next.Source, version.Source) {
+	if !bytes.Equal(next.Source, version.Source) || t.whole && version.Trouble != nil && !errors.Is(version.Trouble, repo.ErrNotRecorded) {
+		if t.Summary == "" && t.backTo > 0 {
+			t.Summary = fmt.Sprintf("rolled back to %d: %s", t.backTo, repo.Summarize(version.Document, next))
+		}
 		version, err = e.rules.Write(ctx, repo.Draft{Base: version.Number, Author: t.Author, Summary: t.Summary, Source: next.Source})
 		if err != nil {
 			return Written{}, err
@@ -140,12 +147,23 @@ func (e *Editor) try(ctx context.Context, t Terms, about string, edit edit) (Wri
 	if err := e.apply(version); err != nil {
 		return Written{}, &UnappliedError{version.Number, err}
 	}
-	return Written{Version: version, New: added, CommentsKept: kept, Warnings: warnings(version.Document, about)}, nil
+	return Written{Version: version, New: added, CommentsKept: kept, Warnings: warnings(version, about)}, nil
 }
 
-// warnings returns the warnings about one rule or, without an id, about the whole document.
-func warnings(d *ruleedit.Document, about string) rule.Problems {
-	return slices.DeleteFunc(unnamed(d.Warnings), func(p rule.Problem) bool { return about != "" && p.Rule != about })
+// warnings returns the warnings about one rule or, without an id, about the whole document, and tells first of a document that was
+// replaced.
+func warnings(v repo.Version, about string) rule.Problems {
+	some := slices.DeleteFunc(unnamed(v.Document.Warnings), func(p rule.Problem) bool { return about != "" && p.Rule != about })
+	if v.Replaced == nil {
+		return some
+	}
+	message := fmt.Sprintf("the stored rules had errors, and version %d replaced them; ", v.Number)
+	if v.Replaced.Copy == "" {
+		message += "no copy was kept"
+	} else {
+		message += "a copy is in " + v.Replaced.Copy + " until this happens again; add to the rules what is missing"
+	}
+	return append(rule.Problems{{Severity: rule.Warning, Message: message}}, some...)
 }
 
 // unnamed are problems without the name of the stored document, which is not the caller's.

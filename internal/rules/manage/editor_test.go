@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/weirhq/weir/internal/rules/repo"
+	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
@@ -53,7 +56,7 @@ func TestEdits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w, err = e.RollBack(ctx, alice, old); err != nil || string(w.Version.Source) != testRules || w.Version.Summary != "rolled back to 2" || w.Version.Number != 6 {
+	if w, err = e.RollBack(ctx, alice, old); err != nil || string(w.Version.Source) != testRules || w.Version.Summary != "rolled back to 2: removed signin" || w.Version.Number != 6 {
 		t.Errorf("%+v %v", w, err)
 	}
 	_, err = e.Read([]byte("rules: [{id: a}]"))
@@ -73,6 +76,57 @@ func TestEdits(t *testing.T) {
 	}
 	if again, _ := e.Current(ctx); again.Document != v.Document {
 		t.Error("the same document was parsed again")
+	}
+}
+
+// While the stored document has errors, a change is made to the version in force, and its warnings tell where the copy of the
+// replaced document is. A version is restored even if it is in force, but a client that is listed is not listed again.
+func TestEditsReplaceErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.yaml")
+	breakIt := func() {
+		t.Helper()
+		if err := os.WriteFile(path, []byte("rules: [half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	repository, err := filerepo.Open(path, filerepo.Options{Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, ctx := NewEditor(repository, nil), t.Context()
+	block := func() (Written, error) {
+		return e.List(ctx, Terms{}, ruleedit.Listing{List: "block", Kind: "ip", Client: "192.0.2.1"})
+	}
+	replaced := func(w Written, err error, number int64, summary string) {
+		t.Helper()
+		if err != nil || w.Version.Number != number || w.Version.Summary != summary || len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0].Message, "a copy is in "+path+".history/unusable.yaml") {
+			t.Errorf("%+v %v", w, err)
+		}
+	}
+	breakIt()
+	w, err := block()
+	replaced(w, err, 2, "block: added ip 192.0.2.1")
+	if w, err = block(); err != nil || w.Version.Number != 2 || len(w.Warnings) != 0 {
+		t.Errorf("%+v %v", w, err)
+	}
+	breakIt()
+	if w, err = block(); err != nil || w.Version.Number != 2 || len(w.Warnings) != 0 {
+		t.Errorf("%+v %v", w, err)
+	}
+	v, err := e.Version(ctx, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err = e.RollBack(ctx, Terms{}, v)
+	replaced(w, err, 3, "rolled back to 2: nothing changed")
+	if v, err = e.Current(ctx); err != nil || v.Number != 3 || v.Trouble != nil {
+		t.Errorf("%+v %v", v, err)
+	}
+	if v, err = e.Version(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if w, err = e.RollBack(ctx, Terms{}, v); err != nil || w.Version.Summary != "rolled back to 1: block changed" {
+		t.Errorf("%+v %v", w, err)
 	}
 }
 

@@ -68,17 +68,16 @@ func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written
 	return e.write(ctx, t, "", func(d *ruleedit.Document) (*ruleedit.Document, bool, error) { return d.List(l) })
 }
 
-// Replace replaces the whole document.
+// Replace replaces the whole document, also if it is in force already but the stored one has errors.
 func (e *Editor) Replace(ctx context.Context, t Terms, d *ruleedit.Document) (Written, error) {
+	t.whole = true
 	return e.write(ctx, t, "", func(*ruleedit.Document) (*ruleedit.Document, bool, error) { return d, true, nil })
 }
 
 // RollBack writes the document of an older version as a new version. The versions in
 // between stay in the history.
 func (e *Editor) RollBack(ctx context.Context, t Terms, to repo.Version) (Written, error) {
-	if t.Summary == "" {
-		t.Summary = fmt.Sprintf("rolled back to %d", to.Number)
-	}
+	t.backTo = to.Number
 	d, err := e.rules.Read(to.Source)
 	if err != nil {
 		return Written{}, unnamedError(err)

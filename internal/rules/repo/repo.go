@@ -35,6 +35,16 @@ type Version struct {
 	// Trouble, of what Current returns, is why a later document is not used, or why the version
 	// is not recorded; nil if there is none of that.
 	Trouble error `json:"-"`
+
+	// Replaced, of what Write returns, tells of a stored document that could not be used, and that
+	// the version took the place of; nil if there was none.
+	Replaced *Replaced `json:"-"`
+}
+
+// Replaced is a document that could not be used when a version took its place. Perhaps somebody
+// was editing it.
+type Replaced struct {
+	Copy string // where it is kept; "" if it is not
 }
 
 // Draft is a document that somebody wants to write.

@@ -78,7 +78,7 @@ func TestRules(t *testing.T) {
 	}
 	_, err = s.admin.DeleteRule(ctx, &pb.DeleteRuleRequest{Id: "search", AnyVersion: true})
 	want(t, err, fault.NoRule, `"search"`)
-	if w, err = s.admin.Rollback(ctx, &pb.RollbackRequest{Version: 2, Base: base(6)}); err != nil || w.Version.Number != 7 || w.Version.Summary != "rolled back to 2" {
+	if w, err = s.admin.Rollback(ctx, &pb.RollbackRequest{Version: 2, Base: base(6)}); err != nil || w.Version.Number != 7 || w.Version.Summary != "rolled back to 2: removed signin" {
 		t.Fatalf("%v %v", w, err)
 	}
 	if all, err = s.admin.GetRules(ctx, &pb.GetRulesRequest{}); err != nil || all.Source != testRules {
@@ -112,7 +112,7 @@ func TestRulesProblems(t *testing.T) {
 	want(t, put(&pb.PutRulesRequest{Source: "rules: []", Base: base(2), AnyVersion: true}), fault.BadField, "one of the two").about(t, "any_version")
 	want(t, put(&pb.PutRulesRequest{Source: "", AnyVersion: true}), fault.BadField, "rules: []").about(t, "source")
 	want(t, put(&pb.PutRulesRequest{Source: "rules: []", AnyVersion: true, Summary: strings.Repeat("x", rule.MaxSummary+1)}), fault.BadField, "1001 bytes").about(t, "summary")
-	p := want(t, put(&pb.PutRulesRequest{Source: "rules:\n- {id: upload, kye: user, limit: 10/1h}\n", AnyVersion: true}), fault.BadRules, "There is another error")
+	p := want(t, put(&pb.PutRulesRequest{Source: "rules:\n- {id: upload, xyz: user, limit: 10/1h}\n", AnyVersion: true}), fault.BadRules, "There is another error")
 	if p.info.Metadata["problems"] != "2" || len(p.bad.FieldViolations) != 2 || p.bad.FieldViolations[1].Reason != "E005" || !strings.HasPrefix(p.bad.FieldViolations[1].Description, "line 2, column 16: ") {
 		t.Errorf("%+v", p)
 	}
@@ -128,7 +128,7 @@ func TestRulesProblems(t *testing.T) {
 	want(t, err, fault.BadField).about(t, "version")
 
 	// However many errors there are, what is sent as metadata is short.
-	err = put(&pb.PutRulesRequest{Source: "rules:\n" + strings.Repeat("- {id: "+strings.Repeat("x", 99)+", kye: "+strings.Repeat("u", 200)+"}\n", 1000), AnyVersion: true})
+	err = put(&pb.PutRulesRequest{Source: "rules:\n" + strings.Repeat("- {id: "+strings.Repeat("x", 99)+", xyz: "+strings.Repeat("u", 200)+"}\n", 1000), AnyVersion: true})
 	p = want(t, err, fault.BadRules)
 	if size := proto.Size(status.Convert(err).Proto()); size > 6<<10 || p.info.Metadata["problems"] != "1001" || len(p.bad.FieldViolations) < 2 {
 		t.Errorf("it has %d bytes, and %v", size, p.info)

@@ -140,7 +140,7 @@ func tryDrafts(t *testing.T, s *stand) {
 	if _, version := s.engine.Rules(); version != 2 {
 		t.Errorf("version %d is in force", version)
 	}
-	p := s.call("POST /v1/rules/try", `{"source":"{id: a, kye: ip, limit: 1/1s}"}`).wantProblem(t, fault.BadRules)
+	p := s.call("POST /v1/rules/try", `{"source":"{id: a, xyz: ip, limit: 1/1s}"}`).wantProblem(t, fault.BadRules)
 	if len(p.Problems) != 2 {
 		t.Errorf("%+v", p)
 	}

@@ -117,7 +117,7 @@ func TestPostRule(t *testing.T) {
 
 func TestRulesThatCannotBeUsed(t *testing.T) {
 	s := newStand(t, Options{})
-	p := s.call("POST /v1/rules", "id: x\nkye: ip\nlimit: 5/1m\n").wantProblem(t, fault.BadRules)
+	p := s.call("POST /v1/rules", "id: x\nxyz: ip\nlimit: 5/1m\n").wantProblem(t, fault.BadRules)
 	if len(p.Problems) != 2 || p.Problems[1].Line != 2 || p.Problems[1].Column != 1 || p.Problems[1].Code != "E005" || p.Problems[1].Excerpt == "" || !strings.HasSuffix(p.Detail, "There is another error.") {
 		t.Errorf("%+v", p)
 	}
@@ -214,7 +214,7 @@ func TestHistoryAndRollback(t *testing.T) {
 	}
 	var a WriteAnswer
 	s.call("POST /v1/rules/rollback", `{"version":2}`, `If-Match: "3"`).want(t, 200, &a)
-	if a.Version.Number != 4 || a.Version.Summary != "rolled back to 2" || !a.CommentsKept {
+	if a.Version.Number != 4 || a.Version.Summary != "rolled back to 2: exempt changed; block changed; added login, api, tenant, safe, queue" || !a.CommentsKept {
 		t.Errorf("%+v", a)
 	}
 	if r := s.call("GET /v1/rules?format=yaml", ""); string(r.body) != testRules {

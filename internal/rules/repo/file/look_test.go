@@ -97,8 +97,12 @@ func TestUnusableIsKept(t *testing.T) {
 	save(t, path, documentOf("1/1m"))
 	r := open(t, path, Options{})
 	save(t, path, []byte("rules: [half"))
-	if _, err := r.Write(t.Context(), repo.Draft{Base: 1, Source: documentOf("3/1m")}); err != nil {
-		t.Fatal(err)
+	v, err := r.Write(t.Context(), repo.Draft{Base: 1, Source: documentOf("3/1m")})
+	if err != nil || v.Replaced == nil || v.Replaced.Copy != path+".history/unusable.yaml" {
+		t.Fatalf("%+v %v", v, err)
+	}
+	if v, err = r.Write(t.Context(), repo.Draft{Base: 2, Source: documentOf("4/1m")}); err != nil || v.Replaced != nil {
+		t.Errorf("nothing was replaced: %+v %v", v, err)
 	}
 	if got := read(t, path+".history/unusable.yaml"); got != "rules: [half" {
 		t.Errorf("what was kept is %q", got)

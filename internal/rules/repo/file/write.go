@@ -93,7 +93,8 @@ func (r *Repository) install(folder *folder, next repo.Version) (repo.Version, e
 	if before != nil {
 		if _, err := r.Usable(before.source); err != nil {
 			// Somebody has worked on it, and perhaps has not finished.
-			if err := disk.WriteFile(folder.file("unusable"), mode, before.source); err != nil {
+			next.Replaced = &repo.Replaced{Copy: folder.file("unusable")}
+			if err := disk.WriteFile(next.Replaced.Copy, mode, before.source); err != nil {
 				return repo.Version{}, named(err)
 			}
 		}

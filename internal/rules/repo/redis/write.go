@@ -73,6 +73,9 @@ func (r *Repository) swap(ctx context.Context, s *state, next repo.Version) (rep
 		return repo.Version{}, fmt.Errorf("rules: %w", err)
 	}
 	next.Time = timeOf(answer[1])
+	if s.trouble != nil && len(s.raw.Source) > 0 {
+		next.Replaced = new(repo.Replaced)
+	}
 	r.know(next.Number)
 	return next, nil
 }
