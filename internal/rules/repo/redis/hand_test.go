@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/repo/repotest"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 )
@@ -69,6 +70,12 @@ func TestAdoptIsCareful(t *testing.T) {
 	}
 	if got := server.Do("HKEYS", "weir:{rules}:history"); got != "1" {
 		t.Errorf("the history has %q", got)
+	}
+	// Who writes over a document with errors is told.
+	if v, err := r.Write(t.Context(), repo.Draft{Base: 1, Source: documentOf(3)}); err != nil || v.Replaced == nil || v.Replaced.Copy != "" {
+		t.Errorf("Write = %+v, %v", v, err)
+	} else if v, err = r.Write(t.Context(), repo.Draft{Base: v.Number, Source: documentOf(4)}); err != nil || v.Replaced != nil {
+		t.Errorf("Write = %+v, %v", v, err)
 	}
 }
 
