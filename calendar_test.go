@@ -274,7 +274,7 @@ func TestCalendarNotation(t *testing.T) {
 	for in, want := range map[string]string{
 		"token_bucket 10/month":           "algorithm: a month of the calendar is a fixed_window, and token_bucket is not; choose fixed_window, or a period of constant length such as 30d",
 		"sliding_log 10/day zone UTC":     "algorithm: a day of the calendar is a fixed_window",
-		"10/2month":                       "months and years differ in length; write 10/month, or a number of days such as 60d",
+		"10/2month":                       "months differ in length; write days, such as 10/30d, or 10/month for that of the calendar",
 		"10/90s zone UTC":                 "period: 90s is not a period of the calendar",
 		"10/month zone Mars/Olympus":      `zone: "Mars/Olympus" is not in the time zone database; write a name such as Europe/Berlin`,
 		"10/month zone Local":             "zone: ",

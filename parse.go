@@ -68,12 +68,7 @@ func (l *Limit) parseRate(rate string) error {
 	if l.N, err = parseUnits(n); err != nil {
 		return invalid("limit", "%q is not a whole number of units that can be counted; write N/period, for example 100/1m", n)
 	}
-	if l.Period, err = notation.ParseDuration(period); err != nil {
-		for _, unit := range []string{"month", "year"} {
-			if strings.Contains(period, unit) {
-				return invalid("period", "%q is not a period, because months and years differ in length; write %d/%s, or a number of days such as 60d", period, l.N, unit)
-			}
-		}
+	if l.Period, err = notation.ParseDurationAfter(n+"/", period); err != nil {
 		return invalid("period", "%v", err)
 	}
 	return nil

@@ -193,4 +193,7 @@ var warningCodes = []Code{
 	{"W019", "no earlier rule to deny",
 		"With count_denied: unless_denied_earlier, requests that an earlier rule of the document denies do not count. No earlier rule matches the same requests, so the rule counts all denied requests, as with true. A rule that is off is not compared, and neither are the last rules of a very long document.",
 		"Move the rule below the rules whose denials should not count for it, or write count_denied: true."},
+	{"W020", "fallback limit looser than the rule",
+		"The limit of on_failure allows more than a limit of the rule does, so a client gets more while the store is unavailable than otherwise. weir compares it with the limits of the rule itself, not with those of tiers and overrides, and not with periods of the calendar.",
+		"Write a smaller limit. Without one, the limits of the rule apply during the local fallback."},
 }

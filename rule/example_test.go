@@ -49,6 +49,6 @@ func ExampleParse() {
 		fmt.Printf("line %d, %s: %s\n", p.Line, p.Field, p.Message)
 	}
 	// Output:
-	// line 4, limit: limit: bad duration "minit"; write a number and a unit (us, ms, s, m, h, d, w), like 1m or 1h30m
+	// line 4, limit: limit: bad duration "minit"; did you mean "100/minute"?
 	// line 5, mod: a rule has no field "mod"; did you mean "mode"?
 }

@@ -91,6 +91,9 @@ func (p *parser) warnFailure(r *pending) {
 	if open && r.usualFailure() != Open {
 		p.warnf("W017", r.field("on_failure"), "on_failure", "the rule is a budget, and allows everything while the store is unavailable%s; write local or closed", late)
 	}
+	if own, ok := r.coversFallback(); ok {
+		p.warnf("W020", r.field("on_failure"), "on_failure: limit", "%s is looser than %s of the rule, so a client gets more while the store is unavailable; lower it, or remove it to keep the limits of the rule", r.Fallback.Limit, own)
+	}
 	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
 		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches every request, so all requests are denied while the store is unavailable; write local, or match fewer requests")
 	}
@@ -179,8 +182,23 @@ func (r *Rule) stricter(q Quota, i int) (Rate, bool) {
 		if r.isCalendar(q, other) || r.isCalendar(q, q.Rates[i]) {
 			continue // their periods differ in length, and begin anywhere
 		}
-		if j != i && covers(a, q.Burst, other, q.Rates[i]) && (j < i || !covers(a, q.Burst, q.Rates[i], other)) {
+		if j != i && covers(a, q.Burst, other, q.Burst, q.Rates[i]) && (j < i || !covers(a, q.Burst, q.Rates[i], q.Burst, other)) {
 			return other, true
+		}
+	}
+	return Rate{}, false
+}
+
+// coversFallback finds a rate of the rule that always denies before the limit of its fallback, which would deny more often if
+// it were meant to protect.
+func (r *Rule) coversFallback() (Rate, bool) {
+	q, limit := r.Quota, r.Fallback.Limit
+	for _, own := range q.Rates {
+		if limit == (Rate{}) || r.isCalendar(q, own) || r.isCalendar(q, limit) {
+			continue // none, or of the calendar, whose periods differ in length
+		}
+		if covers(r.Algorithm, q.Burst, own, 0, limit) && !covers(r.Algorithm, 0, limit, q.Burst, own) {
+			return own, true
 		}
 	}
 	return Rate{}, false
@@ -188,10 +206,10 @@ func (r *Rule) stricter(q Quota, i int) (Rate, bool) {
 
 // covers reports whether a client within one rate is always within the other. In doubt
 // it returns false.
-func covers(a weir.Algorithm, burst int64, one, other Rate) bool {
+func covers(a weir.Algorithm, burst int64, one Rate, otherBurst int64, other Rate) bool {
 	if leaks(a) {
 		// A bucket is kept by what fits into a smaller one that refills no faster.
-		smaller := burst != 0 || one.N <= other.N
+		smaller := cmp.Or(burst, one.N) <= cmp.Or(otherBurst, other.N)
 		return smaller && compareProducts(one.N, int64(other.Period), other.N, int64(one.Period)) <= 0
 	}
 	return compareProducts(touched(a, one, other), one.N, other.N, 1) <= 0

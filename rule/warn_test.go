@@ -23,7 +23,7 @@ func TestCoveredLimitsNeverDeny(t *testing.T) {
 		if leaks(a) {
 			burst = rapid.Int64Range(0, 8).Draw(t, "burst")
 		}
-		if !covers(a, burst, one, other) || one.Period == other.Period {
+		if !covers(a, burst, one, burst, other) || one.Period == other.Period {
 			t.Skip("both are needed")
 		}
 		compile := func(r Rate) *weir.Compiled {
@@ -79,7 +79,7 @@ func TestCovers(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := covers(c.algorithm, c.burst, one, other); got != c.want {
+		if got := covers(c.algorithm, c.burst, one, c.burst, other); got != c.want {
 			t.Errorf("%s burst %d: %s covers %s: %v", c.algorithm, c.burst, one, other, got)
 		}
 	}

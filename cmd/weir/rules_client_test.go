@@ -30,7 +30,7 @@ exempt: {user: [healthcheck], ip: [10.0.0.0/8]}
 block: {ip: [198.51.100.0/24]}
 `, "")
 	const want = `id      mode     key                     limit                                           match                                                         other fields
-login   enforce  ip                      fixed_window 5/1m                               POST /api/login                                               on_failure: local, deny
+login   enforce  ip                      fixed_window 5/1m                               POST /api/login                                               on_failure: local, deny: {code: 10007, message: too many logins}
 api     enforce  user                    token_bucket 100/1m                             /api/**                                                       -
 all     shadow   user + header:X-Tenant  sliding_log 3/1m, 20/1h + 2 tiers + 1 override  *.example.com action=post,edit region=*                       -
 bucket  enforce  global                  token_bucket 10/1s burst 20                     everything                                                    -

@@ -155,6 +155,7 @@ func (x *explained) describe(c *rule.Entry, priority rule.Priority) {
 	r := rule.Rule{ID: c.ID, Description: c.Description, Mode: c.Mode}
 	if len(x.Limits) > 0 {
 		r, x.Penalty, x.Shares = *c.Rule, c.Penalty.String(), c.Shares.String()
+		r.CountDenied = r.UnlessDeniedEarlier // the limits have the word otherwise
 	}
 	r.Priority, x.Priority = priority, priority.String()
 	if others := otherFields(&r, saidFields).OrNil(); others != nil {

@@ -20,11 +20,12 @@ const everyField = `rules:
   - {id: a7, key: global, limit: 9/1m, tokens: {api: gemini, default_output: 777}, warn: [61%, 73%]}
   - {id: a8, key: global, limit: 9/1m, penalty: {after: 3, within: 5m, for: 19m}, deny: {status: 403, code: 10007, message: "no: more"}}
   - {id: a9, key: global, limit: 9/1m, on_failure: {local: 43s, limit: 4/1h, then: open}}
+  - {id: b2, key: global, limit: 9/1m, algorithm: sliding_log, count_denied: true}
   - {id: b1, key: global, limit: 9/1m, tiers: {pro: 1/1m}, overrides: {global: 2/1m}}
 `
 
-// No field of a rule is forgotten in what people read: explain has its values, or its name if it is true or false, and a list
-// has at least its name.
+// No field of a rule is forgotten in what people read: explain has its values, or its name if it is true or false, once, and a
+// list has at least its name, and all of on_failure.
 func TestEveryFieldIsSaid(t *testing.T) {
 	set, problems := rule.Parse("", []byte(everyField))
 	if err := problems.Err(); err != nil {
@@ -46,6 +47,14 @@ func TestEveryFieldIsSaid(t *testing.T) {
 					t.Errorf("%s is missing in\n%s%s", field, own, listed)
 				}
 				continue
+			case "on_failure":
+				if whole := "on_failure: " + m.Value.Brief(); !strings.Contains(listed, whole) {
+					t.Errorf("list leaves out %q:\n%s", whole, listed)
+				}
+			case "count_denied":
+				if n := strings.Count(own, field); n != 1 && !r.UnlessDeniedEarlier {
+					t.Errorf("explain says %s %d times:\n%s", field, n, own)
+				}
 			case "match": // explain says what a request lacks
 				own += listed
 			}

@@ -123,15 +123,16 @@ func fieldsText(e *document.Element) string {
 
 // shortFields is fieldsText with the names alone of what is long, so that none has to be cut.
 func shortFields(e *document.Element) string {
+	const longest = 80 // has room for any on_failure
 	short := []string{}
 	for _, m := range e.Members {
-		text := m.Name.Text
-		if m.Value.IsScalar() && len(m.Value.Text) <= 30 {
-			text += ": " + m.Value.Text
+		one := fieldsText(&document.Element{Kind: document.Mapping, Members: []document.Member{m}})
+		if len(one) > len(m.Name.Text)+longest {
+			one = m.Name.Text
 		}
-		short = append(short, text)
+		short = append(short, one)
 	}
-	return cmp.Or(printable(strings.Join(short, ", ")), "-")
+	return cmp.Or(strings.Join(short, ", "), "-")
 }
 
 func limitText(r *rule.Rule) string {

@@ -3,8 +3,10 @@
 package notation
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,48 +23,121 @@ const (
 	Year  = 12 * Month
 )
 
-// words are the units, which may also stand alone: "100/minute" is "100/1m".
-var words = map[string]time.Duration{
-	"us": time.Microsecond, "µs": time.Microsecond,
-	"ms": time.Millisecond,
-	"s":  time.Second, "sec": time.Second, "second": time.Second,
-	"m": time.Minute, "min": time.Minute, "minute": time.Minute,
-	"h": time.Hour, "hour": time.Hour,
-	"d": day, "day": day,
-	"w": week, "week": week,
+// units are the lengths of time from long to short, with the words for each, which may also stand alone: "100/minute" is
+// "100/1m". docs/reference/rules.md lists them.
+var units = []struct {
+	length time.Duration
+	words  []string
+}{
+	{week, []string{"w", "week"}},
+	{day, []string{"d", "day"}},
+	{time.Hour, []string{"h", "hour"}},
+	{time.Minute, []string{"m", "min", "minute"}},
+	{time.Second, []string{"s", "sec", "second"}},
+	{time.Millisecond, []string{"ms"}},
+	{time.Microsecond, []string{"us", "µs"}},
+	{1, []string{"ns"}},
 }
 
 // ofCalendar differ in length, so only one at a time makes sense: "100/month".
 var ofCalendar = map[string]time.Duration{"month": Month, "year": Year}
 
+// elsewhere are spellings that are not read, and what they are called here.
+var elsewhere = map[string]string{
+	"wk": "w", "wks": "w", "weeks": "w", "days": "d", "hr": "h", "hrs": "h", "hours": "h", "mins": "m", "minutes": "m",
+	"secs": "s", "seconds": "s", "msec": "ms", "millis": "ms", "milliseconds": "ms", "usec": "us", "microseconds": "us",
+	"mo": "month", "mon": "month", "mos": "month", "months": "month", "y": "year", "yr": "year", "yrs": "year", "years": "year",
+}
+
+func unitLength(word string) (length time.Duration, known bool) {
+	for _, u := range units {
+		if slices.Contains(u.words, word) {
+			return u.length, true
+		}
+	}
+	return 0, false
+}
+
 // ParseDuration reads "1m", "1h30m", "1.5s", "1d", "2w", or a bare unit such as "m", "minute" or
 // "month". It rejects signs: a negative length of time limits nothing.
-func ParseDuration(s string) (time.Duration, error) {
-	if d, ok := words[s]; ok {
-		return d, nil
-	}
+func ParseDuration(s string) (time.Duration, error) { return ParseDurationAfter("", s) }
+
+// ParseDurationAfter reads a duration that follows something, such as the period of "100/1m". What it suggests begins with
+// that.
+func ParseDurationAfter(before, s string) (time.Duration, error) {
 	if d, ok := ofCalendar[s]; ok {
 		return d, nil
 	}
 	if s == "" {
 		return 0, fmt.Errorf("empty duration; write a number and a unit, like 1m or 30s")
 	}
-	if s == "0" {
-		return 0, nil
+	d, ok := parseTerms(s)
+	if !ok {
+		return 0, fmt.Errorf("bad duration %q; %s", s, durationHint(before, s))
 	}
-	var total time.Duration
+	return d, nil
+}
+
+func parseTerms(s string) (total time.Duration, ok bool) {
+	if d, known := unitLength(s); known || s == "0" {
+		return d, true
+	}
 	for rest := s; rest != ""; {
-		number := leading(rest, "0123456789.")
+		number := leading(rest, digits)
 		unit := leading(rest[len(number):], "abcdefghijklmnopqrstuvwxyzµ")
 		rest = rest[len(number)+len(unit):]
 		part, err := term(number, unit)
 		if err != nil || total > math.MaxInt64-part {
-			return 0, fmt.Errorf("bad duration %q; write a number and a unit (us, ms, s, m, h, d, w), like 1m or 1h30m", s)
+			return 0, false
 		}
 		total += part
 	}
-	return total, nil
+	return total, true
 }
+
+// durationHint is what to write instead of something that is no length of time.
+func durationHint(before, s string) string {
+	const longest = 64
+	meant := ""
+	for rest := s; rest != "" && len(s) <= longest; {
+		number := leading(rest, digits)
+		unit := rest[len(number):]
+		if next := strings.IndexAny(unit, digits); next >= 0 {
+			unit = unit[:next]
+		}
+		rest = rest[len(number)+len(unit):]
+		word := unitMeant(strings.TrimSpace(unit))
+		if length, found := ofCalendar[word]; found && number != "" {
+			hint := fmt.Sprintf("%ss differ in length; write days, such as %s%dd", word, before, length/day)
+			if before != "" {
+				hint += ", or " + before + word + " for that of the calendar"
+			}
+			return hint
+		}
+		meant += number + word
+	}
+	if _, ok := parseTerms(meant); meant != "" && ok || ofCalendar[meant] != 0 {
+		return fmt.Sprintf("did you mean %q?", before+meant)
+	}
+	return "write a number and a unit (us, ms, s, m, h, d, w), like 1m or 1h30m"
+}
+
+// unitMeant is the word for a unit that is spelled otherwise, or what was given.
+func unitMeant(given string) string {
+	word := strings.ToLower(given)
+	if here := NameHere(word, elsewhere); here != "" {
+		return here
+	}
+	if _, known := unitLength(word); known || ofCalendar[word] != 0 {
+		return word
+	}
+	if len(word) < 4 { // of short words, anything is near
+		return given
+	}
+	return cmp.Or(Nearest(word, []string{"week", "hour", "minute", "second", "month", "year"}), given)
+}
+
+const digits = "0123456789."
 
 // leading returns the longest prefix of s made of the given characters.
 func leading(s, chars string) string {
@@ -75,11 +150,11 @@ func term(number, unit string) (time.Duration, error) {
 	}
 	// time.ParseDuration does the fractions; it knows no more than hours.
 	times := time.Duration(1)
-	switch length := words[unit]; {
+	switch length, known := unitLength(unit); {
 	case length >= day:
 		unit, times = "h", length/time.Hour
-	case length >= time.Second:
-		unit = map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[length]
+	case known:
+		unit = strings.TrimPrefix(FormatDuration(length), "1")
 	}
 	d, err := time.ParseDuration(number + unit)
 	if err != nil {
@@ -106,15 +181,9 @@ func AppendDuration(dst []byte, d time.Duration) []byte {
 	case Year:
 		return append(dst, "year"...)
 	}
-	for _, u := range [...]struct {
-		unit time.Duration
-		name string
-	}{
-		{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"},
-		{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"}, {1, "ns"},
-	} {
-		if d%u.unit == 0 {
-			return append(strconv.AppendInt(dst, int64(d/u.unit), 10), u.name...)
+	for _, u := range units[1:] { // weeks are written as days
+		if d%u.length == 0 {
+			return append(strconv.AppendInt(dst, int64(d/u.length), 10), u.words[0]...)
 		}
 	}
 	return dst // every length is so many nanoseconds

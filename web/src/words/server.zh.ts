@@ -177,4 +177,5 @@ export const problems: Record<string, string> = {
   W017: '这条规则是预算，但存储不可用时会全部允许。写 on_failure: local 或 closed。',
   W018: '有等级的规则缺少其他规则有的等级，或者两条规则的拼写不同。这个等级的请求在这里用没有等级时的限额。把名字写成一样，或者补上这个等级。',
   W019: 'count_denied: unless_denied_earlier 没有作用，因为前面没有规则匹配同样的请求。把这条规则移到那些规则之后，或者写 true。',
+  W020: 'on_failure 的 limit 比规则自己的限额宽松，存储不可用时客户端反而得到更多。写更小的限额，或去掉它，沿用规则的限额。',
 }
