@@ -103,5 +103,5 @@ func TestExplain(t *testing.T) {
 	c.Timeout = 20 * time.Millisecond
 	want(run(t.Context()), true, "no answer within 20ms")
 	c.Client = redislink.Late(func() (rueidis.Client, error) { return nil, errors.New("refused") }).Client
-	want(run(t.Context()), true, "nothing was changed: redis cannot be reached: refused")
+	want(run(t.Context()), true, "nothing was changed: no connection to redis: refused")
 }

@@ -29,10 +29,10 @@ var (
 type Link struct {
 	connect func() (rueidis.Client, error) // nil if the caller owns the client
 	current atomic.Pointer[rueidis.Client]
+	failed  atomic.Pointer[error] // why there is none
 
 	mu     sync.Mutex
 	tried  time.Time
-	failed error
 	closed bool
 }
 
@@ -45,38 +45,31 @@ func Of(client rueidis.Client) *Link {
 
 // Late returns a link whose client connect creates when it is needed first.
 func Late(connect func() (rueidis.Client, error)) *Link {
-	return &Link{connect: connect, failed: errNone}
+	l := &Link{connect: connect}
+	l.failed.Store(&errNone)
+	return l
 }
 
-// Current returns the client, or nil if there is none at the moment.
-func (l *Link) Current() rueidis.Client {
+// Current returns the client, or why there is none at the moment.
+func (l *Link) Current() (rueidis.Client, error) {
 	if c := l.current.Load(); c != nil {
-		return *c
+		return *c, nil
 	}
-	return nil
+	return nil, *l.failed.Load()
 }
 
 // Client returns the client, and connects if there is none. While one call connects,
-// the others do not wait but get an error.
+// the others do not wait but get the last error.
 func (l *Link) Client() (rueidis.Client, error) {
-	if c := l.Current(); c != nil {
-		return c, nil
-	}
-	if !l.mu.TryLock() {
-		return nil, errors.New("redis: the connection is not open yet")
+	if c, err := l.Current(); err == nil || !l.mu.TryLock() {
+		return c, err
 	}
 	defer l.mu.Unlock()
-	if c := l.Current(); c != nil {
-		return c, nil
-	}
-	if time.Since(l.tried) >= retry {
-		l.failed = l.renewLocked()
+	if _, err := l.Current(); err != nil && time.Since(l.tried) >= retry {
+		_ = l.renewLocked()
 		l.tried = time.Now() // a try may take long itself
 	}
-	if l.failed != nil {
-		return nil, l.failed
-	}
-	return l.Current(), nil
+	return l.Current()
 }
 
 // Renew replaces the client, if the link created it: the old one may lead to a machine
@@ -96,7 +89,9 @@ func (l *Link) renewLocked() error {
 		if client != nil { // one that could connect later
 			client.Close()
 		}
-		return fmt.Errorf("redis cannot be reached: %w", err)
+		err = fmt.Errorf("no connection to redis: %w", err)
+		l.failed.Store(&err)
+		return err
 	}
 	if old := l.current.Swap(&client); old != nil {
 		go (*old).Close() // it may wait for answers that never come
@@ -108,10 +103,11 @@ func (l *Link) renewLocked() error {
 func (l *Link) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c := l.Current(); c != nil && l.connect != nil && !l.closed {
+	if c, err := l.Current(); err == nil && l.connect != nil && !l.closed {
 		c.Close()
 	}
-	l.closed, l.failed = true, errClosed
+	l.closed = true
+	l.failed.Store(&errClosed)
 }
 
 // Listen calls wake for every message on a channel, and when it starts to listen,

@@ -65,7 +65,11 @@ func saysAny(err error, kinds ...string) bool {
 	return ok && slices.Contains(kinds, kind)
 }
 
-var errNotConnected = fmt.Errorf("redis: %w: there is no connection yet", weir.ErrUnavailable)
+var errNotConnected = fmt.Errorf("redis: %w", weir.ErrUnavailable)
+
+// notConnected is the error of calls while there is no connection. It has the words of why, but is not a reply: what Redis
+// says to one who logs in is no answer to a call.
+func notConnected(why error) error { return fmt.Errorf("%w: %v", errNotConnected, why) }
 
 // native is a client of rueidis, if there is one at the moment.
 type native struct {
@@ -74,10 +78,10 @@ type native struct {
 }
 
 func (n native) Eval(ctx context.Context, command, script string, keys []string, arg string) (string, error) {
-	c := n.link.Current()
+	c, err := n.link.Current()
 	switch {
-	case c == nil:
-		return "", errNotConnected
+	case err != nil:
+		return "", notConnected(err)
 	case command == fcall:
 		return c.Do(ctx, c.B().Fcall().Function(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
 	case command == evalSHA:
@@ -88,9 +92,9 @@ func (n native) Eval(ctx context.Context, command, script string, keys []string,
 
 // Load implements Loader. A cluster has a connection to the server of the first command's key.
 func (n native) Load(ctx context.Context, key, library string) error {
-	c := n.link.Current()
-	if c == nil {
-		return errNotConnected
+	c, err := n.link.Current()
+	if err != nil {
+		return notConnected(err)
 	}
 	return c.Dedicated(func(d rueidis.DedicatedClient) error {
 		if err := d.Do(ctx, d.B().Exists().Key(key).Build()).Error(); err != nil {
@@ -101,15 +105,11 @@ func (n native) Load(ctx context.Context, key, library string) error {
 }
 
 func (n native) Exists(ctx context.Context, keys []string) []error {
-	errs := make([]error, len(keys))
-	c := n.link.Current()
-	if c == nil {
-		for i := range errs {
-			errs[i] = errNotConnected
-		}
-		return errs
+	c, err := n.link.Current()
+	if err != nil {
+		return slices.Repeat([]error{notConnected(err)}, len(keys))
 	}
-	commands := make(rueidis.Commands, len(keys))
+	errs, commands := make([]error, len(keys)), make(rueidis.Commands, len(keys))
 	for i, key := range keys {
 		commands[i] = c.B().Exists().Key(key).Build()
 	}

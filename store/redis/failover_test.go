@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
@@ -25,21 +26,35 @@ func TestSentinelFailover(t *testing.T) {
 }
 
 func TestSentinelMasterDies(t *testing.T) {
-	sentinel := testredis.StartSentinel(t)
-	l := startLoad(t, open(t, sentinelURL(sentinel)))
-	master := sentinel.Master()
-	master.Kill()
-	l.trips()
-	l.check("a Sentinel master that dies", failoverBound, l.servesAgain("the failover"))
+	testSentinelOutage(t, "a Sentinel master that dies", (*testredis.Server).Kill)
 }
 
 // A master that stops silently leaves its clients with open connections.
 func TestSentinelMasterHangs(t *testing.T) {
+	testSentinelOutage(t, "a Sentinel master that hangs", (*testredis.Server).Pause)
+}
+
+// The outage is noticed under load, and by a store without any, and so is its end.
+func testSentinelOutage(t *testing.T, what string, fail func(*testredis.Server)) {
 	sentinel := testredis.StartSentinel(t)
+	failOverAfter := func(milliseconds string) {
+		for _, s := range sentinel.Sentinels {
+			s.Do("SENTINEL", "SET", sentinel.MasterName, "down-after-milliseconds", milliseconds)
+		}
+	}
+	config := testkit.Must(ParseURL(sentinelURL(sentinel)))(t)
+	config.Options.Clock = new(fake).Now // so that it looks only when the test says so
+	idle := testkit.Must(config.Open())(t)
+	t.Cleanup(idle.Close)
 	l := startLoad(t, open(t, sentinelURL(sentinel)))
-	sentinel.Master().Pause()
+	failOverAfter("600000") // not before all have noticed
+	fail(sentinel.Master())
 	l.trips()
-	l.check("a Sentinel master that hangs", failoverBound, l.servesAgain("the failover"))
+	idle.look()
+	eventually(t, "the outage, by a look", func() bool { return !idle.Available() })
+	failOverAfter("1000")
+	l.check(what, failoverBound, l.servesAgain("the failover"))
+	eventually(t, "its end, without a check", idle.Available)
 }
 
 func clusterURL(c *testredis.Cluster) string {

@@ -37,7 +37,10 @@ func (l *link) probe(keys []string, down bool) []error {
 		return l.exist(keys, max(l.patient, l.timeout))
 	}
 	errs := l.exist(keys, l.patient)
-	if slices.ContainsFunc(errs, ready) || l.made == nil || l.cluster && l.made.Current() != nil {
+	if slices.ContainsFunc(errs, ready) || l.made == nil {
+		return errs
+	}
+	if _, err := l.made.Current(); l.cluster && err == nil {
 		return errs
 	}
 	if l.made.Renew() == nil {

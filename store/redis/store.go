@@ -138,13 +138,13 @@ func (c Config) Open() (*Store, error) {
 		return nil, err
 	}
 	made := redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) })
-	failed := made.Renew() != nil
+	failed := made.Renew()
 	s.start(ownLink(made, !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "", s.timeout))
-	if failed {
+	if failed != nil {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()
 		for _, key := range slices.Repeat(s.lookKeys(), tripAfter) {
-			s.failLocked(s.laneLocked(s.slot(key)), key, errNotConnected)
+			s.failLocked(s.laneLocked(s.slot(key)), key, notConnected(failed))
 		}
 	}
 	return s, nil

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"net"
 	"net/http/httptest"
 	"os"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
@@ -56,6 +59,22 @@ func TestURLOfServer(t *testing.T) {
 		if err != nil || !strings.Contains(info, " name=weir ") || !strings.Contains(info, " db=3 ") {
 			t.Errorf("%s is connected as %q, %v; want the name weir and database 3", url, info, err)
 		}
+	}
+
+	// What Redis says to a wrong password is in the first error, and in the cause of the outage.
+	for user, want := range map[string]string{":hunter2@": "WRONGPASS", "": "NOAUTH"} {
+		s, err := Open("redis://" + user + server.Addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, taken := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1})
+		since, cause := s.Outage()
+		for _, err := range []error{s.Ping(t.Context()), taken, cause} {
+			if !errors.Is(err, weir.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), want) || strings.Contains(fmt.Sprint(err), "hunter2") || since.IsZero() {
+				t.Errorf("%s: %v, want %s", user, err, want)
+			}
+		}
+		s.Close()
 	}
 }
 
