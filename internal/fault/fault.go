@@ -78,6 +78,7 @@ var (
 
 	TooManyStreams   = newKind("too-many-streams", 0, codes.ResourceExhausted, "Too many streams")
 	StoreUnavailable = newKind("store-unavailable", http.StatusServiceUnavailable, codes.Unavailable, "Store unavailable")
+	RulesReadOnly    = newKind("rules-read-only", http.StatusConflict, codes.FailedPrecondition, "Rules read-only")
 	RulesUnavailable = newKind("rules-unavailable", http.StatusServiceUnavailable, codes.Unavailable, "Rules unavailable")
 	Busy             = newKind("busy", http.StatusServiceUnavailable, codes.Unavailable, "Server busy")
 	Stopping         = newKind("stopping", 0, codes.Unavailable, "Server stopping")

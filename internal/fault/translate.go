@@ -41,6 +41,7 @@ func (c *Calls) Of(err error) *Fault {
 		late     *manage.OutdatedError
 		exists   *manage.ExistsError
 		idle     *manage.UnappliedError
+		readOnly *repo.ReadOnlyError
 		noRule   *engine.NoRuleError
 		key      *engine.KeyError
 		invalid  *weir.InvalidError
@@ -89,6 +90,8 @@ func (c *Calls) Of(err error) *Fault {
 	case errors.As(err, &idle):
 		return NotApplied.Of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version).
 			At(idle.Version).Coded("", "version", idle.Version)
+	case errors.As(err, &readOnly):
+		return RulesReadOnly.Of("weir cannot write the rules: %s. Change them where they come from, such as the ConfigMap, or let weir write the file; or keep them in Redis, with --rules redis, or rules.inRedis of the Helm chart.", readOnly.Why)
 	case errors.Is(err, manage.ErrBusy):
 		return Busy.Of("Too many other changes of the rules are in progress; try again.").After(time.Second).Coded("rules-busy")
 	case errors.As(err, &unusable):

@@ -67,8 +67,8 @@ type Repository interface {
 	Current(ctx context.Context) (Version, error)
 
 	// Write makes the draft the latest version, and returns it. The error is a
-	// *ConflictError if its base is not what Current returns, or a *rule.InvalidError
-	// if it cannot be used. After any other error it may have been written;
+	// *ConflictError if its base is not what Current returns, a *rule.InvalidError
+	// if it cannot be used, or a *ReadOnlyError. After any other error it may have been written;
 	// Current tells.
 	Write(ctx context.Context, d Draft) (Version, error)
 
@@ -106,6 +106,15 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	return fmt.Sprintf("rules: version %d is not the latest any more, %d is; read it, and make your change again", e.Base, e.Current.Number)
 }
+
+// ReadOnlyError is that the document cannot be written here, neither now nor later.
+type ReadOnlyError struct {
+	Why string // for those who want to change it: without paths
+	Err error
+}
+
+func (e *ReadOnlyError) Error() string { return e.Err.Error() }
+func (e *ReadOnlyError) Unwrap() error { return e.Err }
 
 // Bounds on what a repository keeps.
 const (

@@ -65,6 +65,9 @@ func TestRulesAreGone(t *testing.T) {
 	g.err, g.write = nil, errors.New("the disk is full")
 	_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
 	want(t, err, fault.RulesUnavailable, "whether it was made")
+	g.write = &repo.ReadOnlyError{Why: "rules.yaml is a link", Err: errors.New("an internal path")}
+	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
+	want(t, err, fault.RulesReadOnly, "rules.yaml is a link. Change them where they come from")
 	g.write = &repo.ConflictError{Base: 2, Current: repo.Version{Number: 7}}
 	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
 	if p := want(t, err, fault.Busy); p.retry == nil {

@@ -263,6 +263,11 @@ func (c *tried) special() bool {
 	return c.reserved != nil || c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
 }
 
+// readOnly is rules that cannot be written.
+func readOnly(_ *testing.T, o *Options) {
+	o.Rules.(*gone).write = &repo.ReadOnlyError{Why: "rules.yaml is a link", Err: errors.New("an internal path")}
+}
+
 // writesRules is whether a call may change the document.
 func writesRules(what string) bool {
 	return isListCall(what) || strings.Contains(what, "/v1/rules") && !strings.HasPrefix(what, "GET ")
@@ -453,7 +458,9 @@ var answersTried = func() []tried {
 			all = append(all, tried{what: m.what, body: m.body, status: 503, headers: version, gone: true})
 		}
 		if writesRules(m.what) && m.changes {
-			all = append(all, tried{what: m.what, body: m.body, status: 500, headers: version, options: failing})
+			all = append(all,
+				tried{what: m.what, body: m.body, status: 500, headers: version, options: failing},
+				tried{what: m.what, body: m.body, status: 409, headers: version, with: readOnly})
 		}
 	}
 	return slices.Concat(all, overridesTried, sessionTried, statsTried, alertsTried, countersTried, queuesTried)

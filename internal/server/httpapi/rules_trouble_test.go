@@ -72,6 +72,10 @@ func TestRulesAreGone(t *testing.T) {
 	s.call("POST /v1/rules/validate?as=rule", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, fault.RulesUnavailable)
 	g.err, g.write = nil, errors.New("the disk is full")
 	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, fault.RulesUnavailable, "whether it was made")
+	g.write = &repo.ReadOnlyError{Why: "rules.yaml is a link", Err: errors.New("an internal path")}
+	if r := s.call("PUT /v1/rules", "rules: []", "If-Match: *"); r.Header.Get("Retry-After") != "" || strings.Contains(r.wantProblem(t, fault.RulesReadOnly, "rules.yaml is a link. Change them where they come from").Detail, "internal path") {
+		t.Errorf("%v %s", r.Header, r.body)
+	}
 	g.write = &repo.ConflictError{Base: 2, Current: repo.Version{Number: 7}}
 	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, fault.Busy)
 	s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, fault.Busy)

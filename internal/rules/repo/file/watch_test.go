@@ -1,6 +1,7 @@
 package file
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -192,6 +193,9 @@ func TestWatchConfigMap(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "is a symbolic link to ..data") || !strings.Contains(err.Error(), "where they come from") {
 			t.Errorf("Write = %v", err)
 		}
+		if readOnly, ok := errors.AsType[*repo.ReadOnlyError](err); !ok || readOnly.Why != "rules.yaml is a symbolic link, as Kubernetes mounts a ConfigMap" {
+			t.Errorf("Write = %#v", err)
+		}
 		if _, err := os.Readlink(m.path); err != nil {
 			t.Error(err)
 		}
@@ -254,6 +258,14 @@ func TestMemory(t *testing.T) {
 		}
 		if _, err := r.Write(t.Context(), repo.Draft{Base: 2, Source: documentOf("3/1m")}); err == nil || !strings.Contains(err.Error(), "let weir write to") {
 			t.Errorf("Write = %v", err)
+		}
+		if _, err := os.Stat("/sys/kernel"); err == nil { // where not even root can write
+			o, path := o, path+".yaml"
+			save(t, path, documentOf("1/1m"))
+			o.History = "/sys/kernel/rules.yaml.history"
+			if _, err := open(t, path, o).Write(t.Context(), repo.Draft{Base: 1, Source: documentOf("3/1m")}); !errors.As(err, new(*repo.ReadOnlyError)) {
+				t.Errorf("Write = %v", err)
+			}
 		}
 		// The same if the directory exists, but cannot be locked.
 		o.History = filepath.Join(t.TempDir(), "history")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 	"time"
 
 	"github.com/weirhq/weir/internal/disk"
@@ -15,6 +16,17 @@ import (
 // Write implements repo.Repository. A document that is a symbolic link is not written:
 // it comes from elsewhere, as a ConfigMap does, and would come again.
 func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, error) {
+	v, err := r.write(ctx, d)
+	switch {
+	case errors.Is(err, syscall.EROFS):
+		err = &repo.ReadOnlyError{Why: "the file system of " + r.name + " or of its history is read-only", Err: err}
+	case errors.Is(err, fs.ErrPermission):
+		err = &repo.ReadOnlyError{Why: "the user that runs weir has no permission to write " + r.name + ", its folder or its history", Err: err}
+	}
+	return v, err
+}
+
+func (r *Repository) write(ctx context.Context, d repo.Draft) (repo.Version, error) {
 	folder, err := r.writable()
 	if err != nil {
 		return repo.Version{}, err
@@ -62,7 +74,10 @@ func (r *Repository) writable() (*folder, error) {
 		if err != nil {
 			return nil, fmt.Errorf("rules: %w", err)
 		}
-		return nil, fmt.Errorf("rules: %s is a symbolic link to %s, as Kubernetes mounts a ConfigMap, and is not written; change the rules where they come from", r.path, target)
+		return nil, &repo.ReadOnlyError{
+			Why: r.name + " is a symbolic link, as Kubernetes mounts a ConfigMap",
+			Err: fmt.Errorf("rules: %s is a symbolic link to %s, as Kubernetes mounts a ConfigMap, and is not written; change the rules where they come from", r.path, target),
+		}
 	}
 	folder, ok := r.archive.(*folder)
 	if !ok {
