@@ -284,14 +284,17 @@ func consistent(t *testing.T, name string, objects map[string][]byte) {
 func TestMistakes(t *testing.T) {
 	const tokens = "tokens: {content: a admin 0123456789abcdef}\n"
 	for values, want := range map[string]string{
-		"":                                            "tokens: set tokens.content",
-		tokens + "replicas: 2":                        "several replicas must share a Redis",
-		tokens + "autoscaling: {enabled: true}":       "several replicas must share a Redis",
-		tokens + "rules: {inRedis: true}":             "there is no Redis",
-		tokens + "settings: {store: redis://a}":       "settings.store",
-		tokens + "store: {url: a, existingSecret: b}": "store.existingSecret: store.url is set, too",
-		"tokens: {content: a admin 0123456789abcdef, existingSecret: b}":                         "tokens.existingSecret: tokens.content is set, too",
-		tokens + "rules: {content: 'rules: [{id: a}]', existingConfigMap: b}":                    "rules.existingConfigMap: rules.content is set, too",
+		"":                                                                    "tokens: set tokens.content",
+		tokens + "replicas: 2":                                                "several replicas must share a Redis",
+		tokens + "autoscaling: {enabled: true}":                               "several replicas must share a Redis",
+		tokens + "rules: {inRedis: true}":                                     "there is no Redis",
+		tokens + "settings: {store: redis://a}":                               "settings.store",
+		tokens + "settings: {http: 0.0.0.0:9090}":                             `settings.http: "0.0.0.0:9090" is not where the Service`,
+		tokens + "settings: {grpc: 127.0.0.1:8081}":                           "settings.grpc",
+		tokens + "settings: {listen: ':80000'}":                               "settings.listen",
+		tokens + "store: {url: a, existingSecret: b}":                         "store.existingSecret: store.url is set, too",
+		"tokens: {content: a admin 0123456789abcdef, existingSecret: b}":      "tokens.existingSecret: tokens.content is set, too",
+		tokens + "rules: {content: 'rules: [{id: a}]', existingConfigMap: b}": "rules.existingConfigMap: rules.content is set, too",
 		tokens + "store: {url: a}\nrules: {content: 'rules: [{id: a}]', inRedis: true}":          "rules.inRedis: rules.content is set, too",
 		tokens + "store: {url: a}\nautoscaling: {enabled: true, minReplicas: 3, maxReplicas: 2}": "autoscaling.minReplicas: it is greater",
 		tokens + "mode: gateway":                                                 "gateway.upstream",
@@ -313,6 +316,9 @@ func TestMistakes(t *testing.T) {
 		if _, err := render(t, values); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", values, err, want)
 		}
+	}
+	if _, err := render(t, tokens+`settings: {http: "[::]:8080", grpc: ":8081", listen: null}`); err != nil {
+		t.Error(err)
 	}
 	// Where there are no symbolic links, git writes a file with the path.
 	c, err := loader.Load("weir")

@@ -104,6 +104,12 @@ httpGet: {path: {{ .path }}, port: http{{ if include "weir.tls" .root }}, scheme
 {{- if .Values.settings.store }}
 {{- fail "settings.store: settings are in a ConfigMap, and a URL may have a password; set store.url, which is in a Secret" }}
 {{- end }}
+{{- range $name, $port := dict "http" 8080 "grpc" 8081 "listen" 8000 }}
+{{- $address := get $.Values.settings $name | default "" | toString }}
+{{- if not (regexMatch (printf "^((0[.]0[.]0[.]0|\\[::\\])?:%d)?$" $port) $address) }}
+{{- fail (printf "settings.%s: %q is not where the Service, the probes and the NetworkPolicy expect weir; remove it, or write 0.0.0.0:%d or [::]:%d" $name $address $port $port) }}
+{{- end }}
+{{- end }}
 {{- if and .Values.rules.inRedis (not (include "weir.shared" .)) }}
 {{- fail "rules.inRedis: there is no Redis; set store.url" }}
 {{- end }}
