@@ -189,8 +189,7 @@ func (r *Rule) stricter(q Quota, i int) (Rate, bool) {
 	return Rate{}, false
 }
 
-// coversFallback finds a rate of the rule that always denies before the limit of its fallback, which would deny more often if
-// it were meant to protect.
+// coversFallback finds a rate of the rule by which the limit of its fallback is never reached, and which is not the same.
 func (r *Rule) coversFallback() (Rate, bool) {
 	q, limit := r.Quota, r.Fallback.Limit
 	for _, own := range q.Rates {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	bootstrapv3 "github.com/envoyproxy/go-control-plane/envoy/config/bootstrap/v3"
@@ -12,6 +13,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/ratelimit/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"go.yaml.in/yaml/v4"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -56,7 +58,29 @@ func readYAML(t *testing.T, name string, into any) {
 func TestExamples(t *testing.T) {
 	var whole map[string]any
 	readYAML(t, "envoy.yaml", &whole)
-	understand(t, "envoy.yaml", whole, &bootstrapv3.Bootstrap{})
+	bootstrap := new(bootstrapv3.Bootstrap)
+	understand(t, "envoy.yaml", whole, bootstrap)
+
+	// The cluster with TLS is that of envoy.yaml elsewhere, with TLS that Envoy verifies.
+	var secure map[string]any
+	readYAML(t, "cluster-tls.yaml", &secure)
+	cluster, upstream := new(clusterv3.Cluster), new(tlsv3.UpstreamTlsContext)
+	understand(t, "cluster-tls.yaml", secure, cluster)
+	if err := cluster.TransportSocket.GetTypedConfig().UnmarshalTo(upstream); err != nil {
+		t.Fatal(err)
+	}
+	if err := upstream.ValidateAll(); err != nil {
+		t.Error(err)
+	}
+	context := upstream.CommonTlsContext.GetValidationContext()
+	if upstream.Sni == "" || context.TrustedCa == nil || len(context.MatchTypedSubjectAltNames) != 1 || !slices.Equal(upstream.CommonTlsContext.AlpnProtocols, []string{"h2"}) {
+		t.Errorf("cluster-tls.yaml: %v", upstream)
+	}
+	plain := proto.CloneOf(bootstrap.StaticResources.Clusters[0])
+	cluster.TransportSocket, plain.LoadAssignment = nil, cluster.LoadAssignment
+	if !proto.Equal(cluster, plain) {
+		t.Errorf("but for TLS, the cluster is %v, want %v", cluster, plain)
+	}
 
 	var istio struct {
 		Spec struct {
