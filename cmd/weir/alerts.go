@@ -19,7 +19,9 @@ func newAlerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the alerts of a running weir, and silence them",
-		Long:  `List the alerts of a running weir: those that fire, those that are resolved, and silences.`,
+		Long: `List the alerts of a running weir: those that fire, those that have ended but are not
+resolved yet, because their condition may soon hold again, those that are resolved, and
+silences.`,
 		Example: `  weir alerts
   weir alerts silence denied --for 2h --comment "load test"
   weir alerts test`,
@@ -38,13 +40,17 @@ func newAlerts() *cobra.Command {
 }
 
 func printAlerts(b *strings.Builder, all *httpapi.AlertsAnswer) {
-	var active, past, silences [][]string
+	var firing, ended, past, silences [][]string
 	for _, a := range all.Active {
-		note := ""
+		summary := printable(a.Summary)
 		if a.Silenced {
-			note = " (silenced)"
+			summary += " (silenced)"
 		}
-		active = append(active, []string{column(a.ID), localTime(a.StartsAt), printable(a.Summary) + note})
+		if a.QuietSince.IsZero() {
+			firing = append(firing, []string{column(a.ID), localTime(a.StartsAt), summary})
+		} else {
+			ended = append(ended, []string{column(a.ID), localTime(a.StartsAt), localTime(a.QuietSince), summary})
+		}
 	}
 	for _, a := range all.Past {
 		past = append(past, []string{column(a.ID), localTime(a.StartsAt), localTime(a.EndsAt), printable(a.Summary)})
@@ -52,18 +58,23 @@ func printAlerts(b *strings.Builder, all *httpapi.AlertsAnswer) {
 	for _, s := range all.Silences {
 		silences = append(silences, []string{column(s.ID), localTime(s.Until), column(s.Author), printable(s.Comment)})
 	}
-	if len(active) == 0 {
+	if len(firing) == 0 {
 		b.WriteString("no alert is firing\n")
 	} else {
-		printTable(b, []string{"firing", "since", "summary"}, active)
+		printTable(b, []string{"firing", "since", "summary"}, firing)
 	}
-	if len(past) > 0 {
-		b.WriteByte('\n')
-		printTable(b, []string{"resolved", "since", "until", "summary"}, past)
-	}
-	if len(silences) > 0 {
-		b.WriteByte('\n')
-		printTable(b, []string{"silenced", "until", "by", "comment"}, silences)
+	for _, more := range []struct {
+		head []string
+		rows [][]string
+	}{
+		{[]string{"ended", "since", "until", "summary"}, ended},
+		{[]string{"resolved", "since", "until", "summary"}, past},
+		{[]string{"silenced", "until", "by", "comment"}, silences},
+	} {
+		if len(more.rows) > 0 {
+			b.WriteByte('\n')
+			printTable(b, more.head, more.rows)
+		}
 	}
 }
 

@@ -264,11 +264,15 @@ func TestPrintAlerts(t *testing.T) {
 	}
 	silenced := a("hot_key:ip:\x07")
 	silenced.Silenced = true
+	over := a("degraded")
+	over.EndsAt, over.QuietSince = time.Time{}, at.Add(time.Second)
 	var b strings.Builder
-	printAlerts(&b, &httpapi.AlertsAnswer{Active: []alert.Alert{a("drop"), silenced}, Past: []alert.Alert{a("slow")}})
+	printAlerts(&b, &httpapi.AlertsAnswer{Active: []alert.Alert{over, a("drop"), silenced}, Past: []alert.Alert{a("slow")}})
 	const want = "firing since summary\n" +
 		"drop 2030-01-02 03:04:05 so \uFFFD[2J it is\n" +
 		"hot_key:ip:\uFFFD 2030-01-02 03:04:05 so \uFFFD[2J it is (silenced)\n" +
+		"\nended since until summary\n" +
+		"degraded 2030-01-02 03:04:05 2030-01-02 03:04:06 so \uFFFD[2J it is\n" +
 		"\nresolved since until summary\n" +
 		"slow 2030-01-02 03:04:05 2030-01-02 03:05:05 so \uFFFD[2J it is\n"
 	if squeeze(b.String()) != want {
