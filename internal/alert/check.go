@@ -50,7 +50,8 @@ const (
 	// all.
 	Errors Kind = "errors"
 
-	// Degraded is the share of requests that were decided without the store.
+	// Degraded is the share of requests that were decided without the store, until the
+	// store has answered all of ten seconds.
 	Degraded Kind = "degraded"
 
 	// HotKey is the share of all denials that belong to one key.

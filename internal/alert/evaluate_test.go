@@ -104,6 +104,40 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// That decisions are made without the store is over with the first ten seconds in which the store
+// has answered all, although the window has others. While no rule decides, nobody knows.
+func TestDegradedEnds(t *testing.T) {
+	decided := func(c archive.Counts) *archive.Frame {
+		return &archive.Frame{Requests: c, Rules: map[archive.Line]*archive.Counts{{Rule: "api"}: &c}}
+	}
+	lost, back := decided(archive.Counts{DegradedAllowed: 1}), decided(archive.Counts{Allowed: 1})
+	p := newPlayer(t, nil)
+	quiet := func(want time.Duration) {
+		t.Helper()
+		for _, a := range p.Firing() {
+			got := time.Duration(0)
+			if !a.QuietSince.IsZero() {
+				got = a.QuietSince.Sub(noon)
+			}
+			if a.Kind == Degraded && got == want {
+				return
+			}
+		}
+		t.Errorf("%v after noon: %+v, want it quiet since %v", p.at.Sub(noon), p.Firing(), want)
+	}
+	p.play(64, lost, nil)
+	quiet(0)
+	p.play(17, back, nil) // since the second in which the seventh ten seconds have four
+	quiet(80 * time.Second)
+	p.play(9, lost, nil)
+	quiet(80 * time.Second)
+	p.play(1, lost, nil)
+	quiet(0)
+	p.play(9, lost, nil)
+	p.play(31, traffic(1, nil), nil) // which no rule limits
+	quiet(0)
+}
+
 // With little traffic, a share means nothing.
 func TestMinimum(t *testing.T) {
 	p := newPlayer(t, nil)

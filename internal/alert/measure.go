@@ -2,6 +2,7 @@ package alert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,9 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 		rest := w.Requests.Denied * hot.Rest / hot.All
 		return byRule(w.strictest(), "; most denials are", c.share("", rest, total-w.Requests.Denied+rest, "%.1[1]f %% of requests are denied by limits, without those of the client with the most denials."))
 	case Degraded:
+		if h.recovered(now) {
+			return nil
+		}
 		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1[1]f %% of requests are decided without the store.")
 	case Slow:
 		return c.slow(h, now, w.Decision.Quantile(0.99))
@@ -226,6 +230,22 @@ func (b *bucket) strictest() string {
 		}
 	}
 	return id
+}
+
+// recovered reports whether the store answers again: of the buckets before a time that tell, the
+// newest has decisions of rules, and no request without the store. That older ones have some is
+// no news then.
+func (h history) recovered(now int64) bool {
+	for _, b := range slices.Backward(h) {
+		switch {
+		case b.at >= now:
+		case b.Requests.DegradedAllowed+b.Requests.DegradedDenied > 0:
+			return false
+		case len(b.Rules) > 0:
+			return true
+		}
+	}
+	return false
 }
 
 // covers reports whether the history goes back so far.
