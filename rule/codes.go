@@ -196,4 +196,7 @@ var warningCodes = []Code{
 	{"W020", "fallback limit looser than the rule",
 		"The limit of on_failure allows more than a limit of the rule does, so a client gets more while the store is unavailable than otherwise. weir compares it with the limits of the rule itself, not with those of tiers and overrides, and not with periods of the calendar.",
 		"Write a smaller limit. Without one, the limits of the rule apply during the local fallback."},
+	{"W021", "stored rules replaced",
+		"The stored rules had errors, so they were not in force. The change was made to the rules in force, and replaced the stored ones. weir keeps a copy of the replaced document if it can, until this happens again.",
+		"Compare the copy with the rules, and add what is missing."},
 }

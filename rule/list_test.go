@@ -3,6 +3,7 @@ package rule_test
 import (
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -64,10 +65,13 @@ func TestListed(t *testing.T) {
 	for identity, want := range map[string]bool{
 		"ip:203.0.113.7": true, "ip:203.0.114.7": false, "ip:2001:db8::/64": true, "ip:2001:db8::/56": false, "ip:2001:db8::7": true, "ip:": false, "ip:x": false,
 		"user:eve": true, "user:evelyn": false, `user:health\|check`: true, `user:health\\check`: false, "user:health|check": false, `user:eve\`: false,
-		"api_key:" + rule.HashAPIKey("leaked"): true, "api_key:leaked": false, "route:/a|user:eve": true, `route:/a\|user:eve`: false, "global": false, "": false,
+		"api_key:" + rule.HashAPIKey("leaked"): true, "api_key:leaked": false, "route:/a|user:eve": true, "ip:2001:db8::7|user:eve": true, `route:/a\|user:eve`: false, "global": false, "": false,
 	} {
 		if got := table.Listed(identity); got != want {
 			t.Errorf("%q is listed: %t", identity, got)
+		}
+		if got := table.Blocks(identity); got != (want && !strings.Contains(identity, "health") && !strings.Contains(identity, "2001")) {
+			t.Errorf("%q is blocked: %t", identity, got)
 		}
 	}
 }

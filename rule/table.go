@@ -227,12 +227,14 @@ func (t *Table) Blocked(req *Request) bool { return t.block.contains(req, false)
 // Listed reports whether a client is on the exempt or the block list, as far as its identity tells:
 // it is the result of [Entry.Identity]. Limits deny no client that is.
 func (t *Table) Listed(identity string) bool {
-	for _, piece := range splitIdentity(identity) {
-		if t.exempt.names(piece) || t.block.names(piece) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(splitIdentity(identity), func(piece string) bool { return t.exempt.names(piece) || t.block.names(piece) })
+}
+
+// Blocks reports whether a client is on the block list, and not on the exempt list, as far as its
+// identity tells; see Listed.
+func (t *Table) Blocks(identity string) bool {
+	pieces := splitIdentity(identity)
+	return slices.ContainsFunc(pieces, t.block.names) && !slices.ContainsFunc(pieces, t.exempt.names)
 }
 
 // names reports whether a part of an identity is on the list.

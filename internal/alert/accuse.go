@@ -22,42 +22,80 @@ type Accused struct {
 	All     *stats.Clients   // the most denied clients
 	Client  *stats.Client    // nil if there is none to act on
 	Most    *archive.Entry   // of those to act on, one that was denied more often than Client; nil if that is the first
-	Details []archive.Denial // of Client, a sample, without those for which the store was unavailable
+	Details []archive.Denial // of Client, a sample, without those by the block list, or for which the store was unavailable
+	Decided []stats.Client   // those about whom somebody has decided
 }
 
-// maxAccused is how many of the most denied clients are looked at for one to act on.
+// maxAccused is how often the denials of a client are looked at to find one to act on.
 const maxAccused = 10
 
 // Accuse finds who is denied most. Clients on the lists of the rules are left out, and those who
 // were denied only from addresses on the lists: somebody has already decided about them. So are
 // clients that were denied by other keys of their requests, which are ranked themselves.
 func Accuse(ctx context.Context, d Denials, from, to time.Time) (*Accused, error) {
-	all, err := d.Clients(ctx, stats.ClientsQuery{From: from, To: to, By: stats.ByDenied, N: maxAccused})
+	all, err := d.Clients(ctx, stats.ClientsQuery{From: from, To: to, By: stats.ByDenied, N: stats.MaxClients})
 	if err != nil {
 		return nil, err
 	}
-	open := slices.DeleteFunc(slices.Clone(all.Clients), func(c stats.Client) bool {
-		own := len(c.Rules) == 0 || slices.ContainsFunc(c.Rules, func(r stats.RuleCount) bool { return !r.Other && !r.Shadow })
-		return !own || d.Listed(c.Key)
-	})
-	for len(open) > 0 {
-		at := culprit(open)
+	a := &Accused{All: all}
+	var open []stats.Client
+	for _, c := range all.Clients {
+		own := func(r stats.RuleCount) bool { return !r.Other && !r.Shadow }
+		if d.Listed(c.Key) {
+			a.Decided = append(a.Decided, c)
+		} else if len(c.Rules) == 0 || slices.ContainsFunc(c.Rules, own) {
+			open = append(open, c)
+		}
+	}
+	for at, looks := 0, 0; at < len(open) && looks < maxAccused; looks++ {
 		details, err := d.Denials(ctx, stats.LatestQuery{Key: open[at].Key, N: stats.MaxLatest, Since: from})
 		if err != nil {
 			return nil, err
 		}
-		events := slices.DeleteFunc(details.Events, func(e archive.Denial) bool { return e.Degraded })
+		events := slices.DeleteFunc(details.Events, func(e archive.Denial) bool { return e.Degraded || e.Blocked })
 		if decided(d, events) {
-			open = slices.Delete(open, at, at+1)
+			a.Decided = append(a.Decided, open[at])
+			open, at = slices.Delete(open, at, at+1), 0
 			continue
 		}
-		a := &Accused{All: all, Client: &open[at], Details: events}
+		if next := culprit(open); next != at { // the first one is named, too
+			at = next
+			continue
+		}
+		a.Client, a.Details = &open[at], events
 		if open[0].Count > a.Client.Count {
 			a.Most = &open[0].Entry
 		}
-		return a, nil
+		break
 	}
-	return &Accused{All: all}, nil
+	return a, nil
+}
+
+// DecidedOf returns how many denials, of those that the function counts, are of clients about whom
+// somebody has decided: at least so many. A request is counted for each of its keys, so it is the
+// most that keys of one kind have.
+func (a *Accused) DecidedOf(count func(*stats.Client) int64) (most int64) {
+	sums := map[string]int64{}
+	for i := range a.Decided {
+		kind := kindOf(a.Decided[i].Key)
+		sums[kind] += count(&a.Decided[i])
+		most = max(most, sums[kind])
+	}
+	return most
+}
+
+// Surely is how many denials a client had at least.
+func Surely(c *stats.Client) int64 { return c.Count - c.Error }
+
+// kindOf returns of which kind a key is, of a rule or of Envoy's descriptors: "ip", "attr:account"
+// or "route|user". Different keys of one kind are of different requests.
+func kindOf(key string) string {
+	pieces := strings.Split(key, "|")
+	for i, piece := range pieces {
+		attr := len(piece) - len(strings.TrimPrefix(piece, "attr:"))
+		pieces[i] = piece[:attr+max(0, strings.IndexAny(piece[attr:], ":="))]
+	}
+	return strings.Join(pieces, "|")
 }
 
 // decided reports whether all addresses from which a client was denied are on lists.

@@ -47,8 +47,8 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	case Slow:
 		return c.slow(h, now, w.Decision.Quantile(0.99))
 	case HotKey:
-		if hot != nil && hot.All >= c.Minimum {
-			return byRule(hot.Rule, ", most of them", c.share(hot.Key, hot.Denied, hot.All, "The client %[2]q has %.1[1]f %% of all denials."))
+		if hot != nil {
+			return byRule(hot.Rule, ", most of them", c.share(hot.Key, hot.Denied, hot.All-hot.Decided, "The client %[2]q has %.1[1]f %% of all denials."))
 		}
 	case Shadow:
 		var all []finding
@@ -141,11 +141,12 @@ func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
 
 // Hot is the key with the most denials in the last minute; see Accuse.
 type Hot struct {
-	Key    string // "" if there is none to act on
-	Rule   string // which denied it most; "" if that is not known
-	Denied int64  // at least this many
-	All    int64  // denials of all keys
-	Rest   int64  // those that cannot all be of one client; see single
+	Key     string // "" if there is none to act on
+	Rule    string // which denied it most; "" if that is not known
+	Denied  int64  // at least this many
+	All     int64  // denials of all keys
+	Decided int64  // those of clients about whom somebody has decided
+	Rest    int64  // those that cannot all be of one client; see single
 }
 
 // single returns how many of all denials may be of a single client. A request counts for each of
@@ -156,7 +157,7 @@ func single(ranked []archive.Entry, all int64) (most int64) {
 	type kind struct{ first, sum int64 }
 	kinds := map[string]*kind{}
 	for _, e := range ranked {
-		name := e.Key[:max(0, strings.IndexAny(e.Key, ":="))] // of a rule, or of Envoy's descriptors
+		name := kindOf(e.Key)
 		if kinds[name] == nil {
 			kinds[name] = &kind{first: e.Count}
 		}

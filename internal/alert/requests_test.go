@@ -127,6 +127,17 @@ func TestDeniedRequests(t *testing.T) {
 	}
 }
 
+// Of keys of one kind, the requests add up; those of another kind may be the same ones.
+func TestDecidedOf(t *testing.T) {
+	a := Accused{Decided: []stats.Client{
+		{Entry: archive.Entry{Key: "ip:192.0.2.1", Count: 50, Error: 1}}, {Entry: archive.Entry{Key: "ip:2001:db8::1", Count: 30}},
+		{Entry: archive.Entry{Key: "attr:account:a:b", Count: 60}}, {Entry: archive.Entry{Key: "attr:device:d", Count: 60}}, {Entry: archive.Entry{Key: "ip:192.0.2.1|user:x", Count: 40}},
+	}}
+	if got := a.DecidedOf(Surely); got != 79 {
+		t.Error(got)
+	}
+}
+
 // Keys of one kind are different clients; those of two kinds may be one.
 func TestSingle(t *testing.T) {
 	for _, c := range []struct {

@@ -30,6 +30,7 @@ func TestSentences(t *testing.T) {
 		{Degraded, traffic(95, func(f *archive.Frame) { f.Requests.DegradedAllowed = 5 }), nil, "4.2 % of requests are decided without the store."},
 		{Shadow, traffic(100, func(f *archive.Frame) { *f.Rule(archive.Line{Rule: "soon"}) = archive.Counts{ShadowDenied: 100} }), nil, "The shadow rule soon would deny 66.7 % of its requests."},
 		{HotKey, traffic(99, nil), &Hot{Key: "user:50%\x00", Denied: 300, All: 400}, `The client "user:50%\x00" has 75.0 % of all denials.`},
+		{HotKey, traffic(99, nil), &Hot{Key: "user:bob", Denied: 300, All: 9000, Decided: 8600}, `The client "user:bob" has 75.0 % of all denials.`},
 		{HotKey, crowd(1000, 900, 5, 3), &Hot{Key: "ip:192.0.2.1", Rule: "login", Denied: 300, All: 400}, `The client "ip:192.0.2.1" has 75.0 % of all denials, most of them by the rule login.`},
 	} {
 		t.Run(string(c.kind), func(t *testing.T) {

@@ -169,8 +169,11 @@ func (w *Watcher) hot(ctx context.Context) *Hot {
 		return &Hot{}
 	}
 	hot := &Hot{All: top.Total, Rest: top.Total - single(top.Keys, top.Total)}
-	if a, err := Accuse(ctx, w.options.Source, top.From, top.To); err == nil && a.Client != nil {
-		hot.Key, hot.Rule, hot.Denied = a.Client.Key, RuleOf(a.Client), a.Client.Count-a.Client.Error
+	if a, err := Accuse(ctx, w.options.Source, top.From, top.To); err == nil {
+		hot.Decided = a.DecidedOf(Surely)
+		if a.Client != nil {
+			hot.Key, hot.Rule, hot.Denied = a.Client.Key, RuleOf(a.Client), Surely(a.Client)
+		}
 	}
 	return hot
 }

@@ -160,7 +160,7 @@ func TestWatcher(t *testing.T) {
 
 // Who is hot comes with the rule that has its key, though another one denies more. Once the address
 // is blocked, neither it nor the account is hot, nor a user that is blocked: somebody has decided about
-// them.
+// them, and their denials are none of which another client could have a share.
 func TestHot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, err := archive.NewMemory(archive.Keep{})
@@ -188,8 +188,12 @@ func TestHot(t *testing.T) {
 		if got := w.hot(t.Context()); *got != (Hot{Key: "ip:192.0.2.1", Rule: "address", Denied: 100, All: 110}) {
 			t.Errorf("%+v", got)
 		}
+		s.install(t, "block: {ip: [192.0.2.0/24]}\n"+rules)
+		if got := w.hot(t.Context()); *got != (Hot{Key: "user:bob", Rule: "account", Denied: 10, All: 110, Decided: 100}) {
+			t.Errorf("one blocked: %+v", got)
+		}
 		s.install(t, "block: {ip: [192.0.2.0/24], user: [bob]}\n"+rules)
-		if got := w.hot(t.Context()); *got != (Hot{All: 110}) {
+		if got := w.hot(t.Context()); *got != (Hot{All: 110, Decided: 110}) {
 			t.Errorf("blocked: %+v", got)
 		}
 	})

@@ -122,7 +122,17 @@ func TestDashboardNowAttack(t *testing.T) {
 	page.press(id("now-block"))
 	page.press("dialog " + id("sure"))
 	page.see(id("notice"), "192.0.2.66 is blocked")
-	page.see(id("now-denied"), "user:bob") // somebody has decided about the other one, and with it about alice
+	page.see(id("notice")+".warn", "The change is in force, with warnings:\nlogin: on_failure: this looks like a rule against guessing (login)")
+	// Somebody has decided about this one, and with it about alice. What is left is of the other one.
+	page.see(id("now-blocked"), "ip:192.0.2.66 is blocked; its requests are denied.")
+	page.see(id("now-high"), "66.7 % of requests were denied in the last 5 min (30 of 45). Most of them by the rule api")
+	page.see(id("now-denied"), "user:bob, 30 denials")
+	page.waitFor(id("now-block"))
+	for n := range 300 { // which are not denied, so the other one was not denied often
+		check(fmt.Sprintf(`{"user": "guest-%d", "path": "/api/users/1"}`, n))
+	}
+	waitFor(t, "an end of what is to be done about the other one", func() bool { return page.count(id("now-block")) == 0 })
+	page.see(id("now-denied"), "user:bob, 30 denials")
 	if a := check(strings.Replace(loginRequest, "192.0.2.1", "192.0.2.66", 1)); !strings.Contains(a.Text, `"reason":"blocked"`) {
 		t.Errorf("it is not blocked: %s", a.Text)
 	}

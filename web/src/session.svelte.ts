@@ -2,11 +2,12 @@
 
 import { Client, Problem, Unreachable } from './api/client'
 import type { Whoami } from './api/stats'
-import { t, trouble } from './words/words.svelte'
+import { visible } from './format'
+import { problem, t, trouble } from './words/words.svelte'
 
 export interface Notice {
   id: number
-  kind: 'good' | 'bad'
+  kind: 'good' | 'warn' | 'bad'
   text: string
 }
 
@@ -57,6 +58,12 @@ api.onSlow = (more, path) => {
   const first = session.slow.indexOf(path)
   session.slow = more > 0 ? [...session.slow, path] : session.slow.filter((_, i) => i !== first)
 }
+const mostWarnings = 3 // that are shown of one change
+api.onWarnings = (all) => {
+  const lines = all.slice(0, mostWarnings).map((p) => visible([p.rule, problem(p)].filter(Boolean).join(': ')))
+  if (all.length > mostWarnings) lines.push(t('app.warnings.more', { n: all.length - mostWarnings }))
+  tell('warn', [t('app.warnings'), ...lines].join('\n'))
+}
 api.onReadOnly = () => (session.scope = 'read')
 
 // mayChange is whether buttons that change something are shown. Until it is known who
@@ -95,10 +102,10 @@ export async function signOut(): Promise<void> {
 
 let next = 1
 
-// tell shows a line for a while; what went wrong stays until it is closed.
+// tell shows a text for a while; what is wrong stays until it is closed, and is shown once.
 export function tell(kind: Notice['kind'], text: string): void {
   const id = next++
-  session.notices = [...session.notices.slice(-3), { id, kind, text }]
+  session.notices = [...session.notices.filter((notice) => notice.text !== text).slice(-3), { id, kind, text }]
   if (kind === 'good') setTimeout(() => dismiss(id), 6000)
 }
 

@@ -40,7 +40,7 @@ function answer(r: IncomingMessage, w: ServerResponse) {
   if (token === 'Bearer reader') return deny(403, 'forbidden')
   if (r.headers['if-match'] !== `"${version}"`) return deny(412, 'version-conflict', { version }, { ETag: `"${version}"` })
   version++
-  w.writeHead(200, { ETag: `"${version}"` }).end('{}')
+  w.writeHead(200, { ETag: `"${version}"` }).end(r.url === '/v1/block' ? '{"warnings":[{"code":"W006"}]}' : '{}')
 }
 
 beforeEach(async () => {
@@ -94,6 +94,19 @@ describe('tokens', () => {
     expect(told).toBe(0)
     expect((await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: '' })) as Problem).is('forbidden')).toBe(true)
     expect(told).toBe(1)
+  })
+})
+
+describe('warnings', () => {
+  it('of a change are told', async () => {
+    const client = new Client(base)
+    client.askToken = async () => 'admin'
+    const told: string[] = []
+    client.onWarnings = (all) => told.push(...all.map((p) => p.code))
+    await client.json('PUT', '/v1/rules', { ifMatch: 3 })
+    expect(told).toEqual([])
+    await client.json('PUT', '/v1/block', { ifMatch: 4 })
+    expect(told).toEqual(['W006'])
   })
 })
 

@@ -124,6 +124,7 @@ describe('problems of rules', () => {
     speech.language = 'zh'
     expect(problem(p)).toBe('limit：' + problems.E013)
     expect(problem({ message: 'something new' })).toBe('something new')
+    expect(problem({ code: 'W021', message: 'a copy is in $&' })).toMatch(/^保存的规则.*：a copy is in \$&$/)
     speech.language = 'en'
   })
 })

@@ -163,7 +163,7 @@ func warnings(v repo.Version, about string) rule.Problems {
 	} else {
 		message += "a copy is in " + v.Replaced.Copy + " until this happens again; add to the rules what is missing"
 	}
-	return append(rule.Problems{{Severity: rule.Warning, Message: message}}, some...)
+	return append(rule.Problems{{Severity: rule.Warning, Code: "W021", Message: message}}, some...)
 }
 
 // unnamed are problems without the name of the stored document, which is not the caller's.

@@ -99,7 +99,7 @@ func TestEditsReplaceErrors(t *testing.T) {
 	}
 	replaced := func(w Written, err error, number int64, summary string) {
 		t.Helper()
-		if err != nil || w.Version.Number != number || w.Version.Summary != summary || len(w.Warnings) != 1 || !strings.Contains(w.Warnings[0].Message, "a copy is in "+path+".history/unusable.yaml") {
+		if err != nil || w.Version.Number != number || w.Version.Summary != summary || len(w.Warnings) != 1 || w.Warnings[0].Code != "W021" || !strings.Contains(w.Warnings[0].Message, "a copy is in "+path+".history/unusable.yaml") {
 			t.Errorf("%+v %v", w, err)
 		}
 	}

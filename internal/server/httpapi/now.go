@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/alert"
@@ -19,8 +20,8 @@ const (
 	highShare  = 0.1
 	highDenied = 10
 
-	// maxNowAlerts is how many alerts the answer names.
-	maxNowAlerts = 5
+	// maxNow is how many alerts, and how many blocked clients, the answer names.
+	maxNow = 5
 )
 
 // NowAnswer is what GET /v1/now answers: the state of the instance that answers. Times are Unix
@@ -55,23 +56,27 @@ type NowAlerts struct {
 	Quiet    []alert.Alert `json:"quiet,omitempty"` // whose condition no longer holds, without those that are silenced
 }
 
-// NowDenied is how many requests were denied in the last minutes, and which client most.
+// NowDenied is how many requests were denied in the last minutes, and which client most. It counts
+// neither requests that the block list denied, nor denials of clients about whom somebody has
+// decided since; see alert.Accuse.
 type NowDenied struct {
-	Window      int64      `json:"window_s"`
-	Requests    int64      `json:"requests"`
-	Denied      int64      `json:"denied"`                // by limits, also local ones, but not because the store was unavailable
-	Share       float64    `json:"denied_share"`          // 0 to 1
-	High        bool       `json:"high,omitempty"`        // the share is so high that somebody should look
-	Rule        string     `json:"rule,omitempty"`        // which denied most requests; "" if none did
-	Local       bool       `json:"local,omitempty"`       // as in SummaryAnswer
-	Unavailable bool       `json:"unavailable,omitempty"` // the statistics cannot be read, so it is not known
-	Client      *NowClient `json:"client,omitempty"`      // nil if no client was denied that is on no list of the rules
+	Window      int64           `json:"window_s"`
+	Requests    int64           `json:"requests"`
+	Denied      int64           `json:"denied"`                // by limits, also local ones, but not because the store was unavailable
+	Share       float64         `json:"denied_share"`          // 0 to 1
+	High        bool            `json:"high,omitempty"`        // the share is so high that somebody should look
+	Rule        string          `json:"rule,omitempty"`        // which denied most requests; "" if none did
+	Local       bool            `json:"local,omitempty"`       // as in SummaryAnswer
+	Unavailable bool            `json:"unavailable,omitempty"` // the statistics cannot be read, so it is not known
+	Client      *NowClient      `json:"client,omitempty"`      // nil if no client was denied that is on no list of the rules
+	Blocked     []archive.Entry `json:"blocked,omitempty"`     // clients on the block list that limits denied before
 }
 
 // NowClient is a client that was denied, at least Count-Error times and at most Count times, if
 // Sampling is 1.
 type NowClient struct {
 	archive.Entry
+	High     bool           `json:"high,omitempty"`     // its denials alone are so many that somebody should act
 	Sampling int64          `json:"sampling"`           // as in TopAnswer
 	Rule     string         `json:"rule,omitempty"`     // which denied it most, as far as is known
 	Endpoint *NowEndpoint   `json:"endpoint,omitempty"` // of most denials by that rule that were sampled
@@ -121,8 +126,8 @@ func alertsNow(active []alert.Alert) *NowAlerts {
 			loud = append(loud, one)
 		}
 	}
-	a.Active, a.Latest = len(loud), readableAlerts(loud[:min(len(loud), maxNowAlerts)])
-	a.Quiet = readableAlerts(a.Quiet[:min(len(a.Quiet), maxNowAlerts)])
+	a.Active, a.Latest = len(loud), readableAlerts(loud[:min(len(loud), maxNow)])
+	a.Quiet = readableAlerts(a.Quiet[:min(len(a.Quiet), maxNow)])
 	return a
 }
 
@@ -139,23 +144,35 @@ func (h *Handler) deniedNow(ctx context.Context, now time.Time) *NowDenied {
 		if err != nil {
 			return err
 		}
-		most := int64(0)
+		most, left := int64(0), int64(0)
 		for _, r := range sum.Rules {
-			if r.Denied > most && r.Rule != archive.Other {
-				most, d.Rule = r.Denied, r.Rule
+			if r.Rule == archive.Other {
+				continue
+			}
+			most = max(most, r.Denied)
+			if open := r.Denied - who.DecidedOf(func(c *stats.Client) int64 { return deniedBy(c, r.Rule) }); open > left {
+				left, d.Rule = open, r.Rule
 			}
 		}
 		// Of requests that were denied without the store, those count that a local limit denied, as
 		// in rankings.
-		d.Requests, d.Local = sum.Requests, sum.Local || who.All.Local
 		d.Denied = max(sum.Denied, min(sum.Denied+sum.DegradedDenied, max(most, who.All.Total)))
-		d.Share = float64(d.Denied) / float64(max(d.Requests, 1))
-		d.High = d.Denied >= highDenied && d.Share >= highShare
+		decided := min(d.Denied, who.DecidedOf(alert.Surely))
+		d.Denied -= decided
+		d.Requests, d.Local = max(d.Denied, sum.Requests-sum.Blocked-decided), sum.Local || who.All.Local
+		d.Share, d.High = shareOf(d.Denied, d.Requests)
 		if who.Client != nil {
 			d.Client = clientNow(who.Client, who.Details)
 			d.Client.Sampling = who.All.Sampling
+			_, d.Client.High = shareOf(alert.Surely(who.Client), d.Requests)
 			if who.Most != nil {
-				d.Client.Most = &archive.Entry{Key: readable(who.Most.Key), Count: who.Most.Count, Error: who.Most.Error}
+				d.Client.Most = readableEntry(*who.Most)
+			}
+		}
+		table, _ := h.options.Engine.Rules()
+		for _, c := range who.Decided {
+			if len(d.Blocked) < maxNow && table.Blocks(c.Key) {
+				d.Blocked = append(d.Blocked, *readableEntry(c.Entry))
 			}
 		}
 		return nil
@@ -164,6 +181,26 @@ func (h *Handler) deniedNow(ctx context.Context, now time.Time) *NowDenied {
 		return &NowDenied{Window: d.Window, Unavailable: true}
 	}
 	return d
+}
+
+// shareOf is the share of denied requests, and whether it is high.
+func shareOf(denied, all int64) (share float64, high bool) {
+	share = float64(denied) / float64(max(all, 1))
+	return share, denied >= highDenied && share >= highShare
+}
+
+// deniedBy is how many requests of a client a rule denied.
+func deniedBy(c *stats.Client, id string) int64 {
+	at := slices.IndexFunc(c.Rules, func(r stats.RuleCount) bool { return r.Rule == id })
+	if at < 0 {
+		return 0
+	}
+	return c.Rules[at].Count
+}
+
+func readableEntry(e archive.Entry) *archive.Entry {
+	e.Key = readable(e.Key)
+	return &e
 }
 
 // clientNow is a client with the rule and the endpoint of most of its denials.

@@ -30,15 +30,18 @@ func TestNowDenied(t *testing.T) {
 	}
 	s.traffic() // bob is denied three times
 	want := &NowClient{Entry: archive.Entry{Key: "ip:192.0.2.9", Count: 3}, Sampling: 1, Rule: "login", Endpoint: &NowEndpoint{"POST", "/api/login"}, LastAt: begin.Unix()}
-	if a := s.present(t); !reflect.DeepEqual(a.Denied.Client, want) || a.Denied.Denied != 3 || a.Denied.High {
-		t.Fatalf("%+v of %+v, want %+v", a.Denied.Client, a.Denied, want)
+	before := s.present(t).Denied
+	if !reflect.DeepEqual(before.Client, want) || before.Denied != 3 || before.High || before.Blocked != nil {
+		t.Fatalf("%+v of %+v, want %+v", before.Client, before, want)
 	}
 	s.call("PUT /v1/block?ip=192.0.2.9", "").want(t, 200, nil)
-	if a := s.present(t); a.Denied.Client != nil && a.Denied.Client.Key == want.Key {
-		t.Errorf("a client on the block list: %+v", a.Denied.Client)
+	s.check(`{"ip": "192.0.2.9", "method": "POST", "path": "/api/login"}`, 20, 0)
+	s.pass(1)
+	if a, none := s.present(t).Denied, (&NowDenied{Window: 300, Requests: before.Requests - 3, Blocked: []archive.Entry{want.Entry}}); !reflect.DeepEqual(a, none) {
+		t.Errorf("a client on the block list: %+v, want %+v", a, none)
 	}
 	s.call("DELETE /v1/block?ip=192.0.2.9", "").want(t, 200, nil)
-	if a := s.present(t); !reflect.DeepEqual(a.Denied.Client, want) {
+	if a := s.present(t); !reflect.DeepEqual(a.Denied.Client, want) || a.Denied.Denied != 3 {
 		t.Errorf("%+v, want %+v", a.Denied.Client, want)
 	}
 	s.pass(300)
@@ -49,7 +52,8 @@ func TestNowDenied(t *testing.T) {
 
 // Whoever guesses the password of an account is named, not the account, until that address is blocked;
 // but if the guesses come from many addresses, it is the account. That most requests are denied is
-// said, with the rule.
+// said, with the rule; what a blocked client was denied is no part of that, and another one is to act
+// on only if it alone was denied that much of the rest.
 func TestNowAttack(t *testing.T) {
 	s := newStatsStand(t, Options{})
 	s.call("PUT /v1/rules", `rules:
@@ -66,7 +70,7 @@ func TestNowAttack(t *testing.T) {
 	client := func() string {
 		t.Helper()
 		c := s.present(t).Denied.Client
-		return fmt.Sprint(c.Key, " ", c.Count, " ", c.Rule, " ", c.LastAt-begin.Unix(), " ", c.Most)
+		return fmt.Sprint(c.Key, " ", c.Count, " ", c.High, " ", c.Rule, " ", c.LastAt-begin.Unix(), " ", c.Most)
 	}
 	if a := s.present(t).Denied; a.Requests != 18 || a.Denied != 9 || a.Share != 0.5 || a.High || a.Rule != "login-account" {
 		t.Errorf("%+v", a)
@@ -76,21 +80,36 @@ func TestNowAttack(t *testing.T) {
 	if a := s.present(t).Denied; a.Denied != 10 || !a.High || a.Rule != "login-ip" {
 		t.Errorf("%+v", a)
 	}
-	if got := client(); got != "ip:192.0.2.1 10 login-ip 1 <nil>" {
+	if got := client(); got != "ip:192.0.2.1 10 true login-ip 1 <nil>" {
 		t.Error(got)
 	}
 	guess("192.0.2.2", "alice", 8, 0)
 	s.pass(1)
-	if got := client(); got != "ip:192.0.2.1 10 login-ip 1 &{attr:account:alice 17 0}" {
+	if got := client(); got != "ip:192.0.2.1 10 true login-ip 1 &{attr:account:alice 17 0}" {
 		t.Error(got)
 	}
 	s.call("PUT /v1/block?ip=192.0.2.1", "").want(t, 200, nil)
-	if got := client(); got != "attr:account:alice 17 login-account 2 <nil>" { // the other one has less than half
+	if got := client(); got != "attr:account:alice 17 true login-account 2 <nil>" { // the other one has less than half
 		t.Error(got)
 	}
+	if a := s.present(t).Denied; a.Requests != 17 || a.Denied != 8 || a.High || a.Rule != "login-account" || len(a.Blocked) != 1 {
+		t.Errorf("without the blocked one: %+v", a)
+	}
 	s.call("PUT /v1/block?ip=192.0.2.2", "").want(t, 200, nil)
-	if c := s.present(t).Denied.Client; c != nil {
-		t.Errorf("all addresses are blocked: %+v", c)
+	if a := s.present(t).Denied; a.Client != nil || a.Denied > 0 || a.Rule != "" || len(a.Blocked) != 2 {
+		t.Errorf("all addresses are blocked: %+v", a)
+	}
+	for i := range 10 { // a bystander
+		guess("192.0.2.3", fmt.Sprint("account", i), 1, min(1, 9-i))
+	}
+	s.pass(1)
+	if got := client(); got != "ip:192.0.2.3 1 false login-ip 3 <nil>" {
+		t.Error(got)
+	}
+	guess("192.0.2.3", "dora", 9, 0)
+	s.pass(1)
+	if got := client(); got != "ip:192.0.2.3 10 true login-ip 4 <nil>" {
+		t.Error(got)
 	}
 }
 
@@ -190,7 +209,7 @@ func TestNowAlerts(t *testing.T) {
 	}
 	all = append(all, alert.Alert{ID: "over", QuietSince: begin}, alert.Alert{ID: "silent", QuietSince: begin, Silenced: true})
 	a := alertsNow(all)
-	if len(a.Quiet) != 1 || a.Quiet[0].ID != "over" || a.Active != 7 || a.Silenced != 2 || len(a.Latest) != maxNowAlerts || a.Latest[0].ID != "c" || a.Latest[0].Summary != "\uFFFD" {
+	if len(a.Quiet) != 1 || a.Quiet[0].ID != "over" || a.Active != 7 || a.Silenced != 2 || len(a.Latest) != maxNow || a.Latest[0].ID != "c" || a.Latest[0].Summary != "\uFFFD" {
 		t.Errorf("%+v", a)
 	}
 	s := newStatsStand(t, Options{})

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,18 @@ func remembered(t *testing.T, o *Options) {
 	recorder.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "api", Reserved: 3, Used: 1}}})
 	recorder.ObserveUpstream("shop", 502, time.Millisecond, nil)
 	if err := recorder.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// attacked is one that has denied another client often.
+func attacked(t *testing.T, o *Options) {
+	remembered(t, o)
+	judge := newStand(t, Options{Stats: o.Stats})
+	for range 20 {
+		judge.call("POST /v1/check", strings.Replace(bobLogsIn, "192.0.2.9", "192.0.2.8", 1)).want(t, 200, nil)
+	}
+	if err := o.Stats.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -97,6 +110,7 @@ var statsTried = []tried{
 
 	{what: "GET /v1/now", status: 200, with: alarmed},
 	{what: "GET /v1/now", status: 200, with: remembered},
+	{what: "GET /v1/now", status: 200, with: attacked, rules: "block: {ip: [192.0.2.9]}"},
 	{what: "GET /v1/now", status: 200, with: lostArchive},
 	{what: "GET /v1/now", status: 200, options: Options{StoreKind: "redis", Outage: func() (time.Time, error) { return begin, errors.New("refused") }, NotLoaded: func() (time.Time, error) { return begin, errors.New("line 3") }}},
 	{what: "GET /v1/now?x=1", status: 400},

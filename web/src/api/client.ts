@@ -60,6 +60,8 @@ export class Client {
   askToken: AskToken = async () => null
   // onReadOnly is told that the token may not change anything.
   onReadOnly: () => void = () => {}
+  // onWarnings is told of the warnings in the answer to a change.
+  onWarnings: (warnings: RuleProblem[]) => void = () => {}
   // onSlow is told that one more call is slow, or one less: 1 or -1.
   onSlow: (more: number, path: string) => void = () => {}
 
@@ -80,7 +82,9 @@ export class Client {
 
   async json<T>(method: string, path: string, call: Call = {}): Promise<Answer<T>> {
     const response = await this.send(method, path, { accept: 'application/json', ...call })
-    return { value: (await response.json()) as T, version: versionOf(response) }
+    const value = await response.json()
+    if (method !== 'GET' && value?.warnings?.length > 0) this.onWarnings(value.warnings)
+    return { value: value as T, version: versionOf(response) }
   }
 
   async text(method: string, path: string, call: Call = {}): Promise<Answer<string>> {

@@ -18,15 +18,20 @@ export interface Now {
     local?: boolean
     unavailable?: boolean // they cannot be read, so it is not known
     client?: DeniedClient
+    blocked?: Counted[] // clients on the block list that limits denied before
   }
 }
 
-export interface DeniedClient {
+export interface Counted {
   key: string
   count: number
   error: number // by how much the count may be too high
+}
+
+export interface DeniedClient extends Counted {
+  high?: boolean // it alone is denied so often that somebody should act
   sampling: number // above 1, the count is an estimate
-  most?: { key: string; count: number; error: number } // the most denied key, if an address is named instead
+  most?: Counted // the most denied key, if an address is named instead
   rule?: string
   endpoint?: { method: string; path: string }
   last_at: number

@@ -34,7 +34,7 @@ export function algorithm(name: string): string {
 // problem is what is wrong with a rule: what the server says, or, in the language of the
 // page, what its code means and the field that it is about.
 export function problem(p: { code?: string; field?: string; message: string }): string {
-  const said = speech.language === 'zh' && problems[p.code ?? '']
+  const said = speech.language === 'zh' && problems[p.code ?? '']?.replace('{message}', () => p.message)
   return said ? (p.field ? `${p.field}：${said}` : said) : p.message
 }
 
