@@ -16,7 +16,7 @@ import (
 )
 
 // While the shared archive is unavailable, an instance answers from what it has counted
-// itself, and says so.
+// itself, and says so. If the archive has lost data meanwhile, it says since when it is complete.
 func TestAnswersOfItsOwn(t *testing.T) {
 	server := testredis.Start(t)
 	clock := newClock(noon)
@@ -99,7 +99,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		t.Fatal("it has arrived at a server that is dead")
 	}
 	answers(2, true)
-	if h := mine.Health(); h.Err == nil || h.UnavailableSince.IsZero() {
+	if h := mine.Health(); h.Err == nil || h.UnavailableSince.IsZero() || !h.CompleteSince.IsZero() {
 		t.Errorf("it fares %+v", h)
 	}
 
@@ -109,6 +109,24 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		}
 	}
 	answers(11, false) // of the second ten seconds; the first are lost with Redis
+	if since := mine.Health().CompleteSince; !since.Equal(clock.now()) {
+		t.Errorf("it is said to be complete since %v", since)
+	}
+	clock.advance(time.Second)
+	mine.checkKept(t.Context())
+	if since := mine.Health().CompleteSince; !since.Equal(clock.now().Add(-time.Second)) {
+		t.Errorf("what has arrived since is lost, too: %v", since)
+	}
+	server.Kill() // and nobody notices
+	server.Restart()
+	for !mine.Health().CompleteSince.Equal(clock.now()) && t.Context().Err() == nil { // the connection comes back
+		mine.checkKept(t.Context())
+	}
+	clock.advance(time.Hour)
+	mine.checkKept(t.Context()) // it has nothing to compare
+	if since := mine.Health().CompleteSince; !since.Equal(clock.now().Add(-time.Hour)) {
+		t.Errorf("%v", since)
+	}
 }
 
 // An outage is noticed while there is nothing to count, and so is its end.

@@ -216,6 +216,12 @@ type Health struct {
 	Sampling         int64     // rankings and suggestions sample one request in this many
 	UnavailableSince time.Time // since when the archive has been unavailable; zero if it is available
 	Err              error     // the reason
+
+	// CompleteSince, if not zero, is since when the statistics are complete: the archive has lost
+	// data of the time before, such as a Redis that was restarted without it. An instance notices
+	// that of an archive that it shares, within seconds, for data that it has sent itself; one that
+	// is started later does not know.
+	CompleteSince time.Time
 }
 
 // Health returns the state of the recorder.

@@ -28,6 +28,8 @@ type queue struct {
 	over    []closed // seconds that were not told yet
 	away    time.Time
 	err     error
+	arrived waiting   // the last part with requests that the archive has taken
+	lostAt  time.Time // when it was seen that the archive has lost such a part
 }
 
 type waiting struct {
@@ -95,7 +97,11 @@ func (q *queue) sent(batch []archive.Part) {
 	defer q.mu.Unlock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(w waiting) bool {
 		revision, ok := arrived[w.part.ID]
-		return ok && revision == w.part.Revision
+		ok = ok && revision == w.part.Revision
+		if ok && w.requests > 0 {
+			q.arrived = w
+		}
+		return ok
 	})
 }
 
@@ -127,7 +133,27 @@ func (q *queue) report(now time.Time, err error) (news bool, away time.Duration)
 func (q *queue) health() Health {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Health{Pending: len(q.waiting), Lost: q.lost, UnavailableSince: q.away, Err: q.err}
+	return Health{Pending: len(q.waiting), Lost: q.lost, UnavailableSince: q.away, Err: q.err, CompleteSince: q.lostAt}
+}
+
+// checkKept finds out whether a shared archive still has the last part that it has taken. If it has
+// not, it is another one, or began again with less, such as a Redis that was restarted.
+func (r *Recorder) checkKept(ctx context.Context) {
+	q, now := &r.queue, r.options.Clock()
+	q.mu.Lock()
+	last := q.arrived
+	q.mu.Unlock()
+	if r.own == nil || last.part == nil || now.Unix()-last.part.Start >= r.archive.Levels(archive.Series)[0].Keep {
+		return
+	}
+	slots, err := r.archive.Read(ctx, archive.Series, 0, last.part.Start, last.part.Start+1)
+	if err != nil || len(slots) > 0 && slots[0].Frame.Requests.Total() >= last.requests {
+		return
+	}
+	q.mu.Lock()
+	q.arrived, q.lostAt = waiting{}, now
+	q.mu.Unlock()
+	r.options.Logger.Warn("the archive has lost statistics; those of the time before are incomplete")
 }
 
 // send sends what there is, every second, and rolls up from time to time.
@@ -143,6 +169,7 @@ func (r *Recorder) send(ctx context.Context) {
 			}
 		case <-roll.C:
 			err := r.archive.RollUp(ctx, r.options.Clock())
+			r.checkKept(ctx)
 			// Whether what waits can be added, only adding it tells.
 			if ctx.Err() == nil && (err != nil || r.queue.health().Pending == 0) {
 				r.note(err)
@@ -167,6 +194,9 @@ func (r *Recorder) sendAll(ctx context.Context) bool {
 		err := r.archive.Add(ctx, batch)
 		if ctx.Err() != nil {
 			return false
+		}
+		if err == nil && r.queue.health().Err != nil { // before anybody asks it again
+			r.checkKept(ctx)
 		}
 		r.note(err)
 		if err != nil {

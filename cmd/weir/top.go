@@ -201,6 +201,9 @@ func (n *figures) state() string {
 	if s.Local {
 		notes = append(notes, "figures of this instance only")
 	}
+	if since := s.Recorder.CompleteSince; since != nil && *since > s.From {
+		notes = append(notes, "figures incomplete before "+clockTime(*since))
+	}
 	if why != "" {
 		notes = append(notes, printable(why))
 	}

@@ -142,6 +142,8 @@ func busyFigures() *figures {
 	n.recent.Rules = []stats.RuleSummary{{Rule: "rule-12", InFlight: &stats.InFlight{Mean: 1500}}, {Rule: "rule-13", InFlight: &stats.InFlight{Mean: 3.4}}}
 	n.allowed = n.denied
 	n.allowed.Sampling = 8
+	m.Recorder.CompleteSince = new(int64)
+	*m.Recorder.CompleteSince, m.From = 1, 0
 	n.alerts.Active = []alert.Alert{{Kind: alert.Shadow, Summary: "over", QuietSince: time.Unix(1, 0)}} // not listed
 	for i := range 5 {
 		n.alerts.Active = append(n.alerts.Active, alert.Alert{Kind: alert.Shadow, Summary: fmt.Sprint("number ", i), Silenced: i == 1})
@@ -155,7 +157,7 @@ func busyFigures() *figures {
 func TestPageParts(t *testing.T) {
 	page := busyFigures().page(somewhere("127.0.0.1:8080"), 0)
 	for _, part := range []string{
-		"weir top  http://127.0.0.1:8080  ", "store unavailable since ", "\nfigures of this instance only; connection refused\n",
+		"weir top  http://127.0.0.1:8080  ", "store unavailable since ", "\nfigures of this instance only; figures incomplete before " + time.Unix(1, 0).Format(time.TimeOnly) + "; connection refused\n",
 		"\n! shadow     number 0 (since ", ", silenced)\n", "\n! and 2 more; weir alerts lists them\n",
 		"\n~ 95 %       user:alice has used 9,500 of 10,000 of plan (at ", "\n~ and 2 more clients near their limits\n",
 		"\nrequests          10/s      1,517/s\n", "\ndenied             0/s        300/s\n", "\nshadow             0/s        7.0/s\n",

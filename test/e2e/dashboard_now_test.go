@@ -138,13 +138,15 @@ func TestDashboardNowAttack(t *testing.T) {
 	}
 }
 
-// A store that is unavailable shows in the strip of every page, with its kind once it is available.
+// A store that is unavailable shows in the strip of every page, with its kind once it is available, and that
+// it has lost statistics.
 func TestDashboardNowStore(t *testing.T) {
 	redis := testredis.Start(t)
 	p, b, _ := dashboard(t, limitedRules, "--store", "redis://"+redis.Addr+"?timeout=10s")
 	page := b.open(p.URL, "")
 	page.see(id("now-calm"), "store: Redis, available")
 	keepAsking(t, p.URL, loginRequest) // without a request, nobody notices
+	page.see(id("now-high"), "of requests were denied in the last 5 min")
 	redis.Kill()
 	for _, name := range pagesToSee {
 		page.goTo(name)
@@ -155,4 +157,7 @@ func TestDashboardNowStore(t *testing.T) {
 	redis.Restart()
 	page.see(id("now"), "store: Redis, available") // and most requests are denied, which it says, too
 	waitFor(t, "the end of the outage", func() bool { return page.count(id("outage")) == 0 })
+	page.see(id("now"), "are incomplete, because the store lost statistics") // Redis began again without its data
+	page.goTo("overview")
+	page.see(id("overview-incomplete"), "figures from before ")
 }

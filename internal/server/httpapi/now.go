@@ -70,6 +70,9 @@ type NowDenied struct {
 	Unavailable bool            `json:"unavailable,omitempty"` // the statistics cannot be read, so it is not known
 	Client      *NowClient      `json:"client,omitempty"`      // nil if no client was denied that is on no list of the rules
 	Blocked     []archive.Entry `json:"blocked,omitempty"`     // clients on the block list that limits denied before
+
+	// CompleteSince is as in StatsRecorder, if that is within the window.
+	CompleteSince *int64 `json:"complete_since,omitempty"`
 }
 
 // NowClient is a client that was denied, at least Count-Error times and at most Count times, if
@@ -99,9 +102,8 @@ func (h *Handler) getNow(c *call) (any, error) {
 		At: now.Unix(), Store: NowStore{o.StoreKind, storeOf(o.Outage())},
 		Rules: NowRules{Version: version, Count: len(table.Rules()), NotLoaded: notLoaded(o.NotLoaded())},
 	}
-	if v, ok := o.Editor.InForce(); ok && v.Number == version && !v.Time.IsZero() {
-		at := v.Time.Unix()
-		answer.Rules.WrittenAt = &at
+	if v, ok := o.Editor.InForce(); ok && v.Number == version {
+		answer.Rules.WrittenAt = unixOf(v.Time)
 	}
 	if o.Alerts != nil {
 		answer.Alerts = alertsNow(o.Alerts.Active())
@@ -168,6 +170,9 @@ func (h *Handler) deniedNow(ctx context.Context, now time.Time) *NowDenied {
 			if who.Most != nil {
 				d.Client.Most = readableEntry(*who.Most)
 			}
+		}
+		if since := h.options.Stats.Health().CompleteSince; since.After(from) && !d.Local {
+			d.CompleteSince = unixOf(since)
 		}
 		table, _ := h.options.Engine.Rules()
 		for _, c := range who.Decided {

@@ -35,19 +35,26 @@ func storeOf(since time.Time, cause error) StatsStore {
 	if since.IsZero() {
 		return StatsStore{Up: true}
 	}
-	at := since.Unix()
-	s := StatsStore{UnavailableSince: &at}
+	s := StatsStore{UnavailableSince: unixOf(since)}
 	if cause != nil {
 		s.Error = manage.Clip(readable(cause.Error()))
 	}
 	return s
 }
 
+// unixOf is a time in Unix seconds, nil if there is none.
+func unixOf(at time.Time) *int64 {
+	if at.IsZero() {
+		return nil
+	}
+	unix := at.Unix()
+	return &unix
+}
+
 func recorderOf(health stats.Health) StatsRecorder {
-	r := StatsRecorder{Pending: health.Pending, Lost: health.Lost, Dropped: health.Dropped, Sampling: max(health.Sampling, 1)}
-	if !health.UnavailableSince.IsZero() {
-		since := health.UnavailableSince.Unix()
-		r.UnavailableSince = &since
+	r := StatsRecorder{
+		Pending: health.Pending, Lost: health.Lost, Dropped: health.Dropped, Sampling: max(health.Sampling, 1),
+		UnavailableSince: unixOf(health.UnavailableSince), CompleteSince: unixOf(health.CompleteSince),
 	}
 	if health.Err != nil {
 		r.Error = manage.Clip(readable(health.Err.Error()))

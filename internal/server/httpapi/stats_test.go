@@ -256,8 +256,8 @@ func TestArchiveIsAway(t *testing.T) {
 		t.Errorf("the log does not say why: %s", s.log)
 	}
 	away := begin.Add(3 * time.Second)
-	a := recorderOf(stats.Health{Pending: 7, Lost: 8, Dropped: 9, Sampling: 4, UnavailableSince: away, Err: errors.New("no\xff route")})
-	if *a.UnavailableSince != away.Unix() || a.Error != "no\uFFFD route" || a.Pending != 7 || a.Lost != 8 || a.Dropped != 9 || a.Sampling != 4 {
+	a := recorderOf(stats.Health{Pending: 7, Lost: 8, Dropped: 9, Sampling: 4, UnavailableSince: away, CompleteSince: begin, Err: errors.New("no\xff route")})
+	if *a.UnavailableSince != away.Unix() || *a.CompleteSince != begin.Unix() || a.Error != "no\uFFFD route" || a.Pending != 7 || a.Lost != 8 || a.Dropped != 9 || a.Sampling != 4 {
 		t.Errorf("%+v", a)
 	}
 }

@@ -55,6 +55,7 @@ type StatsRecorder struct {
 	Sampling         int64  `json:"sampling"` // rankings take one key in so many
 	UnavailableSince *int64 `json:"unavailable_since,omitempty"`
 	Error            string `json:"error,omitempty"`
+	CompleteSince    *int64 `json:"complete_since,omitempty"` // the archive has lost statistics of the time before
 }
 
 // SeriesAnswer is what GET /v1/stats/series answers.

@@ -18,6 +18,7 @@ export interface Now {
     local?: boolean
     unavailable?: boolean // they cannot be read, so it is not known
     client?: DeniedClient
+    complete_since?: number // the archive has lost what was before
     blocked?: Counted[] // clients on the block list that limits denied before
   }
 }

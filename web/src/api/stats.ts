@@ -51,6 +51,7 @@ export interface Recorder {
   sampling: number
   unavailable_since?: number
   error?: string
+  complete_since?: number // the archive has lost what was before
 }
 
 export interface Summary extends Counts {

@@ -91,6 +91,7 @@ export const en = {
   'outage.degraded': '{n} {n|request was|requests were} decided without the store in the last second.',
   'outage.archive': 'Statistics have not been saved since {time}. They will be added when the store is available again.',
   'outage.local': 'These figures cover this instance only.',
+  'outage.incomplete': 'figures from before {time} are incomplete, because the store lost statistics',
   'outage.lost': '{n} {n|request is|requests are} missing from the charts, because the store was unavailable for too long',
 
   'stats.absent': 'This server keeps no statistics, so there are no charts.',

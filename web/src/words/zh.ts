@@ -92,6 +92,7 @@ export const zh: Record<Word, string> = {
   'outage.degraded': '最近一秒有 {n} 个请求降级处理（没有经过存储）。',
   'outage.archive': '从 {time} 起统计没有保存，存储恢复后会补上。',
   'outage.local': '以下只是本实例的数据。',
+  'outage.incomplete': '{time} 之前的数据不完整，因为存储丢失了统计',
   'outage.lost': '图表缺少 {n} 个请求，因为存储不可用的时间太长',
 
   'stats.absent': '这个服务器不保存统计数据，所以没有图表。',
