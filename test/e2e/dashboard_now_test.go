@@ -122,7 +122,7 @@ func TestDashboardNowAttack(t *testing.T) {
 	page.press(id("now-block"))
 	page.press("dialog " + id("sure"))
 	page.see(id("notice"), "192.0.2.66 is blocked")
-	page.see(id("notice")+".warn", "The change is in force, with warnings:\nlogin: on_failure: this looks like a rule against guessing (login)")
+	page.see(id("notice")+".warn", "Saved, with warnings:\nlogin: on_failure: this looks like a rule against guessing (login)")
 	// Somebody has decided about this one, and with it about alice. What is left is of the other one.
 	page.see(id("now-blocked"), "ip:192.0.2.66 is blocked; its requests are denied.")
 	page.see(id("now-high"), "66.7 % of requests were denied in the last 5 min (30 of 45). Most of them by the rule api")

@@ -200,7 +200,7 @@ Loading…
 Try again
 The server does not respond. Is it running?
 waiting for {what}…
-The change is in force, with warnings:
+Saved, with warnings:
 and {n} more
 Reload
 Shortcuts
@@ -864,7 +864,7 @@ poisson：随机到达
 重试
 服务器没有响应，请确认它正在运行。
 正在等待{what}…
-修改已生效，但有警告：
+已保存，但有警告：
 还有 {n} 个
 重新加载
 快捷键

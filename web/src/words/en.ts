@@ -18,7 +18,7 @@ export const en = {
   'app.retry': 'Try again',
   'app.unreachable': 'The server does not respond. Is it running?',
   'app.slow': 'waiting for {what}…',
-  'app.warnings': 'The change is in force, with warnings:',
+  'app.warnings': 'Saved, with warnings:',
   'app.warnings.more': 'and {n} more',
   'app.reload': 'Reload',
   'wait.now': 'the current state',

@@ -19,7 +19,7 @@ export const zh: Record<Word, string> = {
   'app.retry': '重试',
   'app.unreachable': '服务器没有响应，请确认它正在运行。',
   'app.slow': '正在等待{what}…',
-  'app.warnings': '修改已生效，但有警告：',
+  'app.warnings': '已保存，但有警告：',
   'app.warnings.more': '还有 {n} 个',
   'app.reload': '重新加载',
   'wait.now': '当前状态',
