@@ -12,9 +12,9 @@ const (
 	DefaultHoldTTL = time.Minute
 	MaxHoldTTL     = 24 * time.Hour
 
-	// MaxHolds is the largest number of open holds of one key and kind of limit. A
-	// reservation beyond is denied until one of them ends.
-	MaxHolds = 1000
+	// MaxHolds is the largest number of open holds of one key and kind of limit. A store may
+	// have room for fewer. A reservation beyond is denied until one of them ends.
+	MaxHolds = 100_000
 
 	MaxTagLen = 200
 

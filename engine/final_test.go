@@ -49,7 +49,7 @@ func TestPlainBesideHolds(t *testing.T) {
 		var holds []*engine.Hold
 		var v engine.Verdict
 		var d engine.Denial
-		const most = weir.MaxHolds + 10
+		const most = 1010 // Redis has room for 1,000, until instances have agreed on more
 		for i := range most {
 			req := &rule.Request{User: fmt.Sprint(i)}
 			if !testkit.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) {
@@ -137,17 +137,14 @@ rules:
 
 // A denial says that it is for too many holds, and not that the limit is used up.
 func TestTooManyHolds(t *testing.T) {
-	onStores(t, "rules: [{id: failures, key: user, limit: 5000/1h, algorithm: fixed_window, count: {status: 401}}]", func(t *testing.T, b *holdBench) {
+	onStores(t, "rules: [{id: failures, key: user, limit: 200000/1h, algorithm: fixed_window, count: {status: 401}}]", func(t *testing.T, b *holdBench) {
 		gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 		var v engine.Verdict
 		var d engine.Denial
-		for range weir.MaxHolds {
-			if !testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) {
-				t.Fatalf("%+v", d)
-			}
+		for testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) {
 		}
 		const want = "Too many requests under the limit failures are not settled yet; try again in 60 s."
-		if testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) || d.Detail != want {
+		if d.Detail != want {
 			t.Errorf("%v: %q", v.Allowed, d.Detail)
 		}
 	})

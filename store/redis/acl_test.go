@@ -21,6 +21,7 @@ func TestRights(t *testing.T) {
 	}
 	server := testredis.Start(t, "--aclfile", file)
 	everything(t, open(t, "redis://weir:change-me@"+server.Addr+"?timeout=10s"))
+	everything(t, withManySoon(t, open(t, "redis://weir:change-me@"+server.Addr+"?timeout=10s&prefix=weir:many:")))
 	elsewhere := open(t, "redis://weir:change-me@"+server.Addr+"?prefix=shop:&timeout=10s")
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	if _, err := elsewhere.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "NOPERM") {
@@ -55,6 +56,7 @@ func holdEverything(t *testing.T, s *Store, op weir.Op) {
 		l.Release = i > 1 && l.Algorithm != weir.InFlight
 		op.Limit = testkit.Must(l.Compile())(t)
 		id := weir.HoldID{byte(i), byte(l.Algorithm)}
+		fill(t, s, op, 100*i+int(l.Algorithm), 1, time.Hour) // so that the next one can be one of many
 		testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
 		testkit.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Hour}))(t)
 		testkit.Must(s.Peek(t.Context(), nil, op))(t)

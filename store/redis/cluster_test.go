@@ -48,7 +48,16 @@ func TestCluster(t *testing.T) {
 		storetest.Run(t, open)
 		storetest.RunHolds(t, open)
 	})
+	many := func(t *testing.T, prefix string) storetest.Subject {
+		s := subject(t, prefix)
+		withManySoon(t, s.Store.(*Store))
+		return s
+	}
 	t.Run("Holds", func(t *testing.T) { testHoldsOnSlots(t, subject(t, "weir%d:")) })
+	t.Run("ManyHolds", func(t *testing.T) {
+		storetest.RunHolds(t, func(t *testing.T) storetest.Subject { return many(t, "{weir%d}:") })
+		testHoldsOnSlots(t, many(t, "weir%d:"))
+	})
 	t.Run("OddKeys", func(t *testing.T) { testHoldsOnOddKeys(t, subject(t, "weir%d:")) })
 	t.Run("Scenarios", func(t *testing.T) {
 		cases, err := scenario.Cases()

@@ -45,7 +45,8 @@ type request struct {
 	chains []chain // of singles; nil if it is none of these
 	held   bool    // some are about holds
 
-	states int // how many keys are of states and lists of holds
+	states int   // how many keys are of states and lists of holds
+	many   int64 // what is sent of keys with many holds: the sum of mayHaveMany and hasMany
 
 	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
 	// when to when their bounds are right.
@@ -53,10 +54,17 @@ type request struct {
 	from, until weir.Micros
 }
 
-func newRequest(batch []*check) *request {
-	r := &request{batch: batch}
-	if !r.sortSingles() {
-		r = &request{batch: batch}
+// A key may have many holds if every instance knows that format. Calls for keys that have many, or are about to,
+// have keys more.
+const (
+	mayHaveMany = 1
+	hasMany     = 2
+)
+
+func newRequest(batch []*check, many int64) *request {
+	r := &request{batch: batch, many: many}
+	if many >= hasMany || !r.sortSingles() {
+		r = &request{batch: batch, many: many}
 		r.listOps()
 	}
 	return r
@@ -65,6 +73,9 @@ func newRequest(batch []*check) *request {
 // listOps is for requests of whatever kind.
 func (r *request) listOps() {
 	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
+	if r.many >= hasMany {
+		r.entry = anyHolds
+	}
 	for _, c := range r.batch {
 		if c.verb.holds() {
 			r.entry = anyHolds
@@ -79,6 +90,12 @@ func (r *request) listOps() {
 		}
 	}
 	r.states = len(r.keys)
+	if r.many >= hasMany {
+		prefix := r.batch[0].prefix
+		for _, key := range r.keys[:r.states] {
+			r.keys = append(r.keys, beside(key, prefix, movedName), beside(key, prefix, manyName))
+		}
+	}
 	for _, c := range r.batch {
 		if c.hold.record != "" {
 			c.hold.at = position(keys, &r.keys, c.hold.record)
@@ -109,7 +126,8 @@ func (r *request) encode(now int64) string {
 	length := b.clock(r, now) + r.length()
 	if r.entry == anyHolds {
 		b.number(int64(r.states))
-		length++
+		b.number(r.many)
+		length += 2
 	}
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
@@ -291,7 +309,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	for i := range c.ops {
 		d := &c.decisions[i]
 		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.verb.takes() && c.ops[i].Always); err == errForeign {
-			c.err = c.foreign(i, d.Remaining > 0)
+			c.err = c.undecided(i, d.Remaining)
 		} else if err != nil {
 			return err
 		}
@@ -307,11 +325,14 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	return nil
 }
 
-// foreign is the error about what somebody else has put in the place of the i-th op's state,
-// or of its holds.
-func (c *check) foreign(i int, holds bool) error {
+// undecided is why the i-th op was not decided: more holds have expired than can end in a call, or somebody
+// else has put something in the place of its state, or of its holds.
+func (c *check) undecided(i int, why int64) error {
 	key := c.keys[i]
-	if holds {
+	switch why {
+	case moreDue / 4:
+		return errMoreDue
+	case holdsForeign / 4:
 		key = c.listKey(i)
 	}
 	return fmt.Errorf("redis: the key %q %w", key, errForeign)

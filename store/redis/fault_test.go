@@ -130,7 +130,7 @@ func TestWrongTypeUnderLoad(t *testing.T) {
 		}
 	}
 	batch := []*check{s.checkOf(take, []weir.Op{op}), s.checkOf(take, []weir.Op{op}), s.checkOf(take, []weir.Op{op})}
-	testkit.OK(t, s.call(newRequest(batch)))
+	testkit.OK(t, s.call(newRequest(batch, 0)))
 	for i, c := range batch {
 		if c.err == nil {
 			t.Errorf("request %d of a call for a foreign key: %+v", i, c.decisions)

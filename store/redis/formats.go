@@ -26,8 +26,11 @@ import (
 // state gets the next number, here and in knownFormats.
 const firstFormat = 1
 
+// manyHolds is the format of keys with many open holds; see lua/many_holds.lua.
+const manyHolds = 2
+
 // knownFormats are those that this version reads.
-var knownFormats = []int{firstFormat}
+var knownFormats = []int{firstFormat, manyHolds}
 
 const (
 	// formatsTTL is for how long an instance counts that was not heard of again.

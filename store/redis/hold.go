@@ -44,6 +44,8 @@ const (
 	holdAsAsked // settled, with what was asked for and no more; this is said by singles only
 
 	holdsForeign = 7
+
+	moreDue = 11 // nothing was done: more holds have expired than can end in a call
 )
 
 // holdExtras is how many numbers and texts are sent for a hold.
@@ -80,8 +82,8 @@ func (u *unpacker) outcomes(c *check) error {
 		if err != nil {
 			return err
 		}
-		if state == holdForeign || state == holdsForeign {
-			c.err = c.foreign(i, state == holdsForeign)
+		if state == holdForeign || state == holdsForeign || state == moreDue {
+			c.err = c.undecided(i, state/4)
 			continue
 		}
 		if state == holdAsAsked {
@@ -131,6 +133,8 @@ func verbFor(verb verb, ops []weir.Op) verb {
 // a letter, so these are no states.
 const (
 	heldName   = "%holds:" // the open holds of a state, if they are not behind it
+	movedName  = "%moved:" // a state that has many open holds
+	manyName   = "%many:"  // these
 	recordName = "%hold:"  // one hold
 )
 
@@ -140,8 +144,11 @@ func (c *check) listKey(i int) string {
 	if algorithms[c.ops[i].Limit.Algorithm()].needs&(needBucket|needFixedWindow|needSlidingWindow) != 0 {
 		return c.keys[i]
 	}
-	return c.keys[i][:c.prefix] + heldName + c.keys[i][c.prefix:]
+	return beside(c.keys[i], c.prefix, heldName)
 }
+
+// beside is the name of what belongs to the state of a key, whose prefix has that length.
+func beside(key string, prefix int, what string) string { return key[:prefix] + what + key[prefix:] }
 
 // listAt is where in a request the key of the i-th op's open holds is: below 0 if holds that
 // expire give back their units, and 0 if no holds are looked for.

@@ -13,6 +13,9 @@ import (
 	"github.com/weirhq/weir/internal/testkit"
 )
 
+// maxListed is how many holds a list has at most.
+const maxListed = 1000
+
 // All holds of a key that expire together are ended in a few writes: a script blocks Redis.
 func TestHoldsExpireTogether(t *testing.T) {
 	client := connect(t)
@@ -23,7 +26,7 @@ func TestHoldsExpireTogether(t *testing.T) {
 	store := storeOn(t, client, Options{Timeout: 20 * time.Second, Clock: clock.Now})
 	limit := testkit.Must(weir.Limit{N: 10_000, Period: time.Hour, Burst: 10_000, Release: true}.Compile())(t)
 	op := weir.Op{Key: "k", Limit: limit, Cost: 1}
-	for i := range weir.MaxHolds {
+	for i := range maxListed {
 		r := weir.Reservation{TTL: 3 * time.Second}
 		binary.BigEndian.PutUint64(r.ID[:], uint64(i+1))
 		if d := testkit.Must(store.Reserve(t.Context(), nil, r, op))(t); !d[0].Allowed {
@@ -142,7 +145,7 @@ func TestResetAndTakeInOneCall(t *testing.T) {
 		ops := []weir.Op{op}
 		testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op))(t)
 		after := store.checkOf(take, ops)
-		testkit.OK(t, store.call(newRequest([]*check{store.checkOf(reset, ops), after})))
+		testkit.OK(t, store.call(newRequest([]*check{store.checkOf(reset, ops), after}, 0)))
 		left := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t)
 		if left <= 0 || after.decisions[0].Remaining != 9 {
 			t.Errorf("%s: it is kept for %d ms, and %+v", text, left, after.decisions[0])
@@ -275,7 +278,7 @@ func TestLostRecords(t *testing.T) {
 				c.settles(0, &settlement, d, 0)
 				batch = append(batch, c)
 			}
-			testkit.OK(t, store.call(newRequest(batch)))
+			testkit.OK(t, store.call(newRequest(batch, 0)))
 			return batch
 		}
 		for i, id := range ids {
@@ -329,7 +332,7 @@ func TestForeignStateAmongHolds(t *testing.T) {
 			}
 			batch = append(batch, c)
 		}
-		r := newRequest(batch)
+		r := newRequest(batch, 0)
 		testkit.OK(t, store.call(r))
 		if r.chains == nil && algorithms[limit.Algorithm()].held != anyRequests {
 			t.Errorf("%s: they are not singles", text)
@@ -366,7 +369,7 @@ func TestFullOfHolds(t *testing.T) {
 			t.Errorf("hold %d: %+v, want %v", i, d[0], retry)
 		}
 	}
-	for i := 1; i <= weir.MaxHolds; i++ {
+	for i := 1; i <= maxListed; i++ {
 		reserve(i, time.Duration(i)*time.Second, 0)
 	}
 	testkit.OK(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "RESETSTAT").Build()).Error())

@@ -105,11 +105,16 @@ func (s *Store) send(l *lane) {
 }
 
 func (s *Store) dispatch(l *lane, batch []*check) {
-	r := newRequest(batch)
-	err := s.call(r)
-	s.report(l, r.keys[0], err)
-	for _, c := range batch {
-		c.finish(err)
+	many, few := s.crowds.part(batch)
+	due := time.Now().Add(s.timeout)
+	many = append(many, s.ask(l, few, 0)...)
+	for many = s.ask(l, many, hasMany); len(many) > 0; many = s.ask(l, many, hasMany) {
+		if time.Now().After(due) {
+			for _, c := range many {
+				c.finish(s.busy())
+			}
+			return
+		}
 	}
 }
 

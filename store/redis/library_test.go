@@ -122,7 +122,7 @@ func TestEntries(t *testing.T) {
 				}
 				batch = append(batch, check)
 			}
-			r := newRequest(batch)
+			r := newRequest(batch, 0)
 			if r.entry != c.entry {
 				t.Errorf("%v: %s, want %s", c.requests, entries[r.entry].name, entries[c.entry].name)
 			}

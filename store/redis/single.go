@@ -145,7 +145,7 @@ func (r *request) encodeSingles(now int64) string {
 	if r.held {
 		b = slices.Grow(b, 192*len(r.batch))
 		b.number(int64(len(r.chains)))
-		b.number(truth(r.keepsRecords()))
+		b.number(truth(r.keepsRecords()) + 2*r.many)
 		length += 2
 	}
 	for rest := r.chains; len(rest) > 0; {

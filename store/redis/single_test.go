@@ -82,7 +82,7 @@ func testBatches(t *testing.T, steps int, use func(*Store) *Store) {
 			}
 			want = append(want, testkit.Must(reference.Take(t.Context(), nil, op))(t)[0])
 		}
-		r := newRequest(batch)
+		r := newRequest(batch, 0)
 		forms[r.chains != nil]++
 		if err := s.call(r); err != nil {
 			t.Fatal(err)
@@ -160,7 +160,7 @@ func TestBatchOfSeveralIsASequence(t *testing.T) {
 			batch = append(batch, s.checkOf(verbFor(take, ops), ops))
 			want = append(want, testkit.Must(reference.Take(t.Context(), nil, ops...))(t))
 		}
-		r := newRequest(batch)
+		r := newRequest(batch, 0)
 		testkit.OK(t, s.call(r))
 		joint[r.needs]++
 		for i, c := range batch {
@@ -233,7 +233,7 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 					want = append(want, testkit.Must(model.Take(t.Context(), nil, op))(t)[0])
 				}
 			}
-			r := newRequest(batch)
+			r := newRequest(batch, 0)
 			forms[r.chains != nil]++
 			testkit.OK(t, s.call(r))
 			for i, c := range batch {
@@ -269,7 +269,7 @@ func TestValuesOfACall(t *testing.T) {
 				op := weir.Op{Key: fmt.Sprint(len(limits), n), Limit: limits[i%len(limits)], Cost: 2}
 				batch = append(batch, s.checkOf(take, []weir.Op{op}))
 			}
-			r := newRequest(batch)
+			r := newRequest(batch, 0)
 			if many := r.encode(0)[0] == 0xdc; many != (n == 400) {
 				t.Errorf("%d requests are an array: %v", n, many)
 			}
@@ -296,7 +296,7 @@ func TestEndBeforeReserveInOneCall(t *testing.T) {
 		end.settles(0, &settlement, d, 0)
 		h := s.holds(begin, id)
 		h.life, h.content = time.Minute, string(s.texts.append(make([]byte, outcomeSize), d))
-		testkit.OK(t, s.call(newRequest([]*check{end, begin})))
+		testkit.OK(t, s.call(newRequest([]*check{end, begin}, 0)))
 		if o := end.hold.outcomes[0]; o.state != holdSettled || begin.decisions[0].Allowed {
 			t.Errorf("%s: %+v, %+v", text, o, begin.decisions[0])
 		}

@@ -87,6 +87,7 @@ type Store struct {
 	link    link
 	lanes   lanes
 	known   known
+	crowds  crowds
 	texts   limitTexts
 	formats formats
 	timers  []*time.Timer

@@ -3,7 +3,8 @@
 --
 -- args[1] is what to do, packed by Go (see single.go):
 --
---   now, how many of the keys are states, and 1 if reservations write records; then for each limit ten
+--   now, how many of the keys are states, and 1 if reservations write records, and 2 more if a key may have
+--   many holds, which are not for this function; then for each limit ten
 --   numbers, and of how many states it is; then for each of these how many requests there are, and for
 --   each request
 --
@@ -66,7 +67,7 @@ local function held(does, keys, args)
   local out, length = { now, nil, nil }, 1
   local look, charge, isBucket = does.look, does.charge, does == BUCKET
   local hold = isBucket and '>c16I7I7I7I7I7' or '>c16I7I7I7' -- what is read of one: windows have no level, and no since
-  local key, last, keepsRecords = 0, input[i], input[i + 1] == 1
+  local key, last, keepsRecords, grows = 0, input[i], input[i + 1] % 2 == 1, input[i + 1] >= 2
   local record, intact, values = last, nil, call('MGET', spread(keys, 1, last))
   local maxDelay, leave, due, dueExpires, newRecord, recordLasts
   i = i + 2
@@ -180,6 +181,7 @@ local function held(does, keys, args)
               if not isUsual or listed == 1 then
                 list = list or readList(name, HEAD, value)
                 bar = findHold(list, id) and now or fullUntil(list, now)
+                if grows and list.count >= FEW_HOLDS and bar ~= now then allowed, bar, nextFresh = nil, -1, nil end
               end
               -- What has a record was here before, and may have ended.
               if bar then
@@ -188,7 +190,8 @@ local function held(does, keys, args)
               elseif try('GET', keys[record]) then
                 bar = now
               end
-              if bar then
+              if bar == -1 then -- it is for holds
+              elseif bar then
                 allowed, remaining, retry, delay, nextFresh = false, max(0, free), bar - now, 0, nil
               elseif list then
                 addHold(list, id, due, cost, c, nextFresh, nextA, false)
@@ -206,6 +209,9 @@ local function held(does, keys, args)
             out[length + 1] = remaining * 4 + 1
             length = length + 2
             out[length] = fresh - now
+          elseif allowed == nil then
+            length = length + 1
+            out[length] = FOREIGN
           else
             length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
           end

@@ -18,7 +18,8 @@
 local RESERVE, SETTLE = 6, 7 -- what is asked for
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5 -- what has become of a hold
 local RECORD, RECORD_HEAD, OUTCOME = '>BBI7', 9, '>I7I7'
-local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
+local MAX_LISTED, MEMORY = 1000, 60 * SECOND
+local FEW_HOLDS = 64 -- of a list that need not become longer; see many_holds
 local LIST, LIST_HEAD = '>BI2I7', 10 -- isFirst, how many, firstDue
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: due, cost, receipt, level, since, and of its limit N and whether it shapes
 
@@ -27,7 +28,7 @@ local function readList(name, base, text)
   local l = { name = name, base = base, entries = '', count = 0, isFirst = 1, firstDue = EXACT, stored = 0, from = EXACT, to = 0, needed = 0 }
   if text and #text >= base + LIST_HEAD then
     local isFirst, count, firstDue = parse(LIST, text, base + 1)
-    if isFirst <= 1 and count <= MAX_HOLDS and #text >= base + LIST_HEAD + count * ENTRY then
+    if isFirst <= 1 and count <= MAX_LISTED and #text >= base + LIST_HEAD + count * ENTRY then
       l.isFirst, l.count, l.firstDue, l.stored = isFirst, count, firstDue, #text - base
       if count > 0 then l.entries = sub(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
     end
@@ -35,12 +36,13 @@ local function readList(name, base, text)
   return l
 end
 
--- sweep removes what has expired, and finds what expires first.
-local function sweep(l, now)
+-- sweep removes what has expired, and finds what expires first. Of what expires at that very time, only
+-- ids that are before another are removed, if there is one.
+local function sweep(l, now, before)
   local left, first = {}, EXACT
   for place = 0, #l.entries - 1, ENTRY do
-    local due = parse('>I7', l.entries, place + 17)
-    if due > now then left[#left + 1], first = sub(l.entries, place + 1, place + ENTRY), min(first, due) end
+    local id, due = parse('>c16I7', l.entries, place + 1)
+    if due > now or due == now and before and id >= before then left[#left + 1], first = sub(l.entries, place + 1, place + ENTRY), min(first, due) end
   end
   l.entries, l.count, l.isFirst, l.firstDue = concat(left), #left, 1, first
   l.from, l.to = 0, #l.entries
@@ -50,9 +52,9 @@ end
 -- removed now and then, so that it does not pile up.
 local function fullUntil(l, now)
   if l.count > 0 and l.count % 64 == 0 and l.firstDue <= now then sweep(l, now) end
-  if l.count < MAX_HOLDS then return nil end
+  if l.count < MAX_LISTED then return nil end
   if l.isFirst == 0 or l.firstDue <= now then sweep(l, now) end
-  return l.count >= MAX_HOLDS and l.firstDue or nil
+  return l.count >= MAX_LISTED and l.firstDue or nil
 end
 
 -- findHold returns of the hold with an id, if there is one, where its entry begins, from 0, and its due,
@@ -128,10 +130,24 @@ local function closeLevels(l)
   l.from, l.to = 0, #l.entries
 end
 
+-- limitOf is the limit that a hold was charged under, which may have had another N.
+local function limitOf(c, n, shape)
+  if n == c.n and shape == c.shape then return c end
+  local changed = {}
+  for name, value in pairs(c) do changed[name] = value end
+  changed.n, changed.shape = n, shape
+  if c.does == BUCKET then
+    local period = periodOf(c)
+    local g = gcd(n, period)
+    changed.rate, changed.p = n / g, period / g
+  end
+  return changed
+end
+
 -- letGoBucket is the state of a bucket without what has not drained of a hold, if what was there first
--- drains first. Holds that were reserved later move up by as much; without a list there are none.
+-- drains first, and how much that was. Holds on the list that were reserved later move up by as much; without a list there are none.
 local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
-  if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n end
+  if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n, 0 end
   local level, rate = spent, c.rate
   if n ~= c.n then level, rate = recount(c, spent, n) end
   local part = spent % rate
@@ -154,7 +170,7 @@ local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
   end
   if back > level then back = level end
   if back > rest then back = rest end
-  if back <= 0 then return fresh, spent, n end
+  if back <= 0 then return fresh, spent, n, 0 end
   if l and l.count > 0 then
     local isOpen = l.levels
     if not isOpen then openLevels(l) end
@@ -164,10 +180,10 @@ local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
     if not isOpen then closeLevels(l) end
   end
   level = level - back
-  if level <= 0 then return 0, level, c.n end
+  if level <= 0 then return 0, level, c.n, back end
   part = level % c.rate
   if part > 0 then last = last + 1 end
-  return last + (level - part) / c.rate, level, c.n
+  return last + (level - part) / c.rate, level, c.n, back
 end
 
 -- writeList writes a list that has a key of its own.

@@ -1,6 +1,8 @@
 -- Requests of which some are about holds. args[1] is as of requests, but
 --
---   before the limits is how many of the keys are states and lists; the others are records
+--   before the limits is how many of the keys are states and lists; the others are records. Then comes 1 if
+--   a key may have many holds; and 2 more if behind the states and lists there are two keys for each of
+--   these: where a state is if there are many, and the many
 --   of each op there are two more numbers: the key of its list; below 0 if holds that expire give
 --   their units back, and 0 if there can be none; and 1 for what is to be held
 --   after the ops are the id of the hold, the key of its record, its life, and what is put there or
@@ -11,6 +13,7 @@
 local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
 local OPEN_HOLD = 4
 local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
+local MORE_DUE = 11 -- more holds have expired than can end in a call
 
 -- listOf returns the open holds of an op's key; false if something else is in their place.
 local function listOf(t, op)
@@ -24,43 +27,38 @@ local function listOf(t, op)
   return l
 end
 
--- letGo gives back units of a hold that is not on the list any more.
-local function letGo(t, op, c, receipt, level, since, units)
+-- letGo gives back units of a hold that is not on the list any more; number is that of one of many.
+local function letGo(t, op, c, receipt, level, since, units, number)
   local k = op.k
   if t.fresh[k] <= 0 or units <= 0 or receipt <= 0 then return end
   if c.does ~= BUCKET then
     giveBack(t, { k = k, c = c }, receipt, units)
     return
   end
-  local fresh, a, b = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], receipt, level, since, units)
+  local fresh, a, b, back = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
+  if back > 0 and t.moved[k] then MANY.moveUp(MANY.read(t, k), number, back) end
 end
 
--- limitOf is the limit that a hold was charged under, which may have had another N.
-local function limitOf(c, n, shape)
-  if n == c.n and shape == c.shape then return c end
-  local changed = {}
-  for name, value in pairs(c) do changed[name] = value end
-  changed.n, changed.shape = n, shape
-  if c.does == BUCKET then
-    local period = periodOf(c)
-    local g = gcd(n, period)
-    changed.rate, changed.p = n / g, period / g
-  end
-  return changed
-end
-
--- endDue gives back what holds have that have expired, the first of them first.
+-- endDue gives back what holds have that have expired, the first of them first, and tells whether there
+-- are more: of many holds, only so many end in a call.
 local function endDue(t, op)
   local l, now, c = listOf(t, op), t.now, op.c
-  if l.firstDue > now then return end
-  local ends = {}
+  local m, ends, from = t.moved[op.k] and MANY.read(t, op.k), {}, nil
+  local many = m and MANY.due(m, now, MANY_AT_ONCE) or {}
+  if l.firstDue > now and #many == 0 then return false end
+  if #many == 2 * MANY_AT_ONCE then
+    now, from = tonumber(many[#many]), sub(many[#many - 1], 1, 16)
+  end
+  for j = 1, #many, 2 do
+    ends[#ends + 1] = { due = tonumber(many[j + 1]), id = sub(many[j], 1, 16), member = many[j] }
+  end
   for j = 1, l.count do
     local place = (j - 1) * ENTRY
-    local due, cost, receipt, level, since, n, shape = parse(HELD, l.entries, place + 17)
-    if due <= now then
-      ends[#ends + 1] = { j = j, due = due, id = sub(l.entries, place + 1, place + 16), cost = cost, receipt = receipt, level = level, since = since, n = n, shape = shape == 1 }
+    local id, due, cost, receipt, level, since, n, shape = parse('>c16I7I7I7I7I7I7B', l.entries, place + 1)
+    if due < now or due == now and (not from or id < from) then
+      ends[#ends + 1] = { j = j, due = due, id = id, cost = cost, receipt = receipt, level = level, since = since, n = n, shape = shape == 1 }
     end
   end
   sort(ends, function(p, q)
@@ -69,27 +67,70 @@ local function endDue(t, op)
   end)
   if c.does == BUCKET then openLevels(l) end
   for _, hold in ipairs(ends) do
-    if l.levels then hold.level, l.since[hold.j] = l.levels[hold.j], -1 end -- it is open no more
-    letGo(t, op, limitOf(c, hold.n, hold.shape), hold.receipt, hold.level, hold.since, hold.cost)
+    if hold.member then
+      hold.cost, hold.receipt, hold.level, hold.since, hold.number, hold.n, hold.shape = MANY.remove(m, c, hold.member)
+    elseif l.levels then
+      hold.level, l.since[hold.j] = l.levels[hold.j], -1 -- it is open no more
+    end
+    letGo(t, op, limitOf(c, hold.n, hold.shape), hold.receipt, hold.level, hold.since, hold.cost, hold.number)
   end
   if l.levels then closeLevels(l) end
-  sweep(l, now)
+  if #ends > #many / 2 then sweep(l, now, from) end
+  return from ~= nil
+end
+
+-- roomFor tells since when a hold of an op is there already, or until when there is no room for another
+-- one, and sets whether it is to be one of many.
+local function roomFor(t, op, id, due)
+  local now, k, l = t.now, op.k, listOf(t, op)
+  op.isOneOfMany = false
+  if findHold(l, id) then return now end
+  local m, full = t.moved[k] and MANY.read(t, k), fullUntil(l, now)
+  if not t.grows or l.count < FEW_HOLDS and not (m and m.count > 0) then return full end
+  if t.pairs then
+    prepareMany()
+    if not m and not MANY.start(t, k, due) then return full end
+    full = MANY.fullUntil(t.many[k], op.c, now, l)
+  end
+  op.isOneOfMany = true
+  return full
+end
+
+-- hold makes a hold of n ops that were just charged. Its record has room for outcomes or, of one of many,
+-- for what is known of it.
+local function hold(t, n, id, name, due, content)
+  local records, isAny = {}, false
+  for i = 1, n do
+    local op = t.ops[i]
+    if op.isHeld and op.isOneOfMany then
+      records[#records + 1], isAny = MANY.add(t, op, i, id, due), true
+    elseif op.isHeld then
+      addHold(listOf(t, op), id, due, op.cost, op.c, t.fresh[op.k], t.a[op.k], op.releases)
+      records[#records + 1] = ('\0'):rep(MANY_ROOM)
+    end
+  end
+  if not isAny then return end
+  local outcomes = 14 * #records
+  call('SET', name, pack(RECORD, 0, 3 * #records, due) .. concat(records) .. sub(content, outcomes + 1), 'PX', ttl(t.now, t.keep, due + MEMORY + SECOND))
 end
 
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that is there, or
 -- that has ended already, is denied: its end was faster.
 local function reserve(t, n, id, name, life, content)
   local now = t.now
-  local admitted, due, held, bar = weigh(t, n), now + life, 0, nil
+  local admitted, due, held, bar, handsOver = weigh(t, n), now + life, 0, nil, false
   if admitted then
     for i = 1, n do
       local op = t.ops[i]
       op.bar = nil
       if op.isHeld then
-        local l = listOf(t, op)
-        held, op.bar = held + 1, findHold(l, id) and now or fullUntil(l, now)
-        bar = bar or op.bar
+        held, op.bar = held + 1, roomFor(t, op, id, due)
+        bar, handsOver = bar or op.bar, handsOver or op.isOneOfMany and not t.pairs
       end
+    end
+    if handsOver then
+      for _ = 1, n do answerForeign(t, FOREIGN) end
+      return
     end
     -- What has a record was here before, and may have ended.
     local isKnown
@@ -112,24 +153,22 @@ local function reserve(t, n, id, name, life, content)
     end
   end
   charge(t, n)
-  if not admitted then return end
-  for i = 1, n do
-    local op = t.ops[i]
-    if op.isHeld then addHold(listOf(t, op), id, due, op.cost, op.c, t.fresh[op.k], t.a[op.k], op.releases) end
-  end
+  if admitted then hold(t, n, id, name, due, content) end
 end
 
 -- settleOp ends a hold on an op, and returns how much of what was used is too much. Without an entry
 -- the client was reset meanwhile, and there is nothing to give back.
 local function settleOp(t, op, id)
   local l, used, reserved = listOf(t, op), op.last, op.cost
-  local place, due, cost, receipt, level, since = findHold(l, id)
+  local place, due, cost, receipt, level, since, number = findHold(l, id)
   if place then
     removeHold(l, place, due)
-    reserved = cost
+    reserved, number = cost, nil
+  elseif op.member then
+    reserved, receipt, level, since, number = MANY.remove(MANY.read(t, op.k), op.c, op.member)
   end
   if used < reserved then
-    if place then letGo(t, op, op.c, receipt, level, since, reserved - used) end
+    if place or op.member then letGo(t, op, op.c, receipt, level, since, reserved - used, number) end
   elseif used > reserved then
     op.last, op.leave = ALWAYS, 0
     decideOp(t, op, used - reserved)
@@ -139,11 +178,13 @@ local function settleOp(t, op, id)
   return 0
 end
 
--- extendOp changes when a hold on an op expires. A place is renewed.
+-- extendOp changes when a hold on an op expires. A place is renewed. Of one of many, it returns what its
+-- record has of it.
 local function extendOp(t, op, id, due)
-  local l = listOf(t, op)
+  local l, member = listOf(t, op), op.member
   local place, before, cost, receipt, level, since = findHold(l, id)
-  if not place then return end
+  if member then cost, receipt = parse('>I7I7', member, 23) end
+  if not place and not member then return nil end
   if op.last == 1 then
     letGo(t, op, op.c, receipt, level, since, cost)
     op.last, op.leave, receipt = ALWAYS, 0, 0
@@ -153,7 +194,9 @@ local function extendOp(t, op, id, due)
       receipt = t.fresh[op.k]
     end
   end
+  if member then return MANY.extend(MANY.read(t, op.k), member, due, receipt) end
   moveHold(l, place, before, due, cost, receipt, op.releases)
+  return nil
 end
 
 local function tell(t, how, used, over)
@@ -165,12 +208,13 @@ end
 -- endHold ends a hold of n ops, or extends it by a life, and says how it is. If it is on a list, it has
 -- not ended, and its record says no more.
 local function endHold(t, verb, n, id, name, life, known)
-  local now, ends, record, ended = t.now, nil, nil, nil
+  local now, ends, record, ended, isMoved, isOneOfMany = t.now, nil, nil, nil, false, false
   for i = 1, n do
-    local place, due = findHold(listOf(t, t.ops[i]), id)
-    ends = ends or place and due
+    local op = t.ops[i]
+    local place, due = findHold(listOf(t, op), id)
+    ends, isMoved, op.member = ends or place and due, isMoved or t.moved[op.k], nil
   end
-  if not ends or verb == EXTEND then
+  if not ends or isMoved or verb == EXTEND then
     record = try('GET', name)
     if type(record) == 'table' or record and #record < RECORD_HEAD then record = nil end
   end
@@ -178,6 +222,12 @@ local function endHold(t, verb, n, id, name, life, known)
   if record then
     local how, ops, time = parse(RECORD, record)
     ends, ended = time, how == 1
+    isOneOfMany = not ended and ops == 3 * n and #record >= RECORD_HEAD + MANY_ROOM * n
+    for i = 1, isOneOfMany and isMoved and n or 0 do
+      local op = t.ops[i]
+      local due, member = MANY.find(t, op, i, id, record)
+      if due then ends, op.member = due, member end
+    end
     if ended then
       local isKnown = time > now and ops == n and #record >= RECORD_HEAD + 14 * n
       for i = 1, n do
@@ -192,12 +242,14 @@ local function endHold(t, verb, n, id, name, life, known)
       local l = listOf(t, t.ops[i])
       local place, due = findHold(l, id)
       if place then removeHold(l, place, due) end
+      if t.ops[i].member then MANY.remove(MANY.read(t, t.ops[i].k), t.ops[i].c, t.ops[i].member) end
       tell(t, ends + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
     end
   elseif verb == EXTEND then
     local due = now + life
     for i = 1, n do
-      extendOp(t, t.ops[i], id, due)
+      local opened = extendOp(t, t.ops[i], id, due)
+      if opened then call('SETRANGE', name, format('%d', RECORD_HEAD + MANY_ROOM * (i - 1)), opened) end
       tell(t, OPEN_HOLD, due, 0)
     end
     if record then
@@ -216,6 +268,7 @@ local function endHold(t, verb, n, id, name, life, known)
     end
     outcomes = concat(outcomes)
     -- What there is of an open record is kept. Or it is lost, or something foreign.
+    if isOneOfMany then outcomes, hasRecord = outcomes .. sub(record, RECORD_HEAD + MANY_ROOM * n + 1), false end
     local length = hasRecord and try('SETRANGE', name, '0', outcomes)
     if type(length) ~= 'number' or length <= #outcomes then call('PSETEX', name, ttl(now, t.keep, until_ + SECOND), outcomes) end
   end
@@ -225,6 +278,10 @@ end
 local function forgetOp(t, op)
   local k, h = op.k, op.list
   call('UNLINK', t.keys[k], t.keys[h])
+  if t.moved[k] then
+    call('UNLINK', t.moved[k], t.keys[t.pairs + 2 * k])
+    t.keys[k], t.moved[k], t.many[k] = t.moved[k], nil, nil
+  end
   if t.values then t.values[k], t.values[h] = nil, nil end
   t.lists[k], t.changed[k] = nil, nil
   load(t, k, op.c)
@@ -250,7 +307,7 @@ end
 -- doHold does what a request about holds asks for.
 local function doHold(t, verb, n, i)
   local input = t.input
-  local isForeign = readOps(t, n, i, 7)
+  local isForeign, isLate = readOps(t, n, i, 7), false
   for j = 1, n do
     local op, h = t.ops[j], input[i + 5]
     op.releases, op.isHeld = h < 0, input[i + 6] == 1
@@ -262,7 +319,7 @@ local function doHold(t, verb, n, i)
       if not listOf(t, op) then
         isForeign = true
       elseif op.releases and t.fresh[op.k] then
-        endDue(t, op)
+        isLate = endDue(t, op) or isLate
       end
     end
     i = i + 7
@@ -271,6 +328,8 @@ local function doHold(t, verb, n, i)
     survey(t, n)
   elseif isForeign then
     refuseHolds(t, verb, n)
+  elseif isLate then
+    for _ = 1, n do answerForeign(t, MORE_DUE) end
   elseif verb == RESERVE then
     reserve(t, n, input[i], t.keys[input[i + 1]], input[i + 2], input[i + 3])
   elseif verb == SETTLE or verb == EXTEND then
@@ -285,13 +344,15 @@ end
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
-  local states = input[i]
+  local states, many = input[i], input[i + 1]
   local t = {
     keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {}, shift = 0,
     fresh = {}, a = {}, b = {}, expires = {}, more = {}, limitOf = {}, changed = {}, lists = {},
+    moved = {}, many = {}, pairs = nil, grows = many % 2 == 1, readMoved = nil,
   }
+  if many >= 2 then t.pairs, t.readMoved = states, readMoved end
   local isShort
-  t.limits, i, isShort = readLimits(input, i + 1)
+  t.limits, i, isShort = readLimits(input, i + 2)
   if isShort then t.values = call('MGET', spread(keys, 1, states)) end
   local last = #input
   while i < last do
@@ -313,6 +374,7 @@ local function holds(keys, args)
       if changed then t.limitOf[k].does.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k]) end
       if isNew then writeList(now, keep, l) end
     end
+    if t.moved[k] then MANY.write(t, k) end
   end
   return encode(t.out)
 end

@@ -32,6 +32,7 @@ local function load(t, k, c)
   local value
   if t.values then value = t.values[k] end
   local fresh, a, b, expires, more = c.does.read(t.keys[k], value, c)
+  if not fresh and t.readMoved then fresh, a, b, expires, more = t.readMoved(t, k, c) end
   fresh = fresh or false
   t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k], t.limitOf[k] = fresh, a, b, expires, more, c
   return fresh
@@ -45,7 +46,7 @@ local function newOp()
     k = 0, c = 0, cost = 0, last = 0, leave = 0, isLook = false,
     allowed = false, remaining = 0, retry = 0, delay = 0, reset = 0, excess = 0,
     nextFresh = 0, nextA = 0, nextB = 0,
-    list = 0, releases = false, isHeld = false, bar = 0,
+    list = 0, releases = false, isHeld = false, isOneOfMany = false, member = '', bar = 0,
   }
 end
 
