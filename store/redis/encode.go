@@ -82,17 +82,22 @@ func (r *request) listOps() {
 		}
 		for i := range c.ops {
 			r.needs |= algorithms[c.ops[i].Limit.Algorithm()].needs
-			at := opAt{key: position(keys, &r.keys, c.keys[i]), limit: position(limits, &r.limits, c.ops[i].Limit)}
-			if c.verb.holds() {
-				at.list = c.listAt(i, keys, &r.keys)
-			}
-			r.ops = append(r.ops, at)
+			r.ops = append(r.ops, opAt{key: position(keys, &r.keys, c.keys[i]), limit: position(limits, &r.limits, c.ops[i].Limit)})
 		}
+	}
+	states, at := r.keys, r.ops
+	for _, c := range r.batch {
+		for i := range c.ops {
+			if c.verb.holds() {
+				at[i].list = c.listAt(i, keys, &r.keys)
+			}
+		}
+		at = at[len(c.ops):]
 	}
 	r.states = len(r.keys)
 	if r.many >= hasMany {
-		prefix := r.batch[0].prefix
-		for _, key := range r.keys[:r.states] {
+		for _, key := range states {
+			prefix := r.batch[0].prefix
 			r.keys = append(r.keys, beside(key, prefix, movedName), beside(key, prefix, manyName))
 		}
 	}

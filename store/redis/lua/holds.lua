@@ -1,8 +1,8 @@
 -- Requests of which some are about holds. args[1] is as of requests, but
 --
 --   before the limits is how many of the keys are states and lists; the others are records. Then comes 1 if
---   a key may have many holds; and 2 more if behind the states and lists there are two keys for each of
---   these: where a state is if there are many, and the many
+--   a key may have many holds; and 2 more if behind the states and lists there are two keys for each state:
+--   where it is if there are many, and the many
 --   of each op there are two more numbers: the key of its list; below 0 if holds that expire give
 --   their units back, and 0 if there can be none; and 1 for what is to be held
 --   after the ops are the id of the hold, the key of its record, its life, and what is put there or
@@ -86,7 +86,8 @@ local function roomFor(t, op, id, due)
   op.isOneOfMany = false
   if findHold(l, id) then return now end
   local m, full = t.moved[k] and MANY.read(t, k), fullUntil(l, now)
-  if not t.grows or l.count < FEW_HOLDS and not (m and m.count > 0) then return full end
+  local hasMany, isLong = m and m.count > 0, l.count >= FEW_HOLDS
+  if not (hasMany and isLong or t.grows and (hasMany or isLong)) then return full end
   if t.pairs then
     prepareMany()
     if not m and not MANY.start(t, k, due) then return full end
@@ -98,37 +99,38 @@ end
 
 -- hold makes a hold of n ops that were just charged. Its record has room for outcomes or, of one of many,
 -- for what is known of it.
-local function hold(t, n, id, name, due, content)
-  local records, isAny = {}, false
+local function hold(t, n, id, name, due, content, isMany)
+  local records = {}
   for i = 1, n do
     local op = t.ops[i]
     if op.isHeld and op.isOneOfMany then
-      records[#records + 1], isAny = MANY.add(t, op, i, id, due), true
+      records[#records + 1] = MANY.add(t, op, i, id, due)
     elseif op.isHeld then
       addHold(listOf(t, op), id, due, op.cost, op.c, t.fresh[op.k], t.a[op.k], op.releases)
-      records[#records + 1] = ('\0'):rep(MANY_ROOM)
+      if isMany then records[#records + 1] = ('\0'):rep(MANY_ROOM) end
     end
   end
-  if not isAny then return end
-  local outcomes = 14 * #records
-  call('SET', name, pack(RECORD, 0, 3 * #records, due) .. concat(records) .. sub(content, outcomes + 1), 'PX', ttl(t.now, t.keep, due + MEMORY + SECOND))
+  if isMany then
+    local record = pack(RECORD, 0, 3 * #records, due) .. concat(records) .. sub(content, 14 * #records + 1)
+    call('PSETEX', name, ttl(t.now, t.keep, due + MEMORY + SECOND), record)
+  end
 end
 
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that is there, or
 -- that has ended already, is denied: its end was faster.
 local function reserve(t, n, id, name, life, content)
   local now = t.now
-  local admitted, due, held, bar, handsOver = weigh(t, n), now + life, 0, nil, false
+  local admitted, due, held, bar, isMany = weigh(t, n), now + life, 0, nil, false
   if admitted then
     for i = 1, n do
       local op = t.ops[i]
       op.bar = nil
       if op.isHeld then
         held, op.bar = held + 1, roomFor(t, op, id, due)
-        bar, handsOver = bar or op.bar, handsOver or op.isOneOfMany and not t.pairs
+        bar, isMany = bar or op.bar, isMany or op.isOneOfMany
       end
     end
-    if handsOver then
+    if isMany and not t.pairs then
       for _ = 1, n do answerForeign(t, FOREIGN) end
       return
     end
@@ -136,7 +138,7 @@ local function reserve(t, n, id, name, life, content)
     local isKnown
     if bar then
       isKnown = try('EXISTS', name) == 1
-    elseif content ~= '' then
+    elseif content ~= '' and not isMany then
       isKnown = not call('SET', name, pack(RECORD, 0, held, due) .. content, 'PX', ttl(now, t.keep, due + MEMORY + SECOND), 'NX')
     else
       isKnown = try('EXISTS', name) == 1
@@ -153,7 +155,7 @@ local function reserve(t, n, id, name, life, content)
     end
   end
   charge(t, n)
-  if admitted then hold(t, n, id, name, due, content) end
+  if admitted then hold(t, n, id, name, due, content, isMany) end
 end
 
 -- settleOp ends a hold on an op, and returns how much of what was used is too much. Without an entry
