@@ -11,6 +11,9 @@ const (
 	// maxWeight bounds a script call, and so for how long Redis does nothing else.
 	maxWeight = 512
 
+	// maxManyChecks bounds a call for keys with many holds, where a check takes several times as long.
+	maxManyChecks = 128
+
 	// maxSending is how many calls of a lane are under way at most. With two, Redis has
 	// work while we read an answer; with more, fewer checks would share a call.
 	maxSending = 2
@@ -108,13 +111,15 @@ func (s *Store) dispatch(l *lane, batch []*check) {
 	many, few := s.crowds.part(batch)
 	due := time.Now().Add(s.timeout)
 	many = append(many, s.ask(l, few, 0)...)
-	for many = s.ask(l, many, hasMany); len(many) > 0; many = s.ask(l, many, hasMany) {
+	for len(many) > 0 {
 		if time.Now().After(due) {
 			for _, c := range many {
 				c.finish(s.busy())
 			}
 			return
 		}
+		n := min(len(many), maxManyChecks)
+		many = append(s.ask(l, many[:n:n], hasMany), many[n:]...)
 	}
 }
 
