@@ -83,6 +83,8 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 	}
 	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {
 		e.observeHold(UnheldHold, nil)
+	} else if v.isCrowded() {
+		e.observeHold(CrowdedHold, nil)
 	}
 	e.observe(req, v)
 	return nil

@@ -147,5 +147,8 @@ func TestTooManyHolds(t *testing.T) {
 		if d.Detail != want {
 			t.Errorf("%v: %q", v.Allowed, d.Detail)
 		}
+		if saw := b.saw(); !slices.Equal(saw, []string{"crowded"}) {
+			t.Errorf("seen: %v", saw)
+		}
 	})
 }

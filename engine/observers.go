@@ -56,12 +56,14 @@ const (
 	LostHold     // the units that were used could not be charged
 	ChargedUnits // by Charge, without a hold
 	UnheldHold   // reserved without a hold, because the store had no place for one
+	CrowdedHold  // denied, because a key has as many open holds as it may have
 	HoldKinds    // number of kinds
 )
 
 var holdKindNames = [HoldKinds]string{
 	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", RepeatedHold: "repeated", ExpiredHold: "expired",
 	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged", UnheldHold: "unheld",
+	CrowdedHold: "crowded",
 }
 
 // String returns the name that metrics use.

@@ -86,6 +86,16 @@ func (r Reason) String() string {
 	return [...]string{"limits", "exempt", "blocked", "unavailable", "overloaded"}[r]
 }
 
+// isCrowded reports whether the request was denied because a key has too many open holds.
+func (v *Verdict) isCrowded() bool {
+	for i := range v.Results {
+		if r := &v.Results[i]; r.full && !r.Shadow {
+			return !v.Allowed
+		}
+	}
+	return false
+}
+
 // Result is the result of one limit of a rule.
 type Result struct {
 	Rule     *rule.Entry

@@ -35,7 +35,7 @@ local function readRecord(now, name, ends)
   end
   local how, ops, time = parse(RECORD, record)
   if how == 1 and (ops ~= 1 or #record < ENDED_LENGTH) then time = 0 end
-  return how == 1, time, how <= 1 and record or nil
+  return how == 1, time, how <= 1 and ops == 1 and record or nil
 end
 
 -- tellEnd says how a hold ended that cannot be settled any more, and returns how long out is then.

@@ -216,14 +216,15 @@ local function endHold(t, verb, n, id, name, life, known)
     local place, due = findHold(listOf(t, op), id)
     ends, isMoved, op.member = ends or place and due, isMoved or t.moved[op.k], nil
   end
-  if not ends or isMoved or verb == EXTEND then
+  if not ends or n > 1 or verb == EXTEND then -- of several ops, one may have been one of many
     record = try('GET', name)
     if type(record) == 'table' or record and #record < RECORD_HEAD then record = nil end
   end
   local hasRecord = record or ends and verb == SETTLE and life == 1
   if record then
     local how, ops, time = parse(RECORD, record)
-    ends, ended = time, how == 1
+    local isListed = ends and verb == SETTLE
+    if not isListed then ends, ended = time, how == 1 end
     isOneOfMany = not ended and ops == 3 * n and #record >= RECORD_HEAD + MANY_ROOM * n
     for i = 1, isOneOfMany and isMoved and n or 0 do
       local op = t.ops[i]
