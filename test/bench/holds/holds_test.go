@@ -20,6 +20,15 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestRunMany(t *testing.T) {
+	r := bench.Test(t)
+	runMany(r, manyOptions{open: 200, burst: 10, pairs: 10})
+	b := r.File("holds-many.txt").Bytes()
+	if rows := bytes.Count(b, []byte("\n|")); rows != 2+len(weir.Algorithms()) {
+		t.Errorf("%d rows in\n%s", rows, b)
+	}
+}
+
 // A denied request fails the run.
 func TestDenialsAreSeen(t *testing.T) {
 	l := testkit.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Limit{N: 100, Period: time.Hour}))(t)

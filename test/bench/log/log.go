@@ -6,14 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit"
@@ -51,8 +47,8 @@ func run(r *bench.Run, o options) {
 			d.phase = fmt.Sprintf("N = %s, %s", bench.Count(n), p.name)
 			r.Step(i, len(phases), d.phase)
 			f := d.measure(p)
-			table.Row("%s|%s|%s|%s|%d|%d|%s|%s|%s", bench.Count(n), p.name, bench.Count(f.calls), bench.Count(f.allowed), f.mean,
-				f.slowest.Microseconds(), bench.Count(f.over), bench.Count(f.late), f.bytes)
+			table.Row("%s|%s|%s|%s|%d|%d|%s|%s|%s", bench.Count(n), p.name, bench.Count(f.Count), bench.Count(f.allowed), f.Mean,
+				f.Slowest.Microseconds(), bench.Count(f.Over), bench.Count(f.late), f.bytes)
 		}
 		d.close()
 	}
@@ -70,7 +66,7 @@ type drive struct {
 	addr   string
 	n      int64
 	some   int64
-	admin  rueidis.Client
+	redis  *bench.Server
 	stores []*redis.Store // one a caller, so that no two share a call
 	clock  atomic.Int64
 	late   atomic.Int64 // checks of the phase that timed out
@@ -82,13 +78,12 @@ type drive struct {
 func newDrive(ctx context.Context, t testing.TB, addr string, n, some int64) *drive {
 	d := &drive{TB: t, phase: "start", ctx: ctx, addr: addr, n: n, some: some}
 	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
-	d.admin = testkit.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}))(t)
+	d.redis = bench.NewServer(t, addr)
 	for range callers {
 		s := testkit.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
 		d.stores = append(d.stores, s)
 	}
-	d.do("CONFIG", "SET", "slowlog-log-slower-than", "200", "slowlog-max-len", "1000000")
-	d.do("FLUSHALL")
+	d.redis.Do("FLUSHALL")
 	return d
 }
 
@@ -99,13 +94,6 @@ func (d *drive) open(clock func() weir.Micros, timeout time.Duration) (*redis.St
 	}
 	config.Options.Clock, config.Options.Timeout = clock, timeout
 	return config.Open()
-}
-
-// do sends a command besides the measured ones.
-func (d *drive) do(command ...string) any {
-	answer, err := d.admin.Do(d.ctx, d.admin.B().Arbitrary(command...).Build()).ToAny()
-	d.require(err)
-	return answer
 }
 
 // require ends the run if something has failed.
@@ -119,7 +107,6 @@ func (d *drive) close() {
 	for _, s := range d.stores {
 		s.Close()
 	}
-	d.admin.Close()
 }
 
 // limit is a log of so many units an hour; all share the state of the one key.
@@ -186,70 +173,34 @@ func (d *drive) each(stores []*redis.Store, do func(*redis.Store) error) error {
 
 // figures of a phase.
 type figures struct {
-	calls, allowed int64
-	mean           int64 // microseconds a call
-	slowest        time.Duration
-	over           int64 // calls of more than 5 ms
-	late           int64
-	bytes          string
+	bench.Calls
+	allowed int64
+	late    int64
+	bytes   string
 }
 
-const mostAllowed = 5 * time.Millisecond
-
 func (d *drive) measure(p phase) (f figures) {
-	d.do("CONFIG", "RESETSTAT")
-	d.do("SLOWLOG", "RESET")
 	d.late.Store(0)
-	var err error
-	f.allowed, err = p.run(d)
-	d.require(err)
+	f.Calls = d.redis.Measure(func() {
+		var err error
+		f.allowed, err = p.run(d)
+		d.require(err)
+	})
 	f.late = d.late.Load()
-	f.calls, f.mean = d.scriptCalls()
-	for _, entry := range d.do("SLOWLOG", "GET", "-1").([]any) {
-		fields := entry.([]any)
-		took, command := time.Duration(fields[2].(int64))*time.Microsecond, fields[3].([]any)[0].(string)
-		if strings.HasPrefix(strings.ToUpper(command), "EVAL") {
-			if f.slowest = max(f.slowest, took); took > mostAllowed {
-				f.over++
-			}
-		}
-	}
 	f.bytes = d.bytes()
 	return f
 }
 
 // bytes is what a unit takes, if all of N are there.
 func (d *drive) bytes() string {
-	keys := d.do("KEYS", "*").([]any)
+	keys := d.redis.Do("KEYS", "*").([]any)
 	if len(keys) != 1 {
 		return ""
 	}
-	used := d.do("MEMORY", "USAGE", keys[0].(string), "SAMPLES", "0").(int64)
+	used := d.redis.Do("MEMORY", "USAGE", keys[0].(string), "SAMPLES", "0").(int64)
 	decisions, err := d.stores[0].Peek(d.ctx, nil, weir.Op{Key: "k", Limit: limit(d.n), Cost: 1})
 	if d.require(err); decisions[0].Remaining > 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.1f", float64(used)/float64(d.n))
-}
-
-// scriptCalls reads how many there were, and how long they took, of Redis's own clock.
-func (d *drive) scriptCalls() (calls, mean int64) {
-	var micros int64
-	for line := range strings.Lines(d.do("INFO", "commandstats").(string)) {
-		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.HasPrefix(name, "cmdstat_eval") && name != "cmdstat_fcall" {
-			continue
-		}
-		for _, stat := range strings.Split(stats, ",") {
-			key, value, _ := strings.Cut(stat, "=")
-			n, _ := strconv.ParseInt(value, 10, 64)
-			switch key {
-			case "calls":
-				calls += n
-			case "usec":
-				micros += n
-			}
-		}
-	}
-	return calls, micros / max(1, calls)
 }

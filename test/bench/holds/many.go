@@ -1,0 +1,117 @@
+package holds
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/store/redis"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+// manyOptions are how many holds of a key are open, how many callers reserve at once, and how many
+// pairs of reserve and settle are measured.
+type manyOptions struct {
+	open, burst, pairs int
+	agrees             bool // the store waits until it may have many
+}
+
+var (
+	fullMany  = manyOptions{open: 100_000, burst: 1000, pairs: 2000, agrees: true}
+	quickMany = manyOptions{open: 10_000, burst: 1000, pairs: 500, agrees: true}
+)
+
+const (
+	few     = 10
+	callers = 128
+)
+
+// RunMany writes the table of many open holds of one key in Redis.
+func RunMany(r *bench.Run) { runMany(r, bench.Pick(r, fullMany, quickMany)) }
+
+func runMany(r *bench.Run, o manyOptions) {
+	server := testredis.Start(r)
+	admin := bench.NewServer(r, server.Addr)
+	d := manyDrive{Run: r, store: testkit.Must(redis.Open("redis://" + server.Addr))(r), admin: admin, manyOptions: o}
+	r.Cleanup(d.store.Close)
+	for begun := time.Now(); o.agrees && admin.Do("EXISTS", "weir:%many:T1h{agrees}") == int64(0); {
+		r.Step(int(time.Since(begun)/time.Second), 90, "waiting until the store may have many")
+		d.reserve(weir.Op{Key: "agrees", Limit: weir.MustCompile("token_bucket 1000000/1h"), Cost: 1}, few, time.Second)
+	}
+	table := bench.NewTable("<algorithm", fmt.Sprintf("%d open", few), bench.Count(o.open)+" open", "×", "bytes a hold", fmt.Sprintf("failed of %d at once", o.burst), "slowest call, ms", "when all expire, ms")
+	for i, algorithm := range weir.Algorithms() {
+		r.Step(i, len(weir.Algorithms()), algorithm.String())
+		d.row(table, algorithm)
+	}
+	out := r.File("holds-many.txt")
+	fmt.Fprintf(out, "# Many open holds of one key in Redis\n\n%v\n\nopen: processor time of Redis to reserve and settle, in µs, with so many open holds of the key; %s, %d callers.\n×: the latter ÷ the former.\n\n", bench.Describe(), bench.Things(o.pairs, "pair"), callers)
+	table.Write(out)
+}
+
+// manyDrive opens holds of one key.
+type manyDrive struct {
+	*bench.Run
+	store *redis.Store
+	admin *bench.Server
+	manyOptions
+}
+
+func (d *manyDrive) row(table *bench.Table, algorithm weir.Algorithm) {
+	d.admin.Do("FLUSHALL")
+	l := weir.Limit{Algorithm: algorithm, N: 1_000_000, Period: time.Hour, Release: true}
+	op := weir.Op{Key: "k", Limit: testkit.Must(l.Compile())(d), Cost: 2}
+	alone := op
+	alone.Key = "alone"
+	d.reserve(alone, few, time.Hour)
+	before := d.pair(alone)
+	begun, memory := time.Now(), d.admin.Number("memory", "used_memory")
+	const ttl = 90 * time.Second // more than it takes to open all
+	calls := d.admin.Measure(func() { d.reserve(op, d.open, ttl) })
+	memory = d.admin.Number("memory", "used_memory") - memory
+	after := d.pair(op)
+	var failed atomic.Int64
+	burst := d.admin.Measure(func() {
+		bench.AtOnce(d.burst, func(int) {
+			if _, err := d.store.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Second}, op); err != nil {
+				failed.Add(1)
+			}
+		})
+	})
+	if d.agrees {
+		time.Sleep(time.Until(begun.Add(ttl + 2*time.Second)))
+	}
+	expiry := d.admin.Measure(func() {
+		for range 100 {
+			if _, err := d.store.Peek(context.Background(), nil, op); err == nil {
+				break
+			}
+		}
+	})
+	table.Row("%s|%.1f|%.1f|%.2f|%.0f|%d|%.1f|%.1f", algorithm, before, after, after/before, memory/float64(d.open), failed.Load(), max(calls.Slowest, burst.Slowest).Seconds()*1e3, expiry.Slowest.Seconds()*1e3)
+}
+
+// reserve opens holds, so many callers at once.
+func (d *manyDrive) reserve(op weir.Op, n int, ttl time.Duration) {
+	bench.AtOnce(min(n, callers), func(caller int) {
+		for i := caller; i < n; i += callers {
+			_ = testkit.Must(d.store.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: ttl}, op))(d)
+		}
+	})
+}
+
+// pair is the processor time of Redis to reserve and settle, in microseconds.
+func (d *manyDrive) pair(op weir.Op) float64 {
+	begun := d.admin.Busy()
+	bench.AtOnce(callers, func(caller int) {
+		for i := caller; i < d.pairs; i += callers {
+			id := weir.NewHoldID()
+			_ = testkit.Must(d.store.Reserve(context.Background(), nil, weir.Reservation{ID: id}, op))(d)
+			_ = testkit.Must(d.store.Settle(context.Background(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 1 }}))(d)
+		}
+	})
+	return float64((d.admin.Busy() - begun).Nanoseconds()) / 1e3 / float64(d.pairs)
+}
