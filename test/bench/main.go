@@ -39,7 +39,7 @@ var suites = []bench.Suite{
 	{Name: "accuracy", About: "how often each algorithm decides wrongly", Takes: "1 minute; -quick: a second", Files: []string{"accuracy.txt"}, Run: accuracy.Run},
 	{Name: "overrun", About: "costs that are known only afterwards", Takes: "a second", Files: []string{"overrun.txt"}, Run: overrun.Run},
 	{Name: "holds", About: "reserve and settle, beside a take", Takes: "5 minutes; -quick: half a minute", Files: []string{"holds.txt"}, Run: holds.Run},
-	{Name: "many", About: "many open holds of one key in Redis", Takes: "12 minutes; -quick: 11 minutes", Files: []string{"holds-many.txt"}, Run: holds.RunMany},
+	{Name: "many", About: "many open holds of one key in Redis", Takes: "6 minutes; -quick: 6 minutes", Files: []string{"holds-many.txt"}, Run: holds.RunMany},
 	{Name: "instructions", About: "what Redis does for a request", Takes: "10 minutes; -quick: 2 minutes", Files: []string{"instructions.txt"}, Run: instructions.Run, Compares: true},
 	{Name: "adaptive", About: "limits that adapt to the capacity of a service", Takes: "10 minutes; -quick: half a minute", Files: adaptive.Files, Run: adaptive.Run},
 	{Name: "curves", About: "how the cost of a check grows, drawn", Takes: "5 minutes; -quick: half a minute", Files: curves.Files(), Run: curves.Run},

@@ -69,7 +69,7 @@ func (d *manyDrive) row(table *bench.Table, algorithm weir.Algorithm) {
 	d.reserve(alone, few, time.Hour)
 	before := d.pair(alone)
 	begun, memory := time.Now(), d.admin.Number("memory", "used_memory")
-	const ttl = 90 * time.Second // more than it takes to open all
+	const ttl = 40 * time.Second // more than it takes to open all
 	calls := d.admin.Measure(func() { d.reserve(op, d.open, ttl) })
 	memory = d.admin.Number("memory", "used_memory") - memory
 	after := d.pair(op)
