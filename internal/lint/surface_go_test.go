@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/build"
 )
 
 // goSurface lists what the packages for users export, as the compiler sees it: names of parameters do not
@@ -53,13 +53,11 @@ func goSurface(t *testing.T) []string {
 	return lines
 }
 
-// goCommand is about packages that are compiled as this test is, so that little has to be compiled for it.
+// goCommand is about packages that are compiled as weir is built, which other tests have compiled as well.
 func goCommand(t *testing.T, verb string, args ...string) *exec.Cmd {
-	if testkit.Race {
-		args = append([]string{"-race"}, args...)
-	}
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{verb}, args...)...)
+	cmd := exec.CommandContext(t.Context(), "go", slices.Concat([]string{verb}, build.FlagsOf("../.."), args)...)
 	cmd.Dir, cmd.Stderr = "../..", os.Stderr
+	cmd.Env = append(cmd.Environ(), build.Environment(build.Host)...)
 	return cmd
 }
 

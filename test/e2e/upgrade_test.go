@@ -46,10 +46,15 @@ var buildPrevious = sync.OnceValue(func() (p previous) {
 		return p
 	}
 	p.weir = filepath.Join(dir, "weir")
+	var profile string
+	if profile, p.err = filepath.Abs("../../cmd/weir/weir.pgo"); p.err != nil {
+		return p
+	}
 	for _, step := range []*exec.Cmd{
 		exec.Command("git", "-C", "../..", "archive", "--format=tar", "-o", dir+"/source.tar", p.at),
 		exec.Command("tar", "-xf", dir+"/source.tar", "-C", dir),
-		build.Weir(dir, build.Host, p.weir, "-buildvcs=false"),
+		// With the profile of this version, so that both share what is compiled of the libraries.
+		build.Weir(dir, build.Host, p.weir, "-buildvcs=false", "-pgo="+profile),
 	} {
 		if out, err := step.CombinedOutput(); err != nil {
 			p.err = fmt.Errorf("%s: %w\n%s", strings.Join(step.Args, " "), err, out)
