@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release image web modules test main driven others packages lint bench curves profile chaos fuzz generate
+.PHONY: help run build release image web modules test main libraries dashboard driven others packages lint bench curves profile chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -55,21 +55,26 @@ modules: # what the dashboard is built and tested with
 # Those that take longest begin first; as the last ones, they would leave a core idle.
 SLOWEST := ./store/redis ./internal/server/httpapi
 
+# The compiler collects garbage only if it has much: a fifth of its time. What it writes is the same.
+TOOLS := -toolexec='env GOGC=off GOMEMLIMIT=2GiB'
+
 # "make lint" runs all of vet. A program with the race detector would wait for a second before it ends,
 # for goroutines that are left; testkit.Run finds these itself.
-TEST := GORACE=atexit_sleep_ms=0 go test -vet=off -timeout 15m
+TEST := GORACE=atexit_sleep_ms=0 go test $(TOOLS) -vet=off -timeout 15m
 
-# The linker leaves out of tests what debuggers read, so the compiler need not write it.
-RACE := -race -gcflags=all=-dwarf=false
+# The linker leaves out of tests what debuggers read, so the compiler need not write it. Functions of
+# libraries are not inlined (-l), and Gin has no MessagePack: clients of Redis and of language models are
+# generated, and took minutes to compile.
+RACE := -race -tags=nomsgpack '-gcflags=all=-dwarf=false -l' -gcflags=std=-dwarf=false -gcflags=github.com/weirhq/weir/...=-dwarf=false
 
 # What finds its faults only without the race detector: tests of allocations, and those that compute for
 # long in one goroutine, of which only a part runs with it. A test compares this with testkit.Race.
 UNRACED := ^Test(Aims|Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|OnePriority|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
 UNRACED_IN := . ./engine ./metrics ./middleware/httplimit ./rule ./rule/rulefile ./stats ./internal/alert ./internal/overload ./internal/server/envoyrls ./internal/server/httpapi
 
-# Many tests wait more than they compute, so the three parts run side by side.
+# Many tests wait more than they compute, so three parts run side by side.
 test: packages modules ## run all tests, with the race detector
-	@scripts/memory.sh $(MAKE) --no-print-directory --jobs=3 main driven others
+	@scripts/memory.sh $(MAKE) --no-print-directory --jobs=3 main driven others dashboard
 
 # The second time as weir is built, for which everything is compiled anyway. With cmd/weir, because Go
 # compiles again, in a test with a profile, what only tests import and no package that is named.
@@ -79,12 +84,17 @@ main: # the tests of this module
 
 # In GOFLAGS, so that what these tests build is compiled with the same flags.
 DRIVE := CGO_ENABLED=0 GOFLAGS='$(AS_BUILT)' $(TEST)
-driven: # the tests of programs that run by themselves
+driven: libraries # the tests of programs that run by themselves
 	for module in $(DRIVERS); do (cd $$module && $(DRIVE) ./...) || exit 1; done
 
-# In this order, each finds compiled what it shares with the parts that run beside it.
-others: # the tests of the dashboard and of the other modules
+# Side by side, each part would compile what all of them share.
+libraries: # what weir is built from, compiled once
+	CGO_ENABLED=0 go build $(TOOLS) $(AS_BUILT) -o /dev/null ./cmd/weir
+
+dashboard: modules # the tests of the dashboard
 	cd web && npm test --silent
+
+others: libraries # the tests of the other modules
 	for module in $(LARGE); do (cd $$module && $(DRIVE) ./...) || exit 1; done
 	for module in $(OTHERS); do (cd $$module && $(TEST) $(RACE) ./...) || exit 1; done
 
