@@ -12,7 +12,7 @@ const (
 	maxWeight = 512
 
 	// maxManyChecks bounds a call for keys with many holds, where a check takes several times as long.
-	maxManyChecks = 128
+	maxManyChecks = 64
 
 	// maxSending is how many calls of a lane are under way at most. With two, Redis has
 	// work while we read an answer; with more, fewer checks would share a call.

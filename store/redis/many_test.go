@@ -25,7 +25,7 @@ func withMany(s *Store) *Store {
 }
 
 // fewAreMany makes keys have many holds soon, and trees grow.
-var fewAreMany = strings.NewReplacer("FEW_HOLDS = 64", "FEW_HOLDS = 1", "RADIX, LEVEL = 32", "RADIX, LEVEL = 3", "MANY_AT_ONCE = 256", "MANY_AT_ONCE = 2", "MOST = 100000", "MOST = 1000")
+var fewAreMany = strings.NewReplacer("FEW_HOLDS = 32", "FEW_HOLDS = 1", "RADIX, LEVEL = 32", "RADIX, LEVEL = 3", "MANY_AT_ONCE = 96", "MANY_AT_ONCE = 2", "MOST = 100000", "MOST = 1000")
 
 var manyLibrary = sync.OnceValue(func() *library { return newLibrary(fewAreMany.Replace) })
 
@@ -115,7 +115,7 @@ func TestManyHoldsCostAsMuchAsFew(t *testing.T) {
 			if d := testkit.Must(store.Peek(t.Context(), nil, op))(t); d[0].Limit-d[0].Remaining != used {
 				t.Errorf("when all have expired: %+v", d[0])
 			}
-			if calls := called(t, client, "fcall"); calls < many/256 || calls > many/256+2 {
+			if calls := called(t, client, "fcall"); calls < many/96 || calls > many/96+2 {
 				t.Errorf("%d holds expired in %d calls", many, calls)
 			}
 		})

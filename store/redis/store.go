@@ -30,7 +30,7 @@
 // of one client on one slot of a cluster.
 //
 // The open holds of a client are behind its usage; of sliding logs and sliding buckets they
-// are in "PREFIX %holds: NAME : KIND { KEY }". Of a client with more than 64, the others are in
+// are in "PREFIX %holds: NAME : KIND { KEY }". Of a client with more than 32, the others are in
 // "PREFIX %many: NAME : KIND { KEY }", and its usage is in "PREFIX %moved: NAME : KIND { KEY }". Each hold has a record "PREFIX %hold: { ID }"
 // until a minute after it has expired.
 //

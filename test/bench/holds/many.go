@@ -36,11 +36,14 @@ func RunMany(r *bench.Run) { runMany(r, bench.Pick(r, fullMany, quickMany)) }
 func runMany(r *bench.Run, o manyOptions) {
 	server := testredis.Start(r)
 	admin := bench.NewServer(r, server.Addr)
-	d := manyDrive{Run: r, store: testkit.Must(redis.Open("redis://" + server.Addr))(r), admin: admin, manyOptions: o}
-	r.Cleanup(d.store.Close)
-	for begun := time.Now(); o.agrees && admin.Do("EXISTS", "weir:%many:T1h{agrees}") == int64(0); {
-		r.Step(int(time.Since(begun)/time.Second), 90, "waiting until the store may have many")
-		d.reserve(weir.Op{Key: "agrees", Limit: weir.MustCompile("token_bucket 1000000/1h"), Cost: 1}, few, time.Second)
+	open := func(timeout string) *redis.Store {
+		store := testkit.Must(redis.Open("redis://" + server.Addr + timeout))(r)
+		r.Cleanup(store.Close)
+		return store
+	}
+	d := manyDrive{Run: r, usual: open(""), store: open("?timeout=5s"), admin: admin, manyOptions: o}
+	if o.agrees {
+		d.waitUntilAgreed()
 	}
 	table := bench.NewTable("<algorithm", fmt.Sprintf("%d open", few), bench.Count(o.open)+" open", "×", "bytes a hold", fmt.Sprintf("failed of %d at once", o.burst), "slowest call, ms", "when all expire, ms")
 	for i, algorithm := range weir.Algorithms() {
@@ -55,9 +58,25 @@ func runMany(r *bench.Run, o manyOptions) {
 // manyDrive opens holds of one key.
 type manyDrive struct {
 	*bench.Run
+	usual *redis.Store // with the usual timeout
 	store *redis.Store
 	admin *bench.Server
 	manyOptions
+}
+
+// waitUntilAgreed waits until both stores may have many.
+func (d *manyDrive) waitUntilAgreed() {
+	begun, op := time.Now(), weir.Op{Limit: weir.MustCompile("token_bucket 1000000/1h"), Cost: 1}
+	for i, store := range []*redis.Store{d.usual, d.store} {
+		op.Key = fmt.Sprint("agrees", i)
+		for d.admin.Do("EXISTS", "weir:%many:T1h{"+op.Key+"}") == int64(0) {
+			d.Step(int(time.Since(begun)/time.Second), 90, "waiting until the stores may have many")
+			time.Sleep(time.Second)
+			for range few {
+				_ = testkit.Must(store.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Hour}, op))(d)
+			}
+		}
+	}
 }
 
 func (d *manyDrive) row(table *bench.Table, algorithm weir.Algorithm) {
@@ -76,7 +95,7 @@ func (d *manyDrive) row(table *bench.Table, algorithm weir.Algorithm) {
 	var failed atomic.Int64
 	burst := d.admin.Measure(func() {
 		bench.AtOnce(d.burst, func(int) {
-			if _, err := d.store.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Second}, op); err != nil {
+			if _, err := d.usual.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Second}, op); err != nil {
 				failed.Add(1)
 			}
 		})
