@@ -53,8 +53,11 @@ func Accuse(ctx context.Context, d Denials, from, to time.Time) (*Accused, error
 			return nil, err
 		}
 		events := slices.DeleteFunc(details.Events, func(e archive.Denial) bool { return e.Degraded || e.Blocked })
-		if decided(d, events) {
-			a.Decided = append(a.Decided, open[at])
+		isUnknown := len(open[at].Rules) == 0 && len(events) == 0 // by what it was denied: few denials, maybe of another key
+		if isUnknown || decided(d, events) {
+			if !isUnknown {
+				a.Decided = append(a.Decided, open[at])
+			}
 			open, at = slices.Delete(open, at, at+1), 0
 			continue
 		}

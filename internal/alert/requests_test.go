@@ -1,9 +1,11 @@
 package alert
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -124,6 +126,31 @@ func TestDeniedRequests(t *testing.T) {
 				t.Logf("%d of %d denied: %s", denied, all, text)
 			})
 		})
+	}
+}
+
+// ranking is what is known of denied clients, of which addresses are on the block list.
+type ranking []stats.Client
+
+func (r ranking) Clients(context.Context, stats.ClientsQuery) (*stats.Clients, error) {
+	return &stats.Clients{Clients: r}, nil
+}
+
+func (ranking) Denials(context.Context, stats.LatestQuery) (*stats.Latest[archive.Denial], error) {
+	return new(stats.Latest[archive.Denial]), nil
+}
+
+func (ranking) Listed(key string) bool { return strings.HasPrefix(key, "ip:") }
+
+// A client of whom it is not known what denied it is not accused: it may be whom an attack was about.
+func TestUnknownIsNotAccused(t *testing.T) {
+	all := ranking{{Entry: archive.Entry{Key: "ip:192.0.2.1", Count: 90}}, {Entry: archive.Entry{Key: "attr:account:victim", Count: 3}}}
+	if a := testkit.Must(Accuse(t.Context(), all, time.Time{}, time.Time{}))(t); a.Client != nil || len(a.Decided) != 1 {
+		t.Errorf("%+v", a)
+	}
+	all[1].Rules = []stats.RuleCount{{Rule: "login-account", Count: 3}}
+	if a := testkit.Must(Accuse(t.Context(), all, time.Time{}, time.Time{}))(t); a.Client == nil || a.Client.Key != "attr:account:victim" {
+		t.Errorf("%+v", a)
 	}
 }
 
