@@ -88,12 +88,10 @@ func (r Reason) String() string {
 
 // isCrowded reports whether the request was denied because a key has too many open holds.
 func (v *Verdict) isCrowded() bool {
-	for i := range v.Results {
-		if r := &v.Results[i]; r.full && !r.Shadow {
-			return !v.Allowed
-		}
+	if v.Allowed {
+		return false
 	}
-	return false
+	return slices.ContainsFunc(v.Results, func(r Result) bool { return r.full && !r.Shadow })
 }
 
 // Result is the result of one limit of a rule.
