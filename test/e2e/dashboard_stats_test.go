@@ -329,7 +329,7 @@ func TestDashboardShadow(t *testing.T) {
 // An alert is listed, marked on the charts, silenced, and let speak again. When its condition no
 // longer holds, it is over.
 func TestDashboardAlerts(t *testing.T) {
-	p, b, file := dashboard(t, dashboardRules, "--alert", "denied=10%,window=10s,hold=1s,minimum=5")
+	p, b, file := dashboard(t, dashboardRules, "--alert", "denied=10%,window=10s,hold=1s,minimum=5", "--alert", "denied_requests=off")
 	c := client(t)
 	page := b.open(p.URL, "#/alerts")
 	page.see(id("alerts-active"), "No active alerts.")
