@@ -277,10 +277,10 @@ func (n *figures) writeOutcomes(b *strings.Builder) {
 		{"requests", archive.Counts.Total},
 		{"allowed", func(c archive.Counts) int64 { return c.Allowed }},
 		{"denied", func(c archive.Counts) int64 { return c.Denied }},
-		{"shadow", func(c archive.Counts) int64 { return c.ShadowDenied }},
-		{"soft", func(c archive.Counts) int64 { return c.SoftDenied }},
-		{"degraded", func(c archive.Counts) int64 { return c.DegradedAllowed }},
-		{"failed", func(c archive.Counts) int64 { return c.DegradedDenied }},
+		{"shadow denied", func(c archive.Counts) int64 { return c.ShadowDenied }},
+		{"soft denied", func(c archive.Counts) int64 { return c.SoftDenied }},
+		{"degraded, allowed", func(c archive.Counts) int64 { return c.DegradedAllowed }},
+		{"degraded, denied", func(c archive.Counts) int64 { return c.DegradedDenied }},
 		{"blocked", func(c archive.Counts) int64 { return c.Blocked }},
 	} {
 		if count := outcome.count(n.minute.Counts); count != 0 || i < 3 {

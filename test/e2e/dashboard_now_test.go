@@ -104,6 +104,7 @@ func TestDashboardNowAttack(t *testing.T) {
 	}
 	page.see(id("now-denied"), "ip:192.0.2.66, 75 denials, rule login, POST /api/login")
 	page.goTo("overview")
+	page.see(id("denied-rules")+" "+id("chart-note"), "A request that several rules deny counts for each of them.")
 	for key, rule := range map[string]string{"ip:192.0.2.66": "login", "attr:account:alice": "login-account"} {
 		row := id("denied-clients") + ` tr[data-denied="` + key + `"]`
 		page.see(row, "75")

@@ -200,7 +200,8 @@ func (p *tab) drag() {
 // again shows, too. The list of rules goes on to show those in force.
 func TestDashboardDegraded(t *testing.T) {
 	redis := testredis.Start(t)
-	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr+"?timeout=10s")
+	local := strings.Replace(dashboardRules, "limit: 5/1h}", "limit: 5/1h, on_failure: local}", 1)
+	p, b, _ := dashboard(t, local, "--store", "redis://"+redis.Addr+"?timeout=10s")
 	page := b.open(p.URL, "")
 	page.see(id("tile-store"), "up")
 	keepAsking(t, p.URL, loginRequest)
@@ -216,6 +217,7 @@ func TestDashboardDegraded(t *testing.T) {
 		t.Errorf("there are %d banners", n)
 	}
 	waitFor(t, "degraded requests", func() bool { return page.number(id("tile-degraded")+" .value") > 0 })
+	page.see(id("tile-degraded"), "of them denied") // by the local fallback, which the tile of denied requests leaves out
 	page.press(`nav a[href="#/rules"]`)
 	page.see(id("outage"), "unavailable since")
 	page.press(`nav a[href="#/overview"]`)

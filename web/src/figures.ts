@@ -8,6 +8,7 @@ export interface Figures {
   share: number | null // of requests that were denied; null without requests
   p99: number | null // microseconds
   degraded: number
+  degradedDenied: number // of these
 }
 
 const figures = (c: Omit<Counts, 'rate'>, rate: number, p99: number | null): Figures => ({
@@ -16,6 +17,7 @@ const figures = (c: Omit<Counts, 'rate'>, rate: number, p99: number | null): Fig
   share: c.requests > 0 ? c.denied / c.requests : null,
   p99: c.requests > 0 ? p99 : null,
   degraded: c.degraded_allowed + c.degraded_denied,
+  degradedDenied: c.degraded_denied,
 })
 
 const none: Counts = { requests: 0, rate: 0, allowed: 0, denied: 0, shadow_denied: 0, soft_denied: 0, degraded_allowed: 0, degraded_denied: 0, blocked: 0 }
