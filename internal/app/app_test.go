@@ -315,6 +315,21 @@ func TestNewReportsEverything(t *testing.T) {
 	}
 }
 
+// A file that does not exist may be misspelled, so the log says that it was created.
+func TestCreatedRulesAreTold(t *testing.T) {
+	o, log := prepared(t, Options{Rules: filepath.Join(t.TempDir(), "ruels.yaml")}, "")
+	const created = `msg="created the rules file, because it did not exist" rules=`
+	for _, want := range []int{1, 1} { // the second start finds it
+		a := started(t, o)
+		if text := log.String(); strings.Count(text, created+o.Rules) != want || !strings.Contains(text, `msg="there are no rules; every request is allowed"`) {
+			t.Errorf("the log has\n%s", text)
+		}
+		if err := a.Stop(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Only the process knows whether a restart resets the usage of a long window. It says so once, and
 // not of a rule that is off.
 func TestRestartWarns(t *testing.T) {

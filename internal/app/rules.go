@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -70,9 +71,12 @@ func (a *App) openRules(ctx, background context.Context) error {
 		// By a connection of its own: checks should not wait behind a large document.
 		a.rules.repository, err = redisrepo.Open(a.link(), a.repoOptions())
 	default:
+		_, missing := os.Stat(a.options.Rules)
 		a.rules.repository, err = filerepo.Open(a.options.Rules, filerepo.Options{Create: true, History: a.options.historyDir(), Rules: a.ruleOptions()})
 		if err != nil {
 			err = fmt.Errorf("--rules: %w", err)
+		} else if errors.Is(missing, fs.ErrNotExist) { // perhaps it is misspelled
+			a.options.Logger.Info("created the rules file, because it did not exist", "rules", a.options.Rules)
 		}
 	}
 	if err != nil {
