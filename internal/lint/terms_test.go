@@ -10,7 +10,7 @@ import (
 // traditional characters, and the names that such descriptions give to fields and commands.
 const terms = `
 限流 速率限制 固定窗口 边界突发 临界问题 滑动窗口计数器 滑动窗口日志 时间窗口 窗口大小 令牌桶 动态令牌桶 桶容量 补充速率 漏桶 流量整形 突发流量 GCRA
-INCR EXPIRE ZADD ZREMRANGEBYSCORE ZCARD ZINCRBY ZREVRANGE ZSCORE HGETALL HMSET MGET GETSET INCRBYFLOAT DECRBY LPUSH RPOP LLEN EVALSHA SETNX MULTI PFADD
+INCR EXPIRE ZADD ZREMRANGEBYSCORE ZCARD ZINCRBY ZREVRANGE ZSCORE HGETALL HMSET MGET GETSET INCRBYFLOAT DECRBY LPUSH RPOP LLEN EVALSHA SETNX MULTI PFADD HINCRBY HMGET PEXPIRE LTRIM FIFO
 window_start_timestamp current_count previous_count last_refill tokens
 暴力破解 防刷 秒杀 爬虫 短信验证码 恶意攻击 滥用 过载 雪崩 公平 发帖 评论 点赞 分享 下载 搜索 上传 邮件 防重复提交 支付 计费
 接口限流 服务限流 资源限流 全局限流 多层限流 客户端标识 白名单 黑名单 规则引擎 热更新 灰度 回滚
