@@ -45,10 +45,11 @@ var files = []struct {
 	use  needs
 }{
 	{"numbers", needAll},
-	{"division", needBucket | needSlidingWindow | needHolds | needHeld},
+	{"division", needBucket | needSlidingWindow},
 	{"state", needAll},
-	{"bucket", needBucket | needHolds | needHeld},
-	{"fixed_window", needFixedWindow | needSlidingWindow},
+	{"bucket", needBucket},
+	{"windows", needFixedWindow | needSlidingWindow},
+	{"fixed_window", needFixedWindow},
 	{"sliding_window", needSlidingWindow},
 	{"sub_windows", needSubWindows},
 	{"log", needLog},
@@ -172,8 +173,13 @@ func (l *library) script(e entry, n needs) *script {
 		if files[i].use&(n|entries[e].needs) != 0 {
 			all.WriteString(text)
 		}
+		if i == 0 {
+			// Lua looks for the locals of a text at each definition that uses one, but for those around
+			// a function once.
+			all.WriteString("return (function()\n")
+		}
 	}
-	fmt.Fprintf(&all, "return %s\n", strings.Replace(entries[e].does, "%s", "KEYS, ARGV", 1))
+	fmt.Fprintf(&all, "return %s\nend)()\n", strings.Replace(entries[e].does, "%s", "KEYS, ARGV", 1))
 	l.scripts[key] = newScript(all.String())
 	return l.scripts[key]
 }

@@ -110,6 +110,7 @@ local function held(does, keys, args)
           i = i + 5
           record = record + 1
           if not isUsual then
+            prepareLists()
             list = list or readList(name, HEAD, value)
             local place, holdDue, holdCost
             place, holdDue, holdCost, receipt, level, since = findHold(list, id)
@@ -132,8 +133,11 @@ local function held(does, keys, args)
               _, _, _, _, nextFresh, nextA, nextB, excess = decide(c, now, fresh, at, viewFresh, viewA, viewB, free, nil, used - cost, ALWAYS, 0)
               if nextFresh then fresh, a, b, changed = nextFresh, nextA, nextB, true end
             elseif used < cost and isHeld and fresh > 0 then -- otherwise the client was reset meanwhile
+              does.prepare()
               if isBucket then
-                fresh, a, b = letGoBucket(c, fresh, a, b, list, receipt, level, since, cost - used)
+                local back
+                fresh, a, b, back = does.letGo(c, fresh, a, b, receipt, level, since, cost - used)
+                if back > 0 and list then moveUp(list, level, since, back) end
               else
                 fresh, a, b = does.refund(c, fresh, a, b, nil, receipt, cost - used)
               end
@@ -179,6 +183,7 @@ local function held(does, keys, args)
             if allowed then
               local bar
               if not isUsual or listed == 1 then
+                prepareLists()
                 list = list or readList(name, HEAD, value)
                 bar = findHold(list, id) and now or fullUntil(list, now)
                 if grows and list.count >= FEW_HOLDS and bar ~= now then allowed, bar, nextFresh = nil, -1, nil end

@@ -35,9 +35,11 @@ local function letGo(t, op, c, receipt, level, since, units, number)
     giveBack(t, { k = k, c = c }, receipt, units)
     return
   end
-  local fresh, a, b, back = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], receipt, level, since, units)
+  BUCKET.prepare()
+  local fresh, a, b, back = BUCKET.letGo(c, t.fresh[k], t.a[k], t.b[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
+  if back > 0 and t.lists[k] then moveUp(t.lists[k], level, since, back) end
   if back > 0 and t.moved[k] then MANY.moveUp(MANY.read(t, k), number, back) end
 end
 
@@ -61,7 +63,7 @@ local function endDue(t, op)
       ends[#ends + 1] = { j = j, due = due, id = id, cost = cost, receipt = receipt, level = level, since = since, n = n, shape = shape == 1 }
     end
   end
-  sort(ends, function(p, q)
+  table.sort(ends, function(p, q)
     if p.due ~= q.due then return p.due < q.due end
     return p.id < q.id
   end)
@@ -347,6 +349,7 @@ end
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
+  prepareLists()
   local states, many = input[i], input[i + 1]
   local t = {
     keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {}, shift = 0,

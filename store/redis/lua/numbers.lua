@@ -3,14 +3,14 @@
 
 -- What Redis offers does not exist while a library is loaded, so a call looks it up if it is the
 -- first. Nothing else outlives a call.
-local call, try, pack, parse, encode, decode, spread
-local floor, min, max, format, sub, byte, find, concat, sort
+local call, try, pack, parse, encode, spread
+local floor, min, max, format, sub, concat
 
 local function prepare()
   if call then return end
-  try, pack, parse, encode, decode, spread = redis.pcall, struct.pack, struct.unpack, cmsgpack.pack, cmsgpack.unpack, unpack
+  try, pack, parse, encode, spread = redis.pcall, struct.pack, struct.unpack, cmsgpack.pack, unpack
   floor, min, max = math.floor, math.min, math.max
-  format, sub, byte, find, concat, sort = string.format, string.sub, string.byte, string.find, table.concat, table.sort
+  format, sub, concat = string.format, string.sub, table.concat
   call = redis.call
 end
 

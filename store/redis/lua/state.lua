@@ -18,7 +18,7 @@ local function readHead(name, value)
     if fresh >= EXACT then return nil end
     return fresh, a, b, expires
   end
-  if value ~= '' and byte(value) >= STRANGE then return nil end
+  if value ~= '' and string.byte(value) >= STRANGE then return nil end
   return 0, 0, 0, 0
 end
 
@@ -73,15 +73,17 @@ end
 --   read     the value of a key: fresh, a, b, when it expires, and what there is more, such as a log
 --   look     at a state: the time, which is never before the last charge, the state at that time, and the units that are free
 --   charge   units: the state with them
+--   commit   a charge to what there is more
+--   write    a state
+--   prepare  is called before one of the next four
 --   wait     how long until units fit
 --   delay    of shaped requests, if the limit can have them
 --   room     how many units can be charged at most
---   commit   a charge to what there is more
 --   refund   units of a receipt: the state without them
---   write    a state
---   forget   what there is more
 --
--- A state travels as numbers, for they cost less than a table. A script has only those that it needs.
-local ALGORITHM = {}
+-- A state travels as numbers, for they cost less than a table. A script has only those that it needs, and
+-- defines what is seldom needed when it is. Room is made at once: a table that grows costs several times as much.
+local BUCKET -- is one of them, of which holds know more; nil in a script without it
+local ALGORITHM = { [0] = nil, nil, nil, nil, nil, nil }
 
 local FEW = 128 -- sub-windows that are read as a whole: a kilobyte
