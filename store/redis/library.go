@@ -44,6 +44,7 @@ var files = []struct {
 	name string
 	use  needs
 }{
+	{"names", needAll},
 	{"numbers", needAll},
 	{"division", needBucket | needSlidingWindow},
 	{"state", needAll},
@@ -174,9 +175,7 @@ func (l *library) script(e entry, n needs) *script {
 			all.WriteString(text)
 		}
 		if i == 0 {
-			// Lua looks for the locals of a text at each definition that uses one, but for those around
-			// a function once.
-			all.WriteString("return (function()\n")
+			all.WriteString("return (function()\n") // which takes less time; see lua/names.lua
 		}
 	}
 	fmt.Fprintf(&all, "return %s\nend)()\n", strings.Replace(entries[e].does, "%s", "KEYS, ARGV", 1))

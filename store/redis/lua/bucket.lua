@@ -11,25 +11,15 @@ function BUCKET.limit(input, i)
   }
 end
 
--- periodOf is what n units take to drain.
-local function periodOf(c) return c.p * (c.n / c.rate) end
-
--- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
--- returns the rate of the other, too.
-local function recount(c, level, n)
-  local period = periodOf(c)
-  local g = gcd(n, period)
-  local p = period / g
-  if floor(level / p) >= floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
-  return mulDivUp(level, c.p, p), n / g
-end
-
 function BUCKET.look(c, now, fresh, level, n)
   local at = now
   if now < fresh and n > 0 then
     local drain = c.rate
     local rate, spent = drain, level
-    if n ~= c.n then level, rate = recount(c, level, n) end
+    if n ~= c.n then
+      BUCKET.prepare()
+      level, rate = BUCKET.recount(c, level, n)
+    end
     local rest = spent % rate
     local last = fresh - (spent - rest) / rate
     if rest > 0 then last = last - 1 end
@@ -54,6 +44,19 @@ end
 function BUCKET.prepare()
   if BUCKET.wait then return end
 
+  -- periodOf is what n units take to drain.
+  function BUCKET.periodOf(c) return c.p * (c.n / c.rate) end
+
+  -- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
+  -- returns the rate of the other, too.
+  function BUCKET.recount(c, level, n)
+    local period = BUCKET.periodOf(c)
+    local g = gcd(n, period)
+    local p = period / g
+    if floor(level / p) >= floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
+    return mulDivUp(level, c.p, p), n / g
+  end
+
   function BUCKET.wait(c, _, _, level, _, need) return divUp(need * c.p - (c.full - level), c.rate) end
 
   function BUCKET.delay(c, level) return divUp(level, c.rate) end
@@ -66,7 +69,7 @@ function BUCKET.prepare()
   function BUCKET.refund(c, fresh, spent, n, _, receipt, units)
     if n <= 0 then return fresh, spent, n end
     local level, rate = spent, c.rate
-    if n ~= c.n then level, rate = recount(c, spent, n) end
+    if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
     local last = fresh - divUp(spent, rate)
     local back = min(units, floor((EXACT - 1) / c.p)) * c.p
     if receipt ~= LATEST and (receipt < fresh or c.p < c.rate) then
@@ -82,7 +85,7 @@ function BUCKET.prepare()
   function BUCKET.letGo(c, fresh, spent, n, receipt, height, since, units)
     if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n, 0 end
     local level, rate = spent, c.rate
-    if n ~= c.n then level, rate = recount(c, spent, n) end
+    if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
     local part = spent % rate
     local last, back, rest = fresh - (spent - part) / rate, units * c.p, height
     if part > 0 then last = last - 1 end
@@ -90,7 +93,7 @@ function BUCKET.prepare()
       -- So much has left the bucket at most, if its N may have been another.
       local most = (last - since) * c.rate
       if n > c.n then
-        local period = periodOf(c)
+        local period = BUCKET.periodOf(c)
         local g = gcd(n, period)
         local other, p = (last - since) * (n / g), period / g
         if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then

@@ -23,7 +23,7 @@ local FEW_HOLDS = 32 -- of a list that need not become longer; see many_holds
 local LIST, LIST_HEAD = '>BI2I7', 10 -- isFirst, how many, firstDue
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: due, cost, receipt, level, since, and of its limit N and whether it shapes
 
-local readList, sweep, fullUntil, findHold, noteChange, keepHold, addHold, removeHold, moveHold, openLevels, closeLevels, moveUp, limitOf, writeList, writeHeld
+local readList, sweep, fullUntil, findHold, addHold, removeHold, moveHold, openLevels, closeLevels, moveUp, writeHeld
 
 -- prepareLists defines these, before there can be a list. The usual call for one key has none, and a script
 -- defines this at each call.
@@ -74,14 +74,14 @@ local function prepareLists()
     return place - 1, parse(HELD, l.entries, place + 16)
   end
 
-  function noteChange(l, from, to)
+  local function noteChange(l, from, to)
     if from < l.from then l.from = from end
     if to > l.to then l.to = to end
   end
 
   -- keepHold is for one that is on the list until it expires or, if what has expired is to be given back,
   -- as long as there may be something to give back.
-  function keepHold(l, due, receipt, releases)
+  local function keepHold(l, due, receipt, releases)
     if due <= l.firstDue then l.isFirst, l.firstDue = 1, due end
     if due > l.needed then l.needed = due end
     if releases and receipt > l.needed then l.needed = receipt end
@@ -146,40 +146,6 @@ local function prepareLists()
       if l.since[j] > since or l.since[j] == since and l.levels[j] > height then l.levels[j] = max(0, l.levels[j] - back) end
     end
     if not isOpen then closeLevels(l) end
-  end
-
-  -- limitOf is the limit that a hold was charged under, which may have had another N.
-  function limitOf(c, n, shape)
-    if n == c.n and shape == c.shape then return c end
-    local changed = {}
-    for name, value in pairs(c) do changed[name] = value end
-    changed.n, changed.shape = n, shape
-    if c.does == BUCKET then
-      local period = periodOf(c)
-      local g = gcd(n, period)
-      changed.rate, changed.p = n / g, period / g
-    end
-    return changed
-  end
-
-  -- writeList writes a list that has a key of its own.
-  function writeList(now, keep, l)
-    local head, expires, name = pack(LIST, l.isFirst, l.count, l.firstDue), expiry(now, l.needed), l.name
-    if l.stored == 0 then
-      call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
-      return
-    end
-    local to = min(l.to, #l.entries)
-    if l.stored > 4 * (LIST_HEAD + #l.entries) and l.stored > 1024 then
-      call('SET', name, head .. l.entries, 'KEEPTTL')
-    elseif l.from <= 4 * ENTRY then
-      call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
-    else
-      call('SETRANGE', name, '0', head)
-      if to > l.from then call('SETRANGE', name, format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
-    end
-    if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
-    call('PEXPIRE', name, ttl(now, keep, expires))
   end
 
   -- writeHeld writes a state and the list behind it.

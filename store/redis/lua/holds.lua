@@ -346,6 +346,26 @@ local function doHold(t, verb, n, i)
   end
 end
 
+-- writeList writes a list that has a key of its own.
+local function writeList(now, keep, l)
+  local head, expires, name = pack(LIST, l.isFirst, l.count, l.firstDue), expiry(now, l.needed), l.name
+  if l.stored == 0 then
+    call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
+    return
+  end
+  local to = min(l.to, #l.entries)
+  if l.stored > 4 * (LIST_HEAD + #l.entries) and l.stored > 1024 then
+    call('SET', name, head .. l.entries, 'KEEPTTL')
+  elseif l.from <= 4 * ENTRY then
+    call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
+  else
+    call('SETRANGE', name, '0', head)
+    if to > l.from then call('SETRANGE', name, format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
+  end
+  if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
+  call('PEXPIRE', name, ttl(now, keep, expires))
+end
+
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end

@@ -3,7 +3,6 @@
 -- open holds; logs are kept otherwise. fresh is when the key is as good as new.
 
 local HEAD = 28 -- bytes
-local STRANGE = 32 -- no state begins with such a byte, or a higher one: it would be a number of EXACT or more
 
 -- readHead returns a state and when it expires; zeros if there is none, or one that nobody could
 -- have written; nil if it is foreign: no string at all, or written by a later version, whose forms
@@ -18,7 +17,7 @@ local function readHead(name, value)
     if fresh >= EXACT then return nil end
     return fresh, a, b, expires
   end
-  if value ~= '' and string.byte(value) >= STRANGE then return nil end
+  if value ~= '' and string.byte(value) >= 32 then return nil end -- no state begins with such a byte: it would be a number of EXACT or more
   return 0, 0, 0, 0
 end
 
