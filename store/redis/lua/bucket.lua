@@ -43,7 +43,6 @@ end
 
 function BUCKET.prepare()
   if BUCKET.wait then return end
-
   -- periodOf is what n units take to drain.
   function BUCKET.periodOf(c) return c.p * (c.n / c.rate) end
 

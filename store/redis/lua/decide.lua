@@ -83,5 +83,3 @@ local function answer(out, length, allowed, remaining, retry, delay, reset, exce
   out[length + 1] = remaining * 4 + 1
   return length + 2
 end
-
-local FOREIGN = 3 -- the answer about a key that holds something else

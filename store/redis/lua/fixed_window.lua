@@ -27,7 +27,6 @@ function FIXED_WINDOW.charge(_, _, fresh, used, _, units, debt) return fresh, ad
 function FIXED_WINDOW.prepare()
   if FIXED_WINDOW.wait then return end
   FIXED_WINDOW.room = roomOfWindow
-
   function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
 
   function FIXED_WINDOW.refund(_, fresh, used, b, _, receipt, units)

@@ -100,7 +100,6 @@ end
 
 function LOG.prepare()
   if LOG.wait then return end
-
   function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
 
   -- wait is for the newest unit that must not count any more.

@@ -38,7 +38,6 @@ end
 function SLIDING_WINDOW.prepare()
   if SLIDING_WINDOW.wait then return end
   SLIDING_WINDOW.room = roomOfWindow
-
   function SLIDING_WINDOW.wait(c, at, _, a, b, need)
     local period, room = c.period, c.n - a - need
     local start = at - at % period

@@ -2,8 +2,6 @@
 -- the key, of seven bytes each. Sub-windows have more such numbers behind them, and others their
 -- open holds; logs are kept otherwise. fresh is when the key is as good as new.
 
-local HEAD = 28 -- bytes
-
 -- readHead returns a state and when it expires; zeros if there is none, or one that nobody could
 -- have written; nil if it is foreign: no string at all, or written by a later version, whose forms
 -- have the highest three bits of the first number. value is what MGET has found.

@@ -131,7 +131,6 @@ end
 
 function SUB_WINDOWS.prepare()
   if SUB_WINDOWS.wait then return end
-
   -- inAll is all that counts; the charge, if there was one, included.
   local function inAll(c, at, a, b, tail)
     if tail.newest < 0 then return a + b end
