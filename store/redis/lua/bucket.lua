@@ -42,7 +42,7 @@ function BUCKET.charge(c, at, _, level, n, units)
 end
 
 function BUCKET.prepare()
-  if BUCKET.wait then return end
+  if BUCKET.letGo then return end
   -- periodOf is what n units take to drain.
   function BUCKET.periodOf(c) return c.p * (c.n / c.rate) end
 

@@ -25,7 +25,7 @@ end
 function FIXED_WINDOW.charge(_, _, fresh, used, _, units, debt) return fresh, added(used, units, debt), 0 end
 
 function FIXED_WINDOW.prepare()
-  if FIXED_WINDOW.wait then return end
+  if FIXED_WINDOW.refund then return end
   FIXED_WINDOW.room = roomOfWindow
   function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
 

@@ -5,7 +5,7 @@ local readList, sweep, fullUntil, findHold, addHold, removeHold, moveHold, openL
 -- prepareLists defines these, before there can be a list. The usual call for one key has none, and a script
 -- defines this at each call.
 local function prepareLists()
-  if readList then return end
+  if writeHeld then return end -- the last of them: a call that is stopped here may leave the others
 
   -- readList makes a list of a text. One that is damaged counts as none.
   function readList(name, base, text)

@@ -99,7 +99,7 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
 end
 
 function LOG.prepare()
-  if LOG.wait then return end
+  if LOG.refund then return end
   function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
 
   -- wait is for the newest unit that must not count any more.

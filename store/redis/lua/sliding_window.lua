@@ -36,7 +36,7 @@ function SLIDING_WINDOW.charge(c, at, _, a, b, units, debt)
 end
 
 function SLIDING_WINDOW.prepare()
-  if SLIDING_WINDOW.wait then return end
+  if SLIDING_WINDOW.refund then return end
   SLIDING_WINDOW.room = roomOfWindow
   function SLIDING_WINDOW.wait(c, at, _, a, b, need)
     local period, room = c.period, c.n - a - need

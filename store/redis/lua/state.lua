@@ -79,7 +79,8 @@ end
 --   refund   units of a receipt: the state without them
 --
 -- A state travels as numbers, for they cost less than a table. A script has only those that it needs, and
--- defines what is seldom needed when it is. Room is made at once: a table that grows costs several times as much.
+-- prepare defines what is seldom needed, unless the last of it is there. Room is made at once: a table that
+-- grows costs several times as much.
 local BUCKET -- is one of them, of which holds know more; nil in a script without it
 local ALGORITHM = { [0] = nil, nil, nil, nil, nil, nil }
 

@@ -130,7 +130,7 @@ function SUB_WINDOWS.look(c, now, fresh, used, older, tail)
 end
 
 function SUB_WINDOWS.prepare()
-  if SUB_WINDOWS.wait then return end
+  if SUB_WINDOWS.refund then return end
   -- inAll is all that counts; the charge, if there was one, included.
   local function inAll(c, at, a, b, tail)
     if tail.newest < 0 then return a + b end
