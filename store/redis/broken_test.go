@@ -28,6 +28,16 @@ var breaking = strings.NewReplacer("  call = redis.call\nend\n", `  local functi
 end
 `)
 
+// interrupted asks Redis for something before the last of what is defined when it is needed, so that a call can
+// end there.
+var interrupted = func() *strings.Replacer {
+	var pairs []string
+	for _, last := range []string{"BUCKET.letGo(", "FIXED_WINDOW.refund(", "SLIDING_WINDOW.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "writeHeld("} {
+		pairs = append(pairs, "  function "+last, "  call('PING')\n  function "+last)
+	}
+	return strings.NewReplacer(pairs...)
+}()
+
 // history is calls of all kinds, one after the other, with seconds between them.
 type history struct {
 	store  *Store
@@ -189,6 +199,51 @@ func testBrokenCalls(t *testing.T, many int64, change func(string) string) {
 	for e := anyRequests; e < nothing; e++ {
 		if entries[e] < 3 && (many == 0 || e == anyHolds) {
 			t.Errorf("%d calls of entry %d were broken", entries[e], e)
+		}
+	}
+}
+
+// A call that ends while it defines what is seldom needed leaves that to the next one.
+func TestNothingStaysHalfDefined(t *testing.T) {
+	client := connect(t)
+	useFiles(t, func(text string) string { return breaking.Replace(interrupted.Replace(text)) })
+	s := storeOn(t, client, Options{})
+	for _, limit := range []string{"token_bucket 90/1m", "fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m", "sliding_buckets 90/1m"} {
+		op := weir.Op{Key: limit, Limit: weir.MustCompile(limit), Cost: 2}
+		next := byte(0)
+		hold := func() error { // two at once, which need a list, and of each something is given back
+			for range 2 {
+				next++
+				if _, err := s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{next}}, op); err != nil {
+					return err
+				}
+			}
+			for _, id := range []byte{next - 1, next} {
+				if _, err := s.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{id}, Used: func(string, int64) int64 { return 1 }}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		broken := 0
+		for ; ; broken++ {
+			run(t, client, "FUNCTION", "FLUSH")
+			run(t, client, "FLUSHALL")
+			testkit.OK(t, s.loadOnce("k"))
+			run(t, client, "SET", "asks", fmt.Sprint(broken+1))
+			err := hold()
+			if err == nil {
+				break
+			}
+			if !strings.Contains(err.Error(), "broken by a test") {
+				t.Fatal(err)
+			}
+			if err := hold(); err != nil {
+				t.Fatalf("%s, after command %d failed: %v", limit, broken+1, err)
+			}
+		}
+		if broken < 10 {
+			t.Errorf("%s: %d calls were broken", limit, broken)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at the last
 -- charge, in parts. b: the N under which the parts were counted.
 
-local BUCKET = { read = readHead, write = writeHead }
+BUCKET = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, prepare = nil }
 ALGORITHM[0], ALGORITHM[1] = BUCKET, BUCKET
 
 function BUCKET.limit(input, i)
@@ -11,25 +11,15 @@ function BUCKET.limit(input, i)
   }
 end
 
--- periodOf is what n units take to drain.
-local function periodOf(c) return c.p * (c.n / c.rate) end
-
--- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
--- returns the rate of the other, too.
-local function recount(c, level, n)
-  local period = periodOf(c)
-  local g = gcd(n, period)
-  local p = period / g
-  if floor(level / p) >= floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
-  return mulDivUp(level, c.p, p), n / g
-end
-
 function BUCKET.look(c, now, fresh, level, n)
   local at = now
   if now < fresh and n > 0 then
     local drain = c.rate
     local rate, spent = drain, level
-    if n ~= c.n then level, rate = recount(c, level, n) end
+    if n ~= c.n then
+      BUCKET.prepare()
+      level, rate = BUCKET.recount(c, level, n)
+    end
     local rest = spent % rate
     local last = fresh - (spent - rest) / rate
     if rest > 0 then last = last - 1 end
@@ -51,25 +41,75 @@ function BUCKET.charge(c, at, _, level, n, units)
   return at + (level - rest) / rate, level, n
 end
 
-function BUCKET.wait(c, _, _, level, _, need) return divUp(need * c.p - (c.full - level), c.rate) end
+function BUCKET.prepare()
+  if BUCKET.letGo then return end
+  -- periodOf is what n units take to drain.
+  function BUCKET.periodOf(c) return c.p * (c.n / c.rate) end
 
-function BUCKET.delay(c, level) return divUp(level, c.rate) end
-
-function BUCKET.room(c, at, level)
-  local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
-  return (rest - rest % c.p) / c.p
-end
-
-function BUCKET.refund(c, fresh, spent, n, _, receipt, units)
-  if n <= 0 then return fresh, spent, n end
-  local level, rate = spent, c.rate
-  if n ~= c.n then level, rate = recount(c, spent, n) end
-  local last = fresh - divUp(spent, rate)
-  local back = min(units, floor((EXACT - 1) / c.p)) * c.p
-  if receipt ~= LATEST and (receipt < fresh or c.p < c.rate) then
-    if c.shape and receipt < fresh then return fresh, spent, n end
-    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+  -- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
+  -- returns the rate of the other, too.
+  function BUCKET.recount(c, level, n)
+    local period = BUCKET.periodOf(c)
+    local g = gcd(n, period)
+    local p = period / g
+    if floor(level / p) >= floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
+    return mulDivUp(level, c.p, p), n / g
   end
-  level = level - min(level, back)
-  return level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+
+  function BUCKET.wait(c, _, _, level, _, need) return divUp(need * c.p - (c.full - level), c.rate) end
+
+  function BUCKET.delay(c, level) return divUp(level, c.rate) end
+
+  function BUCKET.room(c, at, level)
+    local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
+    return (rest - rest % c.p) / c.p
+  end
+
+  function BUCKET.refund(c, fresh, spent, n, _, receipt, units)
+    if n <= 0 then return fresh, spent, n end
+    local level, rate = spent, c.rate
+    if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
+    local last = fresh - divUp(spent, rate)
+    local back = min(units, floor((EXACT - 1) / c.p)) * c.p
+    if receipt ~= LATEST and (receipt < fresh or c.p < c.rate) then
+      if c.shape and receipt < fresh then return fresh, spent, n end
+      back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+    end
+    level = level - min(level, back)
+    return level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+  end
+
+  -- letGo is the state without what has not drained of a hold, if what was there first drains first, and how
+  -- much that was. Holds that were reserved later move up by as much.
+  function BUCKET.letGo(c, fresh, spent, n, receipt, height, since, units)
+    if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n, 0 end
+    local level, rate = spent, c.rate
+    if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
+    local part = spent % rate
+    local last, back, rest = fresh - (spent - part) / rate, units * c.p, height
+    if part > 0 then last = last - 1 end
+    if last > since then
+      -- So much has left the bucket at most, if its N may have been another.
+      local most = (last - since) * c.rate
+      if n > c.n then
+        local period = BUCKET.periodOf(c)
+        local g = gcd(n, period)
+        local other, p = (last - since) * (n / g), period / g
+        if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then
+          most = EXACT
+        else
+          most = max(most, mulDivUp(other, c.p, p))
+        end
+      end
+      rest = rest - most
+    end
+    if back > level then back = level end
+    if back > rest then back = rest end
+    if back <= 0 then return fresh, spent, n, 0 end
+    level = level - back
+    if level <= 0 then return 0, level, c.n, back end
+    part = level % c.rate
+    if part > 0 then last = last + 1 end
+    return last + (level - part) / c.rate, level, c.n, back
+  end
 end

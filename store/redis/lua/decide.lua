@@ -3,7 +3,7 @@
 -- end, with this answer: its time is not within what Go knows of the calendar.
 local function begin(args)
   prepare()
-  local input = { decode(args[1]) }
+  local input = { cmsgpack.unpack(args[1]) }
   if not input[2] then input = input[1] end -- an array, because they are many
   local now, i = input[1], 2
   if now < 0 then now, i = -1 - now, 4 end
@@ -20,6 +20,7 @@ end
 
 -- judge tells whether a cost fits a standing and, if not, how long to wait; or its delay.
 local function judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+  c.does.prepare()
   local need, wait, delay = cost + leave, 0, 0
   if need > c.capacity then return false, NEVER, 0 end
   if cost > free then wait = c.does.wait(c, at, viewFresh, viewA, viewB, need, more) end
@@ -82,5 +83,3 @@ local function answer(out, length, allowed, remaining, retry, delay, reset, exce
   out[length + 1] = remaining * 4 + 1
   return length + 2
 end
-
-local FOREIGN = 3 -- the answer about a key that holds something else

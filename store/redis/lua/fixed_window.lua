@@ -1,6 +1,6 @@
 -- Fixed window. fresh: the end of the window. a: units in it.
 
-local FIXED_WINDOW = { read = readHead, write = writeHead }
+local FIXED_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, prepare = nil }
 ALGORITHM[2] = FIXED_WINDOW
 
 function FIXED_WINDOW.limit(input, i)
@@ -22,20 +22,15 @@ function FIXED_WINDOW.look(c, now, fresh, used)
   return now, fresh, used, 0, c.n - used
 end
 
--- added is a count with more units in it; without a debt it stays where it can be read exactly.
-local function added(used, units, debt)
-  local total = used + units
-  if total > MAX_UNITS and not debt then return max(used, MAX_UNITS) end
-  return total
-end
-
 function FIXED_WINDOW.charge(_, _, fresh, used, _, units, debt) return fresh, added(used, units, debt), 0 end
 
-function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
+function FIXED_WINDOW.prepare()
+  if FIXED_WINDOW.refund then return end
+  FIXED_WINDOW.room = roomOfWindow
+  function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
 
-function FIXED_WINDOW.room(c, _, used) return min(11 * c.n, EXACT / 2) - used end
-
-function FIXED_WINDOW.refund(_, fresh, used, b, _, receipt, units)
-  if receipt == fresh or receipt == LATEST then used = used > units and used - units or 0 end
-  return used > 0 and fresh or 0, used, b
+  function FIXED_WINDOW.refund(_, fresh, used, b, _, receipt, units)
+    if receipt == fresh or receipt == LATEST then used = used > units and used - units or 0 end
+    return used > 0 and fresh or 0, used, b
+  end
 end

@@ -20,10 +20,7 @@
 -- Most keys have one request in a call, and at most one open hold, which is that of the request. Then
 -- there is no table for its list: the hold is read and written with the state.
 
-local TERMS, AS_ASKED = 0, 6
-local STATE_AND_LIST, LIST_AT = '>I7I7I7I7I3', HEAD + LIST_HEAD
-local ENDED = '>I2I7I7' -- of a record of one op: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
-local ENDED_WITH_EXCESS, ENDED_LENGTH = '>I2I7I7I7', 23 -- and how much of that was too much
+local ENDED_LENGTH = 23 -- of a record of one op
 
 -- readRecord tells of a hold that is not on the list whether it has ended, when it ends or is
 -- forgotten, and its record, if that is one; ends is when it was known to expire.
@@ -65,6 +62,10 @@ local function held(does, keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1
+  local TERMS, AS_ASKED = 0, 6 -- here, because in a script a constant that a function takes from outside costs more
+  local STATE_AND_LIST, LIST_AT = '>I7I7I7I7I3', HEAD + LIST_HEAD
+  local ENDED = '>I2I7I7' -- of a record: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
+  local ENDED_WITH_EXCESS = '>I2I7I7I7' -- and how much of that was too much
   local look, charge, isBucket = does.look, does.charge, does == BUCKET
   local hold = isBucket and '>c16I7I7I7I7I7' or '>c16I7I7I7' -- what is read of one: windows have no level, and no since
   local key, last, keepsRecords, grows = 0, input[i], input[i + 1] % 2 == 1, input[i + 1] >= 2
@@ -110,6 +111,7 @@ local function held(does, keys, args)
           i = i + 5
           record = record + 1
           if not isUsual then
+            prepareLists()
             list = list or readList(name, HEAD, value)
             local place, holdDue, holdCost
             place, holdDue, holdCost, receipt, level, since = findHold(list, id)
@@ -132,8 +134,11 @@ local function held(does, keys, args)
               _, _, _, _, nextFresh, nextA, nextB, excess = decide(c, now, fresh, at, viewFresh, viewA, viewB, free, nil, used - cost, ALWAYS, 0)
               if nextFresh then fresh, a, b, changed = nextFresh, nextA, nextB, true end
             elseif used < cost and isHeld and fresh > 0 then -- otherwise the client was reset meanwhile
+              does.prepare()
               if isBucket then
-                fresh, a, b = letGoBucket(c, fresh, a, b, list, receipt, level, since, cost - used)
+                local back
+                fresh, a, b, back = does.letGo(c, fresh, a, b, receipt, level, since, cost - used)
+                if back > 0 and list then moveUp(list, level, since, back) end
               else
                 fresh, a, b = does.refund(c, fresh, a, b, nil, receipt, cost - used)
               end
@@ -179,6 +184,7 @@ local function held(does, keys, args)
             if allowed then
               local bar
               if not isUsual or listed == 1 then
+                prepareLists()
                 list = list or readList(name, HEAD, value)
                 bar = findHold(list, id) and now or fullUntil(list, now)
                 if grows and list.count >= FEW_HOLDS and bar ~= now then allowed, bar, nextFresh = nil, -1, nil end

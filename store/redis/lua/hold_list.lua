@@ -1,177 +1,122 @@
--- The open holds of a key are a text: a head and, in no order, an entry for each, with its id and
--- what was charged, as weir.Held has it. It is behind the state or, if that has a tail or is a log, in
--- a key of its own. Only what has changed is written.
---
--- A list is
---
---   name, base          its key, and where in that it begins
---   entries, count      what is in it
---   isFirst, firstDue   1 if the first hold expires just then; else none expires sooner
---   stored              bytes in Redis
---   from, to            which of its entries have changed
---   needed              until when it is needed at least
---   levels, since       of all holds, while they move up
+-- Lists of open holds, which are as hold_names.lua says.
 
--- The record of a hold, which is a key of its own, says whether it has ended, of how many ops it is, when it
--- expires or is forgotten, and of each op what was used and how much of that was too much.
+local readList, sweep, fullUntil, findHold, addHold, removeHold, moveHold, openLevels, closeLevels, moveUp, writeHeld
 
-local RESERVE, SETTLE = 6, 7 -- what is asked for
-local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5 -- what has become of a hold
-local RECORD, RECORD_HEAD, OUTCOME = '>BBI7', 9, '>I7I7'
-local MAX_LISTED, MEMORY = 1000, 60 * SECOND
-local FEW_HOLDS = 32 -- of a list that need not become longer; see many_holds
-local LIST, LIST_HEAD = '>BI2I7', 10 -- isFirst, how many, firstDue
-local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: due, cost, receipt, level, since, and of its limit N and whether it shapes
+-- prepareLists defines these, before there can be a list. The usual call for one key has none, and a script
+-- defines this at each call.
+local function prepareLists()
+  if writeHeld then return end -- the last of them: a call that is stopped here may leave the others
 
--- readList makes a list of a text. One that is damaged counts as none.
-local function readList(name, base, text)
-  local l = { name = name, base = base, entries = '', count = 0, isFirst = 1, firstDue = EXACT, stored = 0, from = EXACT, to = 0, needed = 0 }
-  if text and #text >= base + LIST_HEAD then
-    local isFirst, count, firstDue = parse(LIST, text, base + 1)
-    if isFirst <= 1 and count <= MAX_LISTED and #text >= base + LIST_HEAD + count * ENTRY then
-      l.isFirst, l.count, l.firstDue, l.stored = isFirst, count, firstDue, #text - base
-      if count > 0 then l.entries = sub(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
-    end
-  end
-  return l
-end
-
--- sweep removes what has expired, and finds what expires first. Of what expires at that very time, only
--- ids that are before another are removed, if there is one.
-local function sweep(l, now, before)
-  local left, first = {}, EXACT
-  for place = 0, #l.entries - 1, ENTRY do
-    local id, due = parse('>c16I7', l.entries, place + 1)
-    if due > now or due == now and before and id >= before then left[#left + 1], first = sub(l.entries, place + 1, place + ENTRY), min(first, due) end
-  end
-  l.entries, l.count, l.isFirst, l.firstDue = concat(left), #left, 1, first
-  l.from, l.to = 0, #l.entries
-end
-
--- fullUntil is when the first hold expires, if there are as many as there may be. What has expired is
--- removed now and then, so that it does not pile up.
-local function fullUntil(l, now)
-  if l.count > 0 and l.count % 64 == 0 and l.firstDue <= now then sweep(l, now) end
-  if l.count < MAX_LISTED then return nil end
-  if l.isFirst == 0 or l.firstDue <= now then sweep(l, now) end
-  return l.count >= MAX_LISTED and l.firstDue or nil
-end
-
--- findHold returns of the hold with an id, if there is one, where its entry begins, from 0, and its due,
--- cost, receipt, level and since.
-local function findHold(l, id)
-  if l.count == 0 then return nil end
-  local place = find(l.entries, id, 1, true)
-  while place and place % ENTRY ~= 1 do place = find(l.entries, id, place + 1, true) end
-  if not place then return nil end
-  return place - 1, parse(HELD, l.entries, place + 16)
-end
-
-local function noteChange(l, from, to)
-  if from < l.from then l.from = from end
-  if to > l.to then l.to = to end
-end
-
--- keepHold is for one that is on the list until it expires or, if what has expired is to be given back,
--- as long as there may be something to give back.
-local function keepHold(l, due, receipt, releases)
-  if due <= l.firstDue then l.isFirst, l.firstDue = 1, due end
-  if due > l.needed then l.needed = due end
-  if releases and receipt > l.needed then l.needed = receipt end
-end
-
--- addHold adds one of what was just charged.
-local function addHold(l, id, due, cost, c, fresh, a, releases)
-  local level, since = 0, 0
-  if c.does == BUCKET then level, since = a, fresh - divUp(a, c.rate) end
-  local entry, place = id .. pack(HELD, due, cost, fresh, level, since, c.n, c.shape and 1 or 0), #l.entries
-  if l.count == 0 then l.entries, l.firstDue = entry, EXACT else l.entries = l.entries .. entry end
-  l.count = l.count + 1
-  noteChange(l, place, place + ENTRY)
-  keepHold(l, due, fresh, releases)
-end
-
--- removeHold puts the last entry in the place of a hold that was found.
-local function removeHold(l, place, due)
-  local entries = l.entries
-  local last = #entries - ENTRY
-  if due <= l.firstDue then l.isFirst = 0 end
-  if last == 0 then
-    l.entries = ''
-  elseif place < last then
-    l.entries = sub(entries, 1, place) .. sub(entries, last + 1) .. sub(entries, place + ENTRY + 1, last)
-  else
-    l.entries = sub(entries, 1, last)
-  end
-  l.count = l.count - 1
-  noteChange(l, place, place + ENTRY)
-end
-
--- moveHold gives a hold that was found, and was due at that time, another time to expire and another receipt.
-local function moveHold(l, place, before, due, cost, receipt, releases)
-  if before <= l.firstDue then l.isFirst = 0 end
-  l.entries = sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, cost, receipt) .. sub(l.entries, place + 38)
-  noteChange(l, place, place + ENTRY)
-  keepHold(l, due, receipt, releases)
-end
-
--- openLevels and closeLevels are around what moves holds of a bucket up.
-local function openLevels(l)
-  l.levels, l.since = {}, {}
-  for j = 1, l.count do l.levels[j], l.since[j] = parse('>I7I7', l.entries, j * ENTRY - 21) end
-end
-
-local function closeLevels(l)
-  local parts = {}
-  for j = 1, l.count do
-    parts[j] = sub(l.entries, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', l.levels[j]) .. sub(l.entries, j * ENTRY - 14, j * ENTRY)
-  end
-  l.entries, l.levels = concat(parts), nil
-  l.from, l.to = 0, #l.entries
-end
-
--- limitOf is the limit that a hold was charged under, which may have had another N.
-local function limitOf(c, n, shape)
-  if n == c.n and shape == c.shape then return c end
-  local changed = {}
-  for name, value in pairs(c) do changed[name] = value end
-  changed.n, changed.shape = n, shape
-  if c.does == BUCKET then
-    local period = periodOf(c)
-    local g = gcd(n, period)
-    changed.rate, changed.p = n / g, period / g
-  end
-  return changed
-end
-
--- letGoBucket is the state of a bucket without what has not drained of a hold, if what was there first
--- drains first, and how much that was. Holds on the list that were reserved later move up by as much; without a list there are none.
-local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
-  if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n, 0 end
-  local level, rate = spent, c.rate
-  if n ~= c.n then level, rate = recount(c, spent, n) end
-  local part = spent % rate
-  local last, back, rest = fresh - (spent - part) / rate, units * c.p, height
-  if part > 0 then last = last - 1 end
-  if last > since then
-    -- So much has left the bucket at most, if its N may have been another.
-    local most = (last - since) * c.rate
-    if n > c.n then
-      local period = periodOf(c)
-      local g = gcd(n, period)
-      local other, p = (last - since) * (n / g), period / g
-      if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then
-        most = EXACT
-      else
-        most = max(most, mulDivUp(other, c.p, p))
+  -- readList makes a list of a text. One that is damaged counts as none.
+  function readList(name, base, text)
+    local l = { name = name, base = base, entries = '', count = 0, isFirst = 1, firstDue = EXACT, stored = 0, from = EXACT, to = 0, needed = 0 }
+    if text and #text >= base + LIST_HEAD then
+      local isFirst, count, firstDue = parse(LIST, text, base + 1)
+      if isFirst <= 1 and count <= MAX_LISTED and #text >= base + LIST_HEAD + count * ENTRY then
+        l.isFirst, l.count, l.firstDue, l.stored = isFirst, count, firstDue, #text - base
+        if count > 0 then l.entries = sub(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
       end
     end
-    rest = rest - most
+    return l
   end
-  if back > level then back = level end
-  if back > rest then back = rest end
-  if back <= 0 then return fresh, spent, n, 0 end
-  if l and l.count > 0 then
+
+  -- sweep removes what has expired, and finds what expires first. Of what expires at that very time, only
+  -- ids that are before another are removed, if there is one.
+  function sweep(l, now, before)
+    local left, first = {}, EXACT
+    for place = 0, #l.entries - 1, ENTRY do
+      local id, due = parse('>c16I7', l.entries, place + 1)
+      if due > now or due == now and before and id >= before then left[#left + 1], first = sub(l.entries, place + 1, place + ENTRY), min(first, due) end
+    end
+    l.entries, l.count, l.isFirst, l.firstDue = concat(left), #left, 1, first
+    l.from, l.to = 0, #l.entries
+  end
+
+  -- fullUntil is when the first hold expires, if there are as many as there may be. What has expired is
+  -- removed now and then, so that it does not pile up.
+  function fullUntil(l, now)
+    if l.count > 0 and l.count % 64 == 0 and l.firstDue <= now then sweep(l, now) end
+    if l.count < MAX_LISTED then return nil end
+    if l.isFirst == 0 or l.firstDue <= now then sweep(l, now) end
+    return l.count >= MAX_LISTED and l.firstDue or nil
+  end
+
+  -- findHold returns of the hold with an id, if there is one, where its entry begins, from 0, and its due,
+  -- cost, receipt, level and since.
+  function findHold(l, id)
+    if l.count == 0 then return nil end
+    local place = string.find(l.entries, id, 1, true)
+    while place and place % ENTRY ~= 1 do place = string.find(l.entries, id, place + 1, true) end
+    if not place then return nil end
+    return place - 1, parse(HELD, l.entries, place + 16)
+  end
+
+  local function noteChange(l, from, to)
+    if from < l.from then l.from = from end
+    if to > l.to then l.to = to end
+  end
+
+  -- keepHold is for one that is on the list until it expires or, if what has expired is to be given back,
+  -- as long as there may be something to give back.
+  local function keepHold(l, due, receipt, releases)
+    if due <= l.firstDue then l.isFirst, l.firstDue = 1, due end
+    if due > l.needed then l.needed = due end
+    if releases and receipt > l.needed then l.needed = receipt end
+  end
+
+  -- addHold adds one of what was just charged.
+  function addHold(l, id, due, cost, c, fresh, a, releases)
+    local level, since = 0, 0
+    if c.does == BUCKET then level, since = a, fresh - divUp(a, c.rate) end
+    local entry, place = id .. pack(HELD, due, cost, fresh, level, since, c.n, c.shape and 1 or 0), #l.entries
+    if l.count == 0 then l.entries, l.firstDue = entry, EXACT else l.entries = l.entries .. entry end
+    l.count = l.count + 1
+    noteChange(l, place, place + ENTRY)
+    keepHold(l, due, fresh, releases)
+  end
+
+  -- removeHold puts the last entry in the place of a hold that was found.
+  function removeHold(l, place, due)
+    local entries = l.entries
+    local last = #entries - ENTRY
+    if due <= l.firstDue then l.isFirst = 0 end
+    if last == 0 then
+      l.entries = ''
+    elseif place < last then
+      l.entries = sub(entries, 1, place) .. sub(entries, last + 1) .. sub(entries, place + ENTRY + 1, last)
+    else
+      l.entries = sub(entries, 1, last)
+    end
+    l.count = l.count - 1
+    noteChange(l, place, place + ENTRY)
+  end
+
+  -- moveHold gives a hold that was found, and was due at that time, another time to expire and another receipt.
+  function moveHold(l, place, before, due, cost, receipt, releases)
+    if before <= l.firstDue then l.isFirst = 0 end
+    l.entries = sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, cost, receipt) .. sub(l.entries, place + 38)
+    noteChange(l, place, place + ENTRY)
+    keepHold(l, due, receipt, releases)
+  end
+
+  -- openLevels and closeLevels are around what moves holds of a bucket up.
+  function openLevels(l)
+    l.levels, l.since = {}, {}
+    for j = 1, l.count do l.levels[j], l.since[j] = parse('>I7I7', l.entries, j * ENTRY - 21) end
+  end
+
+  function closeLevels(l)
+    local parts = {}
+    for j = 1, l.count do
+      parts[j] = sub(l.entries, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', l.levels[j]) .. sub(l.entries, j * ENTRY - 14, j * ENTRY)
+    end
+    l.entries, l.levels = concat(parts), nil
+    l.from, l.to = 0, #l.entries
+  end
+
+  -- moveUp moves those up that were reserved after a hold of which something was given back.
+  function moveUp(l, height, since, back)
+    if l.count == 0 then return end
     local isOpen = l.levels
     if not isOpen then openLevels(l) end
     for j = 1, l.count do
@@ -179,55 +124,30 @@ local function letGoBucket(c, fresh, spent, n, l, receipt, height, since, units)
     end
     if not isOpen then closeLevels(l) end
   end
-  level = level - back
-  if level <= 0 then return 0, level, c.n, back end
-  part = level % c.rate
-  if part > 0 then last = last + 1 end
-  return last + (level - part) / c.rate, level, c.n, back
-end
 
--- writeList writes a list that has a key of its own.
-local function writeList(now, keep, l)
-  local head, expires, name = pack(LIST, l.isFirst, l.count, l.firstDue), expiry(now, l.needed), l.name
-  if l.stored == 0 then
-    call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
-    return
+  -- writeHeld writes a state and the list behind it.
+  function writeHeld(now, keep, name, fresh, a, b, before, l)
+    local entries = l.entries
+    if fresh <= 0 and l.count == 0 then
+      call('UNLINK', name)
+      return
+    end
+    local expires, to = before, min(l.to, #entries)
+    if fresh > expires then expires = expiry(now, fresh) end
+    if l.needed > expires then expires = expiry(now, l.needed) end
+    local head = pack('>I7I7I7I7BI2I7', fresh, a, b, expires, l.isFirst, l.count, l.firstDue)
+    if before == 0 then
+      call('PSETEX', name, ttl(now, keep, expires), head .. entries)
+      return
+    end
+    if l.stored > 4 * (LIST_HEAD + #entries) and l.stored > 1024 then
+      call('SET', name, head .. entries, 'KEEPTTL')
+    elseif l.from <= 4 * ENTRY then
+      call('SETRANGE', name, '0', head .. (to < #entries and sub(entries, 1, to) or entries))
+    else
+      call('SETRANGE', name, '0', head)
+      if to > l.from then call('SETRANGE', name, format('%d', HEAD + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
+    end
+    if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
   end
-  local to = min(l.to, #l.entries)
-  if l.stored > 4 * (LIST_HEAD + #l.entries) and l.stored > 1024 then
-    call('SET', name, head .. l.entries, 'KEEPTTL')
-  elseif l.from <= 4 * ENTRY then
-    call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
-  else
-    call('SETRANGE', name, '0', head)
-    if to > l.from then call('SETRANGE', name, format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
-  end
-  if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
-  call('PEXPIRE', name, ttl(now, keep, expires))
-end
-
--- writeHeld writes a state and the list behind it.
-local function writeHeld(now, keep, name, fresh, a, b, before, l)
-  local entries = l.entries
-  if fresh <= 0 and l.count == 0 then
-    call('UNLINK', name)
-    return
-  end
-  local expires, to = before, min(l.to, #entries)
-  if fresh > expires then expires = expiry(now, fresh) end
-  if l.needed > expires then expires = expiry(now, l.needed) end
-  local head = pack('>I7I7I7I7BI2I7', fresh, a, b, expires, l.isFirst, l.count, l.firstDue)
-  if before == 0 then
-    call('PSETEX', name, ttl(now, keep, expires), head .. entries)
-    return
-  end
-  if l.stored > 4 * (LIST_HEAD + #entries) and l.stored > 1024 then
-    call('SET', name, head .. entries, 'KEEPTTL')
-  elseif l.from <= 4 * ENTRY then
-    call('SETRANGE', name, '0', head .. (to < #entries and sub(entries, 1, to) or entries))
-  else
-    call('SETRANGE', name, '0', head)
-    if to > l.from then call('SETRANGE', name, format('%d', HEAD + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
-  end
-  if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
 end

@@ -35,9 +35,11 @@ local function letGo(t, op, c, receipt, level, since, units, number)
     giveBack(t, { k = k, c = c }, receipt, units)
     return
   end
-  local fresh, a, b, back = letGoBucket(c, t.fresh[k], t.a[k], t.b[k], t.lists[k], receipt, level, since, units)
+  BUCKET.prepare()
+  local fresh, a, b, back = BUCKET.letGo(c, t.fresh[k], t.a[k], t.b[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
+  if back > 0 and t.lists[k] then moveUp(t.lists[k], level, since, back) end
   if back > 0 and t.moved[k] then MANY.moveUp(MANY.read(t, k), number, back) end
 end
 
@@ -61,7 +63,7 @@ local function endDue(t, op)
       ends[#ends + 1] = { j = j, due = due, id = id, cost = cost, receipt = receipt, level = level, since = since, n = n, shape = shape == 1 }
     end
   end
-  sort(ends, function(p, q)
+  table.sort(ends, function(p, q)
     if p.due ~= q.due then return p.due < q.due end
     return p.id < q.id
   end)
@@ -344,9 +346,30 @@ local function doHold(t, verb, n, i)
   end
 end
 
+-- writeList writes a list that has a key of its own.
+local function writeList(now, keep, l)
+  local head, expires, name = pack(LIST, l.isFirst, l.count, l.firstDue), expiry(now, l.needed), l.name
+  if l.stored == 0 then
+    call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
+    return
+  end
+  local to = min(l.to, #l.entries)
+  if l.stored > 4 * (LIST_HEAD + #l.entries) and l.stored > 1024 then
+    call('SET', name, head .. l.entries, 'KEEPTTL')
+  elseif l.from <= 4 * ENTRY then
+    call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
+  else
+    call('SETRANGE', name, '0', head)
+    if to > l.from then call('SETRANGE', name, format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
+  end
+  if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
+  call('PEXPIRE', name, ttl(now, keep, expires))
+end
+
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
+  prepareLists()
   local states, many = input[i], input[i + 1]
   local t = {
     keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {}, shift = 0,

@@ -25,7 +25,7 @@ local RANKS = 4294967296 -- after so many units, ranks begin at 0 again
 
 -- Of its limit, rate is how many ranks an entry can tell apart, p what its second half has of a time,
 -- and full after how long times begin again.
-local LOG = {}
+local LOG = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, prepare = nil }
 ALGORITHM[4] = LOG
 
 function LOG.limit(input, i)

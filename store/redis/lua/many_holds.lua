@@ -26,6 +26,21 @@ local MOVED = '\255many'
 local MANY_ROOM = 42 -- bytes of OPENED in a record, which are as many as three outcomes have
 local MANY -- what can be done with them
 
+-- limitOf is the limit that a hold was charged under, which may have had another N.
+local function limitOf(c, n, shape)
+  if n == c.n and shape == c.shape then return c end
+  local changed = {}
+  for name, value in pairs(c) do changed[name] = value end
+  changed.n, changed.shape = n, shape
+  if c.does == BUCKET then
+    BUCKET.prepare()
+    local period = BUCKET.periodOf(c)
+    local g = gcd(n, period)
+    changed.rate, changed.p = n / g, period / g
+  end
+  return changed
+end
+
 -- prepareMany is called before a key can have many. Most have few, and a script defines this at each call.
 local function prepareMany()
   if MANY then return end

@@ -188,6 +188,7 @@ end
 local function giveBack(t, op, receipt, units)
   local k = op.k
   if t.fresh[k] <= 0 or receipt == 0 then return end
+  op.c.does.prepare()
   local fresh, a, b = op.c.does.refund(op.c, t.fresh[k], t.a[k], t.b[k], t.more[k], receipt, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true

@@ -49,6 +49,7 @@ local function singles(does, keys, args)
         elseif cost < 0 then
           cost = -1 - cost
           if fresh > 0 and maxDelay ~= 0 then
+            does.prepare()
             fresh, a, b = does.refund(c, fresh, a, b, more, maxDelay, cost)
             changed = true
           end

@@ -17,7 +17,7 @@ function LOG.read(name, value, _, log)
   end
   local size = #value
   if size <= head then
-    if size > 0 and byte(value) > FORM then return nil end
+    if size > 0 and string.byte(value) > FORM then return nil end
     return 0, 0, 0, 0, log
   end
   local form, fresh, rank, units, expires = parse('>BI7I4I4I7', value)
@@ -61,17 +61,6 @@ function LOG.charge(c, at, _, rank, units, cost, debt)
   return at + c.period, (rank + cost) % RANKS, total
 end
 
-function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
-
--- wait is for the newest unit that must not count any more.
-function LOG.wait(c, at, _, rank, _, need, log)
-  local newer = c.n - need - (rank - log.base) % RANKS
-  if newer < 0 then return c.period end
-  if log.first > 0 then return PAGES.timeOf(c, log, log.base, newer) + c.period - at end
-  local open = log.open
-  return timeAt(c, log, open, search(c, log, open, 0, false, newer)) + c.period - at
-end
-
 local function clear(log)
   log.open = ''
   if log.first > 0 then log.first, log.skip = 0, 0 end
@@ -109,56 +98,70 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
   log.added = entryOf(c, taken, after)
 end
 
--- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
--- fewer entries: those before it, or those after.
-local function refundEntry(c, log, fresh, rank, units, taken, cost)
-  local open = log.open
-  local i, last, isThere = 0, #open - 8, taken == log.lastTime
-  if isThere then
-    i = last
-  else
-    if last > 8 then i = search(c, log, open, 0, true, taken) end
-    isThere = timeAt(c, log, open, i) == taken
-  end
-  local at, newer, has = rankAt(c, open, i), 0, units
-  if i < last then newer = (rankAt(c, open, last) - at) % c.rate end
-  if i > 0 then has = min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
-  has = has - newer
-  local back = min(cost, has)
-  if not isThere or back <= 0 then return fresh, rank, units end
-  if back == has then
-    open = sub(open, 1, i) .. sub(open, i + 9)
-    if last == 0 then
-      fresh = 0
-    elseif i == last then
-      fresh = timeAt(c, log, open, i - 8) + c.period
-    end
-  end
-  log.open = parted(open, i, back, c.rate)
-  return fresh, (rank - back) % RANKS, units - back
-end
+function LOG.prepare()
+  if LOG.refund then return end
+  function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
 
-function LOG.refund(c, fresh, rank, units, log, receipt, cost)
-  log.lastTime = fresh - c.period
-  if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
-  local taken, open = receipt - c.period, log.open
-  if cost >= units and (receipt == LATEST or receipt == fresh and #open == 8 and log.first == 0) then -- all there is
-    fresh, units = 0, 0
-  elseif receipt == LATEST and log.first > 0 then
-    fresh, rank, units = PAGES.refundNewest(c, log, rank, units, cost)
-  elseif receipt == LATEST then
-    local i = search(c, log, open, 0, false, cost)
-    local newest = timeAt(c, log, open, i)
-    log.open, log.added = sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
-    fresh, rank, units = newest + c.period, (rank - cost) % RANKS, units - cost
-  elseif taken <= log.lastTime and log.first > 0 then
-    fresh, rank, units = PAGES.refund(c, log, fresh, rank, units, taken, cost)
-  elseif taken <= log.lastTime and #open > 0 then
-    fresh, rank, units = refundEntry(c, log, fresh, rank, units, taken, cost)
+  -- wait is for the newest unit that must not count any more.
+  function LOG.wait(c, at, _, rank, _, need, log)
+    local newer = c.n - need - (rank - log.base) % RANKS
+    if newer < 0 then return c.period end
+    if log.first > 0 then return PAGES.timeOf(c, log, log.base, newer) + c.period - at end
+    local open = log.open
+    return timeAt(c, log, open, search(c, log, open, 0, false, newer)) + c.period - at
   end
-  if units == 0 then fresh = 0 end
-  if fresh == 0 then clear(log) end
-  return fresh, rank, units
+
+  -- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
+  -- fewer entries: those before it, or those after.
+  local function refundEntry(c, log, fresh, rank, units, taken, cost)
+    local open = log.open
+    local i, last, isThere = 0, #open - 8, taken == log.lastTime
+    if isThere then
+      i = last
+    else
+      if last > 8 then i = search(c, log, open, 0, true, taken) end
+      isThere = timeAt(c, log, open, i) == taken
+    end
+    local at, newer, has = rankAt(c, open, i), 0, units
+    if i < last then newer = (rankAt(c, open, last) - at) % c.rate end
+    if i > 0 then has = min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
+    has = has - newer
+    local back = min(cost, has)
+    if not isThere or back <= 0 then return fresh, rank, units end
+    if back == has then
+      open = sub(open, 1, i) .. sub(open, i + 9)
+      if last == 0 then
+        fresh = 0
+      elseif i == last then
+        fresh = timeAt(c, log, open, i - 8) + c.period
+      end
+    end
+    log.open = parted(open, i, back, c.rate)
+    return fresh, (rank - back) % RANKS, units - back
+  end
+
+  function LOG.refund(c, fresh, rank, units, log, receipt, cost)
+    log.lastTime = fresh - c.period
+    if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
+    local taken, open = receipt - c.period, log.open
+    if cost >= units and (receipt == LATEST or receipt == fresh and #open == 8 and log.first == 0) then -- all there is
+      fresh, units = 0, 0
+    elseif receipt == LATEST and log.first > 0 then
+      fresh, rank, units = PAGES.refundNewest(c, log, rank, units, cost)
+    elseif receipt == LATEST then
+      local i = search(c, log, open, 0, false, cost)
+      local newest = timeAt(c, log, open, i)
+      log.open, log.added = sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
+      fresh, rank, units = newest + c.period, (rank - cost) % RANKS, units - cost
+    elseif taken <= log.lastTime and log.first > 0 then
+      fresh, rank, units = PAGES.refund(c, log, fresh, rank, units, taken, cost)
+    elseif taken <= log.lastTime and #open > 0 then
+      fresh, rank, units = refundEntry(c, log, fresh, rank, units, taken, cost)
+    end
+    if units == 0 then fresh = 0 end
+    if fresh == 0 then clear(log) end
+    return fresh, rank, units
+  end
 end
 
 local EMPTY -- what is written for a log of which nothing counts
@@ -188,10 +191,4 @@ function LOG.write(now, keep, name, fresh, rank, units, before, log)
   else
     call('SET', name, value, 'KEEPTTL')
   end
-end
-
--- forget makes a log as good as new, whatever is in Redis.
-function LOG.forget(log)
-  call('UNLINK', log.name)
-  renewLog(log, log.name)
 end

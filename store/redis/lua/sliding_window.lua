@@ -1,7 +1,7 @@
 -- Sliding window. fresh: when a, as the previous count, weighs less than one unit. a: units in the
 -- current window. b: units in the previous one.
 
-local SLIDING_WINDOW = { read = readHead, write = writeHead }
+local SLIDING_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, prepare = nil }
 ALGORITHM[3] = SLIDING_WINDOW
 
 function SLIDING_WINDOW.limit(input, i)
@@ -35,25 +35,27 @@ function SLIDING_WINDOW.charge(c, at, _, a, b, units, debt)
   return at - at % period + period + faded(period, a, 0), a, b
 end
 
-function SLIDING_WINDOW.wait(c, at, _, a, b, need)
-  local period, room = c.period, c.n - a - need
-  local start = at - at % period
-  if room >= 0 then return start + faded(period, b, room) - at end
-  return start + period + faded(period, a, c.n - need) - at
-end
-
-SLIDING_WINDOW.room = FIXED_WINDOW.room
-
-function SLIDING_WINDOW.refund(c, fresh, a, b, _, receipt, units)
-  local period = c.period
-  if receipt == LATEST then receipt = fresh end
-  local start, taken = windowStart(period, fresh), windowStart(period, receipt)
-  if taken == start then
-    a = a - min(a, units)
-  elseif taken == start - period then
-    b = b - min(b, units)
+function SLIDING_WINDOW.prepare()
+  if SLIDING_WINDOW.refund then return end
+  SLIDING_WINDOW.room = roomOfWindow
+  function SLIDING_WINDOW.wait(c, at, _, a, b, need)
+    local period, room = c.period, c.n - a - need
+    local start = at - at % period
+    if room >= 0 then return start + faded(period, b, room) - at end
+    return start + period + faded(period, a, c.n - need) - at
   end
-  if a > 0 then return start + period + faded(period, a, 0), a, b end
-  if b > 0 then return start + faded(period, b, 0), b, c.n end
-  return 0, a, b
+
+  function SLIDING_WINDOW.refund(c, fresh, a, b, _, receipt, units)
+    local period = c.period
+    if receipt == LATEST then receipt = fresh end
+    local start, taken = windowStart(period, fresh), windowStart(period, receipt)
+    if taken == start then
+      a = a - min(a, units)
+    elseif taken == start - period then
+      b = b - min(b, units)
+    end
+    if a > 0 then return start + period + faded(period, a, 0), a, b end
+    if b > 0 then return start + faded(period, b, 0), b, c.n end
+    return 0, a, b
+  end
 end

@@ -2,9 +2,6 @@
 -- the key, of seven bytes each. Sub-windows have more such numbers behind them, and others their
 -- open holds; logs are kept otherwise. fresh is when the key is as good as new.
 
-local HEAD = 28 -- bytes
-local STRANGE = 32 -- no state begins with such a byte, or a higher one: it would be a number of EXACT or more
-
 -- readHead returns a state and when it expires; zeros if there is none, or one that nobody could
 -- have written; nil if it is foreign: no string at all, or written by a later version, whose forms
 -- have the highest three bits of the first number. value is what MGET has found.
@@ -18,7 +15,7 @@ local function readHead(name, value)
     if fresh >= EXACT then return nil end
     return fresh, a, b, expires
   end
-  if value ~= '' and byte(value) >= STRANGE then return nil end
+  if value ~= '' and string.byte(value) >= 32 then return nil end -- no state begins with such a byte: it would be a number of EXACT or more
   return 0, 0, 0, 0
 end
 
@@ -73,15 +70,18 @@ end
 --   read     the value of a key: fresh, a, b, when it expires, and what there is more, such as a log
 --   look     at a state: the time, which is never before the last charge, the state at that time, and the units that are free
 --   charge   units: the state with them
+--   commit   a charge to what there is more
+--   write    a state
+--   prepare  is called before one of the next four
 --   wait     how long until units fit
 --   delay    of shaped requests, if the limit can have them
 --   room     how many units can be charged at most
---   commit   a charge to what there is more
 --   refund   units of a receipt: the state without them
---   write    a state
---   forget   what there is more
 --
--- A state travels as numbers, for they cost less than a table. A script has only those that it needs.
-local ALGORITHM = {}
+-- A state travels as numbers, for they cost less than a table. A script has only those that it needs, and
+-- prepare defines what is seldom needed, unless the last of it is there. Room is made at once: a table that
+-- grows costs several times as much.
+local BUCKET -- is one of them, of which holds know more; nil in a script without it
+local ALGORITHM = { [0] = nil, nil, nil, nil, nil, nil }
 
 local FEW = 128 -- sub-windows that are read as a whole: a kilobyte

@@ -13,7 +13,7 @@
 local WORD = 7 -- bytes
 local MOST = 64 -- words that are read at once otherwise
 
-local SUB_WINDOWS = {}
+local SUB_WINDOWS = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, prepare = nil }
 ALGORITHM[5] = SUB_WINDOWS
 
 function SUB_WINDOWS.limit(input, i)
@@ -129,35 +129,63 @@ function SUB_WINDOWS.look(c, now, fresh, used, older, tail)
   return at, (current + 1) * width + period - 1, a, b, free
 end
 
--- inAll is all that counts; the charge, if there was one, included.
-local function inAll(c, at, a, b, tail)
-  if tail.newest < 0 then return a + b end
-  return a + b - between(tail, tail.used, oldestAt(c, tail.current * c.width), oldestAt(c, at))
+function SUB_WINDOWS.prepare()
+  if SUB_WINDOWS.refund then return end
+  -- inAll is all that counts; the charge, if there was one, included.
+  local function inAll(c, at, a, b, tail)
+    if tail.newest < 0 then return a + b end
+    return a + b - between(tail, tail.used, oldestAt(c, tail.current * c.width), oldestAt(c, at))
+  end
+
+  function SUB_WINDOWS.room(c, at, a, b, tail)
+    return min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inAll(c, at, a, b, tail)
+  end
+
+  function SUB_WINDOWS.wait(c, at, fresh, a, b, need, tail)
+    local all, i, newest = inAll(c, at, a, b, tail), oldestAt(c, at), tail.newest
+    local missing, older = need + all - c.n, all - a
+    if newest < tail.current then older = older - tail.used end
+    if i < newest and missing > older then i, missing = newest, missing - older end -- as after a burst: those before it are too few
+    while i < newest do
+      missing = missing - word(tail, i % tail.words)
+      if missing <= 0 then return stopsCounting(c, i) - at end
+      i = i + 1
+    end
+    if newest >= 0 then missing = missing - between(tail, tail.used, i, newest + 1) end
+    if missing <= 0 then return stopsCounting(c, newest) - at end
+    return fresh - at
+  end
+
+  function SUB_WINDOWS.refund(c, fresh, a, b, tail, receipt, units)
+    local words, latest = tail.words, newestOf(c, fresh)
+    if c.buckets > words or latest < 0 then return fresh, a, b end
+    if receipt == LATEST then receipt = fresh end
+    local i, oldest = newestOf(c, receipt), oldestAt(c, latest * c.width)
+    if i == latest then
+      a = a - min(a, units)
+    elseif oldest <= i and i < latest then
+      local count = word(tail, i % words)
+      local back = min(count, units, b)
+      setWord(tail, i % words, count - back)
+      b = b - back
+    end
+    if a > 0 then return fresh, a, b end
+    for j = latest - 1, oldest, -1 do
+      local count = word(tail, j % words)
+      if count > 0 then
+        setWord(tail, j % words, 0)
+        for l = oldestAt(c, j * c.width), oldest - 1 do setWord(tail, l % words, 0) end
+        return stopsCounting(c, j), count, max(0, b - count)
+      end
+    end
+    return 0, a, b
+  end
 end
 
 function SUB_WINDOWS.charge(c, _, fresh, a, b, units, debt)
   local total = a + units
   if total > c.n and not debt then total = max(a, c.n) end
   return fresh, total, b
-end
-
-function SUB_WINDOWS.room(c, at, a, b, tail)
-  return min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inAll(c, at, a, b, tail)
-end
-
-function SUB_WINDOWS.wait(c, at, fresh, a, b, need, tail)
-  local all, i, newest = inAll(c, at, a, b, tail), oldestAt(c, at), tail.newest
-  local missing, older = need + all - c.n, all - a
-  if newest < tail.current then older = older - tail.used end
-  if i < newest and missing > older then i, missing = newest, missing - older end -- as after a burst: those before it are too few
-  while i < newest do
-    missing = missing - word(tail, i % tail.words)
-    if missing <= 0 then return stopsCounting(c, i) - at end
-    i = i + 1
-  end
-  if newest >= 0 then missing = missing - between(tail, tail.used, i, newest + 1) end
-  if missing <= 0 then return stopsCounting(c, newest) - at end
-  return fresh - at
 end
 
 -- commit moves the newest count to the tail, and clears the sub-windows without requests.
@@ -170,31 +198,6 @@ function SUB_WINDOWS.commit(c, tail, fresh, used, _, nextFresh)
     setWord(tail, from % words, used)
     for i = from + 1, to - 1 do setWord(tail, i % words, 0) end
   end
-end
-
-function SUB_WINDOWS.refund(c, fresh, a, b, tail, receipt, units)
-  local words, latest = tail.words, newestOf(c, fresh)
-  if c.buckets > words or latest < 0 then return fresh, a, b end
-  if receipt == LATEST then receipt = fresh end
-  local i, oldest = newestOf(c, receipt), oldestAt(c, latest * c.width)
-  if i == latest then
-    a = a - min(a, units)
-  elseif oldest <= i and i < latest then
-    local count = word(tail, i % words)
-    local back = min(count, units, b)
-    setWord(tail, i % words, count - back)
-    b = b - back
-  end
-  if a > 0 then return fresh, a, b end
-  for j = latest - 1, oldest, -1 do
-    local count = word(tail, j % words)
-    if count > 0 then
-      setWord(tail, j % words, 0)
-      for l = oldestAt(c, j * c.width), oldest - 1 do setWord(tail, l % words, 0) end
-      return stopsCounting(c, j), count, max(0, b - count)
-    end
-  end
-  return 0, a, b
 end
 
 -- write writes the state and of the tail what has changed; words that follow one another together.
@@ -214,7 +217,7 @@ function SUB_WINDOWS.write(now, keep, name, fresh, a, b, before, tail)
   if tail.known then
     local changed, run = {}, {}
     for i in pairs(tail.changed) do changed[#changed + 1] = i end
-    sort(changed)
+    table.sort(changed)
     for j, i in ipairs(changed) do
       run[#run + 1] = pack('>I7', tail.known[i])
       if changed[j + 1] ~= i + 1 then
@@ -225,5 +228,3 @@ function SUB_WINDOWS.write(now, keep, name, fresh, a, b, before, tail)
   end
   writeHead(now, keep, name, fresh, a, b, before)
 end
-
-function SUB_WINDOWS.forget(tail) renew(tail, 0) end

@@ -1,0 +1,10 @@
+-- What fixed and sliding windows have in common.
+
+-- added is a count with more units in it; without a debt it stays where it can be read exactly.
+local function added(used, units, debt)
+  local total = used + units
+  if total > MAX_UNITS and not debt then return max(used, MAX_UNITS) end
+  return total
+end
+
+local function roomOfWindow(c, _, used) return min(11 * c.n, EXACT / 2) - used end
