@@ -171,6 +171,15 @@ func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Mi
 	return true
 }
 
+// tellReservedLocked says of what was denied whether it is only reserved.
+func tellReservedLocked(decisions []weir.Decision, parts []part, charges []weir.Pending, now weir.Micros) {
+	for i, p := range parts {
+		if d := &decisions[i]; !d.Allowed && charges[i].Op.IsHeld() && p.found && p.shard.isHeldLocked(p.slot) {
+			charges[i].TellReserved(d, p.shard.table.held[p.slot].open(now), now)
+		}
+	}
+}
+
 // keepLocked takes hold of what was charged.
 func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
 	next := 0

@@ -148,6 +148,17 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	m.expire()
 	charges := m.charges(ops)
 	decisions := weir.DecideAll(nil, m.Now, charges)
+	for i := range ops {
+		if ops[i].IsHeld() {
+			open := m.open(&ops[i])
+			charges[i].TellReserved(&decisions[i], func(i int) (*weir.Compiled, weir.Held) {
+				if i == len(open) {
+					return nil, weir.Held{}
+				}
+				return open[i].op.Limit, open[i].Held
+			}, m.Now)
+		}
+	}
 	if m.tooMany(decisions, ops) {
 		return append(dst, decisions...), nil
 	}

@@ -116,6 +116,27 @@ local function hold(t, n, id, name, due, content, isMany)
   end
 end
 
+-- deny answers a reservation of n ops of which one is denied, and says of what is only reserved that it is.
+local function deny(t, n)
+  local now = t.now
+  for i = 1, n do
+    local op = t.ops[i]
+    local k, c, lacks = op.k, op.c, nil
+    if op.isHeld and not op.allowed then
+      local at, _, viewA, viewB, free = c.does.look(c, now, t.fresh[k], t.a[k], t.b[k], t.more[k])
+      lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - op.leave, op.cost, op.leave, op.retry)
+      local m = lacks and t.moved[k] and MANY.read(t, k)
+      if lacks and not (m and MANY.isOnlyReserved(lacks, m, now) or isOnlyReserved(lacks, listOf(t, op), now)) then lacks = nil end
+    end
+    if op.nextFresh and not (t.repeats and isIncluded(t, i, n)) then commitOp(t, op) end
+    if lacks then
+      t.length = answerReserved(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
+    else
+      answerOp(t, op)
+    end
+  end
+end
+
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that is there, or
 -- that has ended already, is denied: its end was faster.
 local function reserve(t, n, id, name, life, content)
@@ -153,9 +174,12 @@ local function reserve(t, n, id, name, life, content)
       end
       return
     end
+  else
+    deny(t, n)
+    return
   end
   charge(t, n)
-  if admitted then hold(t, n, id, name, due, content, isMany) end
+  hold(t, n, id, name, due, content, isMany)
 end
 
 -- settleOp ends a hold on an op, and returns how much of what was used is too much. Without an entry
