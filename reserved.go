@@ -11,50 +11,81 @@ const (
 	maxReturns = 64
 )
 
-// TellReserved says of a denial of Reserve whether what is missing is only reserved: whether the
-// op would be allowed if open holds of its key were settled with 0 now. Then Reserved is how
-// many units it lacks, and RetryAfter at most ReservedRetry. For stores.
+// OpenHolds returns of the i-th open hold of a key what can be given back now, and the limit that
+// it was charged under; nil if there are no more.
+type OpenHolds func(i int) (*Compiled, Held)
+
+// TellReserved says of the denied op of a request whether what is missing is only reserved:
+// whether it would be allowed if open holds of its key were settled with 0 now. Then Reserved is
+// how many units it lacks, and RetryAfter at most ReservedRetry. For stores, after Take, Peek
+// and Reserve.
 //
-// open returns the limit and the charge of the i-th open hold, as of now, and nil if there are no
-// more; it is asked for 64 at most. A hold counts with what Release would give back, so not with
-// what has expired or drained since.
-// Nothing is told of limits with CountDenied, which charge who asks again, with Shape, whose
-// queue gives back its last place only, or InFlight, whose places nobody uses up; nor of a
-// bucket whose N was changed since.
-func (c *Pending) TellReserved(d *Decision, open func(i int) (*Compiled, Held), now Micros) {
-	limit := c.Op.Limit
-	if d.Allowed || d.RetryAfter == Never || !limit.tellsReserved() {
-		return
+// It looks at 64 holds at most. A hold counts with what Release would give back, so not with
+// what has expired or drained since. Nothing is told to ops with Always, Final or Look; of limits
+// with CountDenied, which charge who asks again, with Shape, whose queue gives back its last
+// place only, and InFlight, whose places nobody uses up; and of a bucket whose N was changed since.
+func (c *Pending) TellReserved(d *Decision, now Micros, open OpenHolds) {
+	if c.Op.asksAgain(d) && !c.Op.Limit.limit.CountDenied {
+		c.tellReserved(c.Op, d, now, open)
 	}
-	r := returns{view: view{c: limit, old: c.Prev, tail: c.Tail, now: max(0, now)}}
+}
+
+// TellAllReserved says of the denied ops of a request what TellReserved does: nothing, if the
+// request counts under any limit although it is denied. open returns the open holds of an op's
+// key, or nil.
+func TellAllReserved(decisions []Decision, charges []Pending, now Micros, open func(op int) OpenHolds) {
+	for i := range charges {
+		if op := charges[i].Op; op.Limit.limit.CountDenied && !op.Look {
+			return
+		}
+	}
+	var sum Op
+	for i := range charges {
+		if d, c := &decisions[i], &charges[i]; c.Op.asksAgain(d) {
+			if holds := open(i); holds != nil {
+				c.tellReserved(together(charges, i, anyLimit, &sum), d, now, holds)
+			}
+		}
+	}
+}
+
+// ShortenRetries does what TellAllReserved does for a store with an arithmetic of its own, which has
+// set Reserved.
+func ShortenRetries(decisions []Decision, ops []Op) {
+	counts := false
+	for i := range ops {
+		counts = counts || ops[i].Limit.limit.CountDenied && !ops[i].Look
+	}
+	for i := range ops {
+		d := &decisions[i]
+		if d.Reserved > 0 && !counts && ops[i].asksAgain(d) {
+			d.RetryAfter = min(d.RetryAfter, ReservedRetry)
+		} else {
+			d.Reserved = 0
+		}
+	}
+}
+
+// asksAgain reports whether an op was denied, and may be told to come back sooner.
+func (op *Op) asksAgain(d *Decision) bool {
+	l := &op.Limit.limit
+	return !d.Allowed && d.RetryAfter != Never && op.IsHeld() && !op.Always && !l.Shape && l.Algorithm != InFlight
+}
+
+func (c *Pending) tellReserved(op *Op, d *Decision, now Micros, open OpenHolds) {
+	r := returns{view: view{c: op.Limit, old: c.Prev, tail: c.Tail, now: max(0, now)}}
 	r.measure()
-	missing := c.Op.Cost + c.Op.Leave - r.free
+	missing := op.Cost + op.Leave - r.free
 	for i := range maxReturns {
 		under, h := open(i)
 		if under == nil {
 			return
 		}
 		if r.add(under, &h); r.units() >= missing {
-			d.tellReserved(missing)
+			d.Reserved, d.RetryAfter = missing, min(d.RetryAfter, ReservedRetry)
 			return
 		}
 	}
-}
-
-// TellLacking says of a denial that so many units are missing that are only reserved, as
-// TellReserved does. For stores with an arithmetic of their own.
-func (c *Compiled) TellLacking(d *Decision, units int64) {
-	if c.tellsReserved() {
-		d.tellReserved(units)
-	}
-}
-
-func (d *Decision) tellReserved(units int64) {
-	d.Reserved, d.RetryAfter = units, min(d.RetryAfter, ReservedRetry)
-}
-
-func (c *Compiled) tellsReserved() bool {
-	return !c.limit.CountDenied && !c.limit.Shape && c.limit.Algorithm != InFlight
 }
 
 // returns is what open holds would give back at an instant.

@@ -39,7 +39,7 @@ func TestOnlyReserved(t *testing.T) {
 			charge := weir.Pending{Op: &op, Prev: k.State, Tail: k.Tail}
 			d := op.Peek(k.State, k.Tail, s.now)
 			before := d
-			charge.TellReserved(&d, k.at, s.now)
+			charge.TellReserved(&d, s.now, k.at)
 
 			after := held{key: k.key}
 			after.Tail = slices.Clone(k.Tail)
@@ -97,12 +97,12 @@ func TestOnlyReservedOfAChangedLimit(t *testing.T) {
 			op := weir.Op{Limit: changed, Cost: rapid.Int64Range(1, changed.Capacity()).Draw(t, "cost")}
 			charge := weir.Pending{Op: &op, Prev: k.State, Tail: k.Tail}
 			d := op.Peek(k.State, k.Tail, s.now)
-			charge.TellReserved(&d, func(i int) (*weir.Compiled, weir.Held) {
+			charge.TellReserved(&d, s.now, func(i int) (*weir.Compiled, weir.Held) {
 				if i == len(k.open) {
 					return nil, weir.Held{}
 				}
 				return under[k.open[i]], *k.open[i]
-			}, s.now)
+			})
 			if d.Reserved == 0 {
 				continue
 			}
@@ -130,10 +130,10 @@ func TestOnlyReservedLooksAtFew(t *testing.T) {
 		op, looked := weir.Op{Limit: limit, Cost: c.cost}, 0
 		charge := weir.Pending{Op: &op, Prev: k.State}
 		d := op.Peek(k.State, nil, 0)
-		charge.TellReserved(&d, func(int) (*weir.Compiled, weir.Held) {
+		charge.TellReserved(&d, 0, func(int) (*weir.Compiled, weir.Held) {
 			looked++
 			return limit, weir.Held{Cost: 1, Receipt: weir.Receipt(k.State.Fresh)}
-		}, 0)
+		})
 		if d.Reserved != c.reserved || looked != 64 {
 			t.Errorf("of %d units %d are only reserved, want %d; it looked at %d holds", c.cost, d.Reserved, c.reserved, looked)
 		}

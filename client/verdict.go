@@ -41,7 +41,7 @@ type Verdict struct {
 	Message string // denied: the message for the end user
 
 	Limit, Remaining int64
-	Reserved         int64         // denied reservation: units that it lacks and that others have only reserved; RetryAfter then is a second at most
+	Reserved         int64         // denied: units that it lacks and that others have only reserved; RetryAfter then is a second at most
 	ResetAt          time.Time     // when the client is fully reset, by the clock of the service's store; zero if no limit was checked
 	ResetAfter       time.Duration // time until the client is fully reset
 	RetryAfter       time.Duration // denied: time to wait; 0 if waiting does not help or the time is unknown
@@ -78,7 +78,7 @@ type Result struct {
 	Warning int  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 
 	Cost, Limit, Remaining        int64
-	Reserved                      int64 // of a denied reservation: units that it lacks and that others have only reserved
+	Reserved                      int64 // of a denied request: units that it lacks and that others have only reserved
 	Excess                        int64 // with Charge, units of Cost that were not charged, because the client is too deep in debt
 	Leave                         int64 // units left for requests with a higher priority, which Remaining does not include
 	ResetAt                       time.Time

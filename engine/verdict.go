@@ -360,7 +360,7 @@ func (v *Verdict) hear(i int) {
 type Answer struct {
 	Rule             string // of the limit that speaks, or of the denial
 	Limit, Remaining int64  // 0 if no limit was checked
-	Reserved         int64  // of a denied reservation: units that it lacks and that are only reserved
+	Reserved         int64  // of a denied request: units that it lacks and that are only reserved
 	ResetAt          weir.Micros
 	ResetAfter       time.Duration
 	RetryAfter       time.Duration // 0 if allowed; weir.Never if waiting does not help

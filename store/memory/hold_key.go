@@ -173,11 +173,16 @@ func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Mi
 
 // tellReservedLocked says of what was denied whether it is only reserved.
 func tellReservedLocked(decisions []weir.Decision, parts []part, charges []weir.Pending, now weir.Micros) {
-	for i, p := range parts {
-		if d := &decisions[i]; !d.Allowed && charges[i].Op.IsHeld() && p.found && p.shard.isHeldLocked(p.slot) {
-			charges[i].TellReserved(d, p.shard.table.held[p.slot].open(now), now)
-		}
+	if weir.Allowed(decisions) {
+		return
 	}
+	weir.TellAllReserved(decisions, charges, now, func(op int) weir.OpenHolds {
+		p := &parts[op]
+		if !p.found || !p.shard.isHeldLocked(p.slot) {
+			return nil
+		}
+		return p.shard.table.held[p.slot].open(now)
+	})
 }
 
 // keepLocked takes hold of what was charged.

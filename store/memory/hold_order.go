@@ -118,7 +118,7 @@ func (p *heldPart) level() int64 {
 
 // open returns the i-th open hold of the part's key as it is now, of those that are likely to expire last: what it
 // can give back, and the limit that it was charged under; nil if there are no more.
-func (p *heldPart) open(now weir.Micros) func(i int) (*weir.Compiled, weir.Held) {
+func (p *heldPart) open(now weir.Micros) weir.OpenHolds {
 	return func(i int) (*weir.Compiled, weir.Held) {
 		one, last := p, p.count()-1-i
 		switch {

@@ -313,7 +313,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	c.at = weir.Micros(now)
 	for i := range c.ops {
 		d := &c.decisions[i]
-		if err := u.decision(d, c.ops[i].Limit, c.verb.takes() && c.ops[i].Always); err == errForeign {
+		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.verb.takes() && c.ops[i].Always); err == errForeign {
 			c.err = c.undecided(i, d.Remaining)
 		} else if err != nil {
 			return err
@@ -349,12 +349,12 @@ var errForeign = errors.New("contains data that this version of weir did not wri
 const onlyReserved = 15
 
 // decision reads one. The first number tells what follows, and what remains.
-func (u *unpacker) decision(d *weir.Decision, limit *weir.Compiled, owes bool) error {
+func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
 	first, err := u.number()
 	if err != nil {
 		return err
 	}
-	*d = weir.Decision{Limit: limit.Capacity(), Remaining: first / 4}
+	*d = weir.Decision{Limit: capacity, Remaining: first / 4}
 	var reset, other int64
 	switch first % 4 {
 	case 0: // denied
@@ -376,14 +376,9 @@ func (u *unpacker) decision(d *weir.Decision, limit *weir.Compiled, owes bool) e
 		if first != onlyReserved {
 			return errForeign
 		}
-		if d.Remaining, err = u.number(); err == nil {
+		if d.Remaining, d.Reserved, err = u.two(); err == nil {
 			reset, other, err = u.two()
 			d.RetryAfter = micros(other)
-		}
-		var missing int64
-		if err == nil {
-			missing, err = u.number()
-			limit.TellLacking(d, missing)
 		}
 	}
 	d.ResetAfter = micros(reset)

@@ -59,7 +59,7 @@ export interface Result {
   leave: number
   limit: number
   remaining: number
-  /** of a denied reservation: units that it lacks and that others have only reserved; absent if what it lacks is used up */
+  /** of a denied request: units that it lacks and that others have only reserved; absent if what it lacks is used up */
   reserved: number
   resetAt: number
   resetAfterMs: number
@@ -112,7 +112,7 @@ export interface Answer {
   message: string
   limit: number
   remaining: number
-  /** of a denied reservation: units that it lacks and that others have only reserved, so that it may come again after a second; absent if what it lacks is used up */
+  /** of a denied request: units that it lacks and that others have only reserved, so that it may come again after a second; absent if what it lacks is used up */
   reserved: number
   /** Unix seconds by the store's clock, rounded up */
   resetAt: number

@@ -116,25 +116,19 @@ local function hold(t, n, id, name, due, content, isMany)
   end
 end
 
--- deny answers a reservation of n ops of which one is denied, and says of what is only reserved that it is.
-local function deny(t, n)
-  local now = t.now
-  for i = 1, n do
-    local op = t.ops[i]
-    local k, c, lacks = op.k, op.c, nil
-    if op.isHeld and not op.allowed then
-      local at, _, viewA, viewB, free = c.does.look(c, now, t.fresh[k], t.a[k], t.b[k], t.more[k])
-      lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - op.leave, op.cost, op.leave, op.retry)
-      local m = lacks and t.moved[k] and MANY.read(t, k)
-      if lacks and not (m and MANY.isOnlyReserved(lacks, m, now) or isOnlyReserved(lacks, listOf(t, op), now)) then lacks = nil end
-    end
-    if op.nextFresh and not (t.repeats and isIncluded(t, i, n)) then commitOp(t, op) end
-    if lacks then
+-- answerDenial answers an op that may be denied, and says if what it lacks of a cost is only reserved.
+local function answerDenial(t, op, cost)
+  if op.isHeld and op.list ~= 0 and not op.allowed then
+    local k, c, now = op.k, op.c, t.now
+    local at, _, viewA, viewB, free = c.does.look(c, now, t.fresh[k], t.a[k], t.b[k], t.more[k])
+    local lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - op.leave, cost, op.leave, op.retry)
+    local m = lacks and t.moved[k] and MANY.read(t, k)
+    if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or isOnlyReserved(lacks, listOf(t, op), now)) then
       t.length = answerReserved(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
-    else
-      answerOp(t, op)
+      return
     end
   end
+  answerOp(t, op)
 end
 
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that is there, or
@@ -175,7 +169,10 @@ local function reserve(t, n, id, name, life, content)
       return
     end
   else
-    deny(t, n)
+    for i = 1, n do
+      if t.ops[i].nextFresh then commitOp(t, t.ops[i]) end
+      answerDenial(t, t.ops[i], t.ops[i].cost)
+    end
     return
   end
   charge(t, n)
@@ -364,7 +361,10 @@ local function doHold(t, verb, n, i)
   elseif verb == HOLD_TAKE then
     settle(t, n)
   else
-    survey(t, n)
+    for k = 1, n do
+      peekOp(t, t.ops[k], together(t, k))
+      answerDenial(t, t.ops[k], together(t, k))
+    end
   end
 end
 

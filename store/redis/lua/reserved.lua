@@ -1,4 +1,4 @@
--- What a denied reservation lacks may only be reserved: the same arithmetic as TellReserved in package weir.
+-- What a denied request lacks may only be reserved: the same arithmetic as TellReserved in package weir.
 --
 -- What open holds of a key would give back is
 --
@@ -61,6 +61,6 @@ end
 local ONLY_RESERVED = 15
 
 local function answerReserved(out, length, remaining, retry, reset, missing)
-  out[length + 1], out[length + 2], out[length + 3], out[length + 4], out[length + 5] = ONLY_RESERVED, remaining, max(0, reset), retry, missing
+  out[length + 1], out[length + 2], out[length + 3], out[length + 4], out[length + 5] = ONLY_RESERVED, remaining, missing, max(0, reset), retry
   return length + 5
 end

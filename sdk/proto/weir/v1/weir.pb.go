@@ -532,7 +532,7 @@ type CheckResponse struct {
 	Unheld        bool                   `protobuf:"varint,17,opt,name=unheld,proto3" json:"unheld,omitempty"`                           // charged without a hold, because there are too many
 	Priority      Priority               `protobuf:"varint,18,opt,name=priority,proto3,enum=weir.v1.Priority" json:"priority,omitempty"` // of the request; left out if it is normal
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
-	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied reservation: units that it lacks and that others have only reserved
+	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied request: units that it lacks and that others have only reserved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1085,7 +1085,7 @@ type LimitResult struct {
 	Excess        int64                  `protobuf:"varint,19,opt,name=excess,proto3" json:"excess,omitempty"`                 // with charge always, units of the cost that were not charged, because the client is too deep in debt
 	Local         bool                   `protobuf:"varint,20,opt,name=local,proto3" json:"local,omitempty"`                   // the store was unavailable for this limit, and the instance decided by itself
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"` // by the store's clock; absent if it was not asked
-	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied reservation: units that it lacks and that others have only reserved
+	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
