@@ -23,7 +23,7 @@ type OpenHolds func(i int) (*Compiled, Held)
 // It looks at 64 holds at most. A hold counts with what Release would give back, so not with
 // what has expired or drained since. Nothing is told to ops with Always, Final or Look; of limits
 // with CountDenied, which charge who asks again, with Shape, whose queue gives back its last
-// place only, and InFlight, whose places nobody uses up; and of a bucket whose N was changed since.
+// place only, and InFlight, whose places are not used up; and of a bucket whose N was changed since.
 func (c *Pending) TellReserved(d *Decision, now Micros, open OpenHolds) {
 	if c.Op.asksAgain(d) && !c.Op.Limit.limit.CountDenied {
 		c.tellReserved(c.Op, d, now, open)
