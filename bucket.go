@@ -15,7 +15,7 @@ func (v *view) lookBucket() {
 	c := v.c
 	v.pending.A, v.now = c.level(v.old, v.now)
 	v.pending.B = c.limit.N
-	v.free = (c.full - v.pending.A) / c.p
+	v.free = floorDiv(c.full-v.pending.A, c.p)
 }
 
 // level returns the level at an instant, which is never before the last charge.

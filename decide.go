@@ -28,7 +28,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 		// What fits is charged in the same way with Always, except that it keeps Fresh exact.
 		if next, free, ok := c.take(s, op.Cost, op.Leave, max(0, now)); ok && (!op.Always || next.Fresh < exact) {
 			d.Allowed, d.Limit, d.Remaining, d.Receipt = true, c.capacity, free, Receipt(next.Fresh)
-			d.RetryAfter, d.Delay, d.Excess = 0, 0, 0
+			d.RetryAfter, d.Delay, d.Excess, d.Reserved = 0, 0, 0, 0
 			d.reset(next.Fresh, now)
 			return next
 		}
@@ -148,7 +148,7 @@ func (d *Decision) reset(fresh, now Micros) {
 // judge decides by the usage before any charge.
 func (v *view) judge(op *Op, now Micros, d *Decision) {
 	d.Limit, d.Remaining = v.c.capacity, v.free
-	d.RetryAfter, d.Delay, d.Receipt, d.Excess = 0, 0, 0, 0
+	d.RetryAfter, d.Delay, d.Receipt, d.Excess, d.Reserved = 0, 0, 0, 0, 0
 	if !v.canFit(op.Cost) {
 		d.Allowed, d.RetryAfter = false, Never
 		return

@@ -15,12 +15,19 @@ type view struct {
 	free    int64 // units that could be taken now, without those that are left
 }
 
-// look brings the old state to now. A clock that steps back finds time standing
-// still at the key's last charge, so it never mints budget.
+// look brings the old state to now, and leaves what is left for others.
+func (v *view) look() {
+	v.measure()
+	v.free = max(0, v.free-v.leave)
+}
+
+// measure brings the old state to now. A clock that steps back finds time standing
+// still at the key's last charge, so it never mints budget. What is free is then below 0 if
+// the key is in debt.
 //
 // Each algorithm also rejects what no limiter of its kind has written:
 // what comes out of a damaged store counts as nothing, and must not crash.
-func (v *view) look() {
+func (v *view) measure() {
 	switch v.c.limit.Algorithm {
 	case FixedWindow:
 		v.lookFixedWindow()
@@ -33,7 +40,6 @@ func (v *view) look() {
 	default:
 		v.lookBucket()
 	}
-	v.free = max(0, v.free-v.leave)
 }
 
 // charge returns the pending state with cost units more, and the instant at

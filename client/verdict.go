@@ -41,6 +41,7 @@ type Verdict struct {
 	Message string // denied: the message for the end user
 
 	Limit, Remaining int64
+	Reserved         int64         // denied: units that it lacks and that others have only reserved; RetryAfter then is a second at most
 	ResetAt          time.Time     // when the client is fully reset, by the clock of the service's store; zero if no limit was checked
 	ResetAfter       time.Duration // time until the client is fully reset
 	RetryAfter       time.Duration // denied: time to wait; 0 if waiting does not help or the time is unknown
@@ -77,6 +78,7 @@ type Result struct {
 	Warning int  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 
 	Cost, Limit, Remaining        int64
+	Reserved                      int64 // of a denied request: units that it lacks and that others have only reserved
 	Excess                        int64 // with Charge, units of Cost that were not charged, because the client is too deep in debt
 	Leave                         int64 // units left for requests with a higher priority, which Remaining does not include
 	ResetAt                       time.Time
@@ -109,7 +111,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 	v := &Verdict{
 		Allowed: a.GetAllowed(), Reason: reasons[a.GetReason()],
 		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
-		Limit: a.GetLimit(), Remaining: a.GetRemaining(),
+		Limit: a.GetLimit(), Remaining: a.GetRemaining(), Reserved: a.GetReserved(),
 		ResetAt: instant(a.GetResetAt()), ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
 		Priority: Priority(a.GetPriority()), Degraded: a.GetDegraded(), Unheld: a.GetUnheld(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
 	}
@@ -118,7 +120,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Local: r.GetLocal(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
-			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
+			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(), Reserved: r.GetReserved(),
 			ResetAt: instant(r.GetResetAt()), ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
 		}
 		if o := r.GetOverride(); o != nil {

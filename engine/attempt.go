@@ -42,7 +42,7 @@ func (e *Engine) countDenied(ctx context.Context, deadline time.Time, in *instal
 			d := &decisions[i]
 			r.Remaining, r.ResetAfter, r.ResetAt = d.Remaining, d.ResetAfter, d.ResetAt
 			if !r.Allowed {
-				r.RetryAfter = max(r.RetryAfter, d.RetryAfter)
+				r.RetryAfter, r.Reserved = max(r.RetryAfter, d.RetryAfter), 0 // who asks again is charged again
 			}
 		}
 	}

@@ -25,6 +25,7 @@ type Denial struct {
 	Rule     string   // the rule that denies, if any
 	Code     int      // the code that the rule defines, if any
 	Policies []string // names of the limits that deny
+	Reserved int64    // units that the request lacks under that rule, if they are only reserved by others
 
 	// RetryAfter is the time to wait; weir.Never if waiting does not help, for which clients
 	// are told [Denial.Wait]. For a place of a request in flight it is a second, because
@@ -148,7 +149,7 @@ func impatient(v *Verdict, late time.Duration) Denial {
 // explain lets the rule of a limit say why.
 func (d *Denial) explain(r *Result) {
 	deny := &r.Rule.Deny
-	d.Rule, d.Code, d.Detail, d.status = r.Rule.ID, deny.Code, deny.Message, deny.Status
+	d.Rule, d.Code, d.Detail, d.Reserved, d.status = r.Rule.ID, deny.Code, deny.Message, r.Reserved, deny.Status
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter != weir.Never:
@@ -161,6 +162,8 @@ func (d *Denial) explain(r *Result) {
 		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
 	case r.full:
 		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
+	case r.Reserved > 0:
+		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; try again in %d s.", notation.Count(r.Reserved, "unit"), d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Penalty:
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
 	default:

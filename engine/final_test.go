@@ -3,6 +3,7 @@ package engine_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,6 +150,44 @@ func TestTooManyHolds(t *testing.T) {
 		}
 		if saw := b.saw(); !slices.Equal(saw, []string{"crowded"}) {
 			t.Errorf("seen: %v", saw)
+		}
+	})
+}
+
+// A denial says that what the request lacks is only reserved, and not that the limit is used up; but not while a
+// penalty runs.
+func TestOnlyReserved(t *testing.T) {
+	onStores(t, "rules: [{id: budget, key: global, limit: 100/1h, algorithm: fixed_window, unit: bytes}]", func(t *testing.T, b *holdBench) {
+		var held, v engine.Verdict
+		ask := func(bytes int64) *rule.Request {
+			return &rule.Request{User: "alice", Costs: map[string]int64{"bytes": bytes}}
+		}
+		testkit.OK(t, b.Reserve(t.Context(), ask(96), time.Minute, &held))
+		for what, decide := range map[string]func() error{
+			"reserve": func() error { return b.Reserve(t.Context(), ask(10), time.Minute, &v) },
+			"check":   func() error { return b.Check(t.Context(), ask(10), &v) },
+			"peek":    func() error { return b.Peek(t.Context(), ask(10), &v) },
+		} {
+			testkit.OK(t, decide())
+			d, a := engine.Describe(&v), v.Answer()
+			const want = "The request lacks 6 units of the limit budget, which other requests have only reserved; try again in 1 s."
+			if d.Detail != want || d.Reserved != 6 || d.RetryAfter != time.Second || a.Reserved != 6 || a.RetryAfter != time.Second {
+				t.Errorf("%s: %+v, %+v", what, d, a)
+			}
+		}
+		testkit.Must(b.Settle(t.Context(), held.Hold, engine.Units(96)))(t)
+		testkit.OK(t, b.Reserve(t.Context(), ask(10), time.Minute, &v))
+		if d := engine.Describe(&v); d.Reserved != 0 || d.RetryAfter < time.Minute || !strings.Contains(d.Detail, "used up") {
+			t.Errorf("after that was used: %+v", d)
+		}
+	})
+	onStores(t, "rules: [{id: budget, key: global, limit: 100/1h, algorithm: fixed_window, unit: bytes, penalty: 10m}]", func(t *testing.T, b *holdBench) {
+		var v engine.Verdict
+		for range 3 { // the second begins the penalty
+			testkit.OK(t, b.Reserve(t.Context(), &rule.Request{User: "alice", Costs: map[string]int64{"bytes": 60}}, time.Minute, &v))
+		}
+		if d := engine.Describe(&v); d.Reserved != 0 || v.Results[0].Reserved != 0 || !strings.Contains(d.Detail, "penalty") {
+			t.Errorf("%+v, %+v", d, v.Results)
 		}
 	})
 }

@@ -95,7 +95,7 @@ func (v *Verdict) mergePenalties() {
 
 // denyUntil makes a result deny as long as a penalty lasts.
 func (r *Result) denyUntil(penalty *Result) {
-	r.Penalty, r.Remaining, r.Delay = true, 0, 0
+	r.Penalty, r.Remaining, r.Reserved, r.Delay = true, 0, 0, 0
 	r.ResetAfter, r.ResetAt = max(r.ResetAfter, penalty.ResetAfter), max(r.ResetAt, penalty.ResetAt)
 	if r.Cost != 0 || r.Look {
 		r.Allowed, r.RetryAfter = false, max(r.RetryAfter, penalty.ResetAfter)

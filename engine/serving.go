@@ -29,6 +29,7 @@ type Hold struct {
 
 	ending     settlement            // that of End
 	others     Used                  // or nil, for rules that settle by nothing else
+	upload     *upload               // or nil
 	fewSettled [fewParts]SettledPart // memory for what has become of it
 
 	places      inFlight
@@ -102,20 +103,21 @@ func (h *Hold) forget() bool {
 		return false
 	}
 	clear(h.Parts)
-	h.Parts, h.others, h.request, h.engine = nil, nil, nil, nil
+	h.Parts, h.others, h.upload, h.request, h.engine = nil, nil, nil, nil, nil
 	h.fewSettled = [fewParts]SettledPart{}
 	return true
 }
 
-// extend keeps the hold and the places alive, as long as the handler runs.
+// extend keeps the hold and the places alive, as long as the handler runs. The hold of a body that does not come
+// expires, unless enough of it comes in time.
 func (h *Hold) extend() {
 	ctx, cancel := context.WithTimeout(context.Background(), maxSettle)
 	defer cancel()
 	h.places.renew(ctx, h.engine)
 	h.mu.Lock()
-	ended := h.ended
+	extends := !h.ended && !h.isStalledLocked()
 	h.mu.Unlock()
-	if !ended {
+	if extends {
 		_, _ = h.engine.Extend(ctx, h.id, h.ttl) // if it fails, the next time may do
 	}
 	h.mu.Lock()

@@ -360,6 +360,7 @@ func (v *Verdict) hear(i int) {
 type Answer struct {
 	Rule             string // of the limit that speaks, or of the denial
 	Limit, Remaining int64  // 0 if no limit was checked
+	Reserved         int64  // of a denied request: units that it lacks and that are only reserved
 	ResetAt          weir.Micros
 	ResetAfter       time.Duration
 	RetryAfter       time.Duration // 0 if allowed; weir.Never if waiting does not help
@@ -370,7 +371,7 @@ type Answer struct {
 // Answer returns what the verdict says as a whole; see [Verdict.Speaker] and [Describe].
 func (v *Verdict) Answer() (a Answer) {
 	if s := v.Speaker(); s != nil {
-		a = Answer{Rule: s.Rule.ID, Limit: s.Limit, Remaining: s.Remaining, ResetAt: s.ResetAt, ResetAfter: s.ResetAfter}
+		a = Answer{Rule: s.Rule.ID, Limit: s.Limit, Remaining: s.Remaining, Reserved: s.Reserved, ResetAt: s.ResetAt, ResetAfter: s.ResetAfter}
 	}
 	if !v.Allowed {
 		d := Describe(v)

@@ -55,7 +55,11 @@ func Write(h map[string][]string, names *Names, v *engine.Verdict, age, wait tim
 		text = f.end(names.Policy, AppendPolicies(text, v))
 		text = AppendName(text, v, speaker)
 		text = AppendParameter(text, 'r', speaker.Remaining)
-		text = f.end(names.RateLimit, AppendParameter(text, 't', notation.CeilDuration(until, time.Second)))
+		text = AppendParameter(text, 't', notation.CeilDuration(until, time.Second))
+		if speaker.Reserved > 0 {
+			text = strconv.AppendInt(append(text, ";weir-reserved="...), min(speaker.Reserved, maxInteger), 10)
+		}
+		text = f.end(names.RateLimit, text)
 	}
 	if families&(XRateLimit|RateLimit) != 0 && Warns(v) {
 		text = f.end(names.Warning, AppendWarnings(text, v, age))

@@ -14,12 +14,12 @@ import (
 // number in the same commit and says why in its message, so that growth is a decision; one that
 // needs less lowers it.
 var budget = map[string]int{
-	".":                 3400,
+	".":                 3450,
 	"client":            1200,
 	"cmd/weir":          5250,
 	"counter":           4350,
 	"deploy":            300,
-	"engine":            4900,
+	"engine":            4950,
 	"examples":          500,
 	"internal":          10650,
 	"internal/app":      2850,
@@ -36,7 +36,7 @@ var budget = map[string]int{
 	"rule":              8450,
 	"scripts":           800,
 	"stats":             5600,
-	"store":             8400,
+	"store":             8550,
 	"test/bench":        7050,
 	"test/chaos":        3650,
 	"test":              250,
@@ -47,7 +47,7 @@ var budget = map[string]int{
 const slack = 200
 
 // maxLua is how many lines the Redis functions and scripts may have.
-const maxLua = 4050
+const maxLua = 4150
 
 // What a newcomer can hold in the head.
 const (

@@ -64,6 +64,9 @@ func (d *Denial) Err() error {
 		if d.Code != 0 {
 			info.Metadata["code"] = strconv.Itoa(d.Code)
 		}
+		if d.Reserved > 0 {
+			info.Metadata["reserved"] = strconv.FormatInt(d.Reserved, 10)
+		}
 	}
 	details := []protoadapt.MessageV1{info}
 	if wait := d.Wait(); wait > 0 {

@@ -15,7 +15,9 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -291,5 +293,19 @@ func TestStrangeID(t *testing.T) {
 	a := b.call(t.Context())
 	if s := status.Convert(a.err); s.Code() != codes.ResourceExhausted || s.Message() != "no?" || len(s.Details()) != 3 {
 		t.Errorf("%v %s", a.err, details(a.err))
+	}
+}
+
+// What is only reserved is said in the details and in the trailers.
+func TestDenialOfWhatIsReserved(t *testing.T) {
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: func() weir.Micros { return weir.MicrosOf(begin) }})}))(t)
+	defer e.Close()
+	e.Install(tableOf(t, "rules: [{id: budget, key: global, algorithm: fixed_window, limit: 10/1h}]"), 1)
+	var v engine.Verdict
+	for range 2 {
+		testkit.OK(t, e.Reserve(t.Context(), &rule.Request{Cost: 6}, time.Minute, &v))
+	}
+	if got, want := details(Describe(&v).Err()), "QUOTA_EXCEEDED weir map[reserved:2 rule:budget]; retry 1s; quota limit:budget budget: The request lacks 2 units of the limit budget, which other requests have only reserved; try again in 1 s."; got != want {
+		t.Errorf("details %s\nwant    %s", got, want)
 	}
 }

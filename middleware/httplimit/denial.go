@@ -121,6 +121,9 @@ func (d *Denial) append(dst []byte) []byte {
 			dst = append(dst, ']')
 		}
 	}
+	if d.Reserved > 0 {
+		dst = strconv.AppendInt(append(dst, `,"reserved":`...), d.Reserved, 10)
+	}
 	if wait := d.Wait(); wait > 0 {
 		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), notation.CeilDuration(wait, time.Second), 10)
 	}

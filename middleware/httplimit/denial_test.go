@@ -12,6 +12,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
 )
 
 func TestDenial(t *testing.T) {
@@ -206,5 +209,26 @@ func jsonOf(v any) string {
 func TestDescribeNothing(t *testing.T) {
 	if d := Describe(&engine.Verdict{}); d.Status != 429 || d.Wait() != 0 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// What is only reserved is said in the body and in the headers.
+func TestDenialOfWhatIsReserved(t *testing.T) {
+	now := weir.MicrosOf(begin)
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: func() weir.Micros { return now }})}))(t)
+	defer e.Close()
+	e.Install(tableOf(t, "rules: [{id: budget, key: global, algorithm: fixed_window, limit: 10/1h}]"), 1)
+	var v engine.Verdict
+	for range 2 {
+		testkit.OK(t, e.Reserve(t.Context(), &rule.Request{Cost: 6}, time.Minute, &v))
+	}
+	w := httptest.NewRecorder()
+	WriteDenial(w, &v, RateLimit|RetryAfter)
+	const want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request lacks 2 units of the limit budget, which other requests have only reserved; try again in 1 s.","rule":"budget","violated-policies":["budget"],"reserved":2,"retry_after":1}`
+	if strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("got %swant %s", w.Body, want)
+	}
+	if h := w.Header(); h.Get("RateLimit") != `"budget";r=4;t=1;weir-reserved=2` || h.Get("Retry-After") != "1" {
+		t.Errorf("%v", h)
 	}
 }

@@ -54,7 +54,7 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !front.Warns(v) && !v.Results[0].Compiled.FollowsCalendar() {
+	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && v.Results[0].Reserved == 0 && !front.Warns(v) && !v.Results[0].Compiled.FollowsCalendar() {
 		writeFew(h, v, age, wait, families)
 		return
 	}

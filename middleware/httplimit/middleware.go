@@ -106,6 +106,11 @@ func (m *Middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	}
 	defer s.free()
 	defer freeBody(r)
+	if s != nil && r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 && (x == nil || !x.Short) {
+		if _, isRead := r.Body.(*restored); !isRead {
+			r.Body = s.Upload(r.Body, m.options.BodyRate)
+		}
+	}
 	switch {
 	case x != nil:
 		x.Priority = cmp.Or(p, rule.Normal)

@@ -98,6 +98,9 @@ func (n *noted) begin(status int) {
 		return
 	}
 	n.status = status
+	if n.hold != nil {
+		n.hold.Answered()
+	}
 	if n.place != nil {
 		n.place.Answer()
 	}

@@ -102,6 +102,8 @@ type Options struct {
 	// of it within BodyTimeout, and after 10 s, BodyRate bytes a second on average since then. A
 	// slower one is answered with 408. They do not matter if no rule reads the body. Default 5
 	// minutes, and 1024.
+	// What a request has reserved is kept only while its body comes at BodyRate, as long as the
+	// handler waits for it; see [engine.Hold.Upload].
 	BodyTimeout time.Duration
 	BodyRate    int64
 

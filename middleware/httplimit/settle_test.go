@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -8,10 +9,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -175,5 +178,79 @@ func TestSettleWithoutHolds(t *testing.T) {
 		if w := b.ask(); w.Code == 200 != (i < 3) {
 			t.Errorf("request %d: %d", i, w.Code)
 		}
+	}
+}
+
+// The hold of an upload that does not come expires. It does not if the upload comes, or if it is the handler that
+// takes its time.
+func TestStalledUpload(t *testing.T) {
+	const rules = "rules: [{id: upload, key: global, limit: 1/1d, algorithm: fixed_window, count: {status: 401}, on_expiry: release}]"
+	read := func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }
+	for name, c := range map[string]struct {
+		handle http.HandlerFunc
+		send   func(*io.PipeWriter) // after the first byte
+		status int                  // of another request, three minutes later
+	}{
+		"stalls": {read, nil, 200},
+		"drips": {read, func(w *io.PipeWriter) {
+			for range 190 {
+				time.Sleep(time.Second)
+				w.Write(make([]byte, 1))
+			}
+		}, 200},
+		"comes": {read, func(w *io.PipeWriter) {
+			for range 190 {
+				time.Sleep(time.Second)
+				w.Write(make([]byte, 2<<10))
+			}
+		}, 429},
+		"has come": {func(w http.ResponseWriter, r *http.Request) {
+			read(w, r)
+			time.Sleep(200 * time.Second)
+		}, func(w *io.PipeWriter) { w.Close() }, 429},
+		"is not read": {func(w http.ResponseWriter, r *http.Request) { time.Sleep(200 * time.Second) }, nil, 429},
+		"is answered": {func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(200)
+			read(w, r)
+		}, nil, 429},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
+				defer e.Close()
+				e.Install(tableOf(t, rules), 1)
+				m := testkit.Must(New(e, Options{}))(t)
+				serve := func(h http.HandlerFunc, r *http.Request) int {
+					w := httptest.NewRecorder()
+					m.Wrap(h).ServeHTTP(w, r)
+					return w.Code
+				}
+				another := func() int { return serve(read, httptest.NewRequest("GET", "/", nil)) }
+				body, client := io.Pipe()
+				done := make(chan bool)
+				go func() {
+					serve(c.handle, httptest.NewRequest("POST", "/", body))
+					close(done)
+				}()
+				go func() {
+					client.Write([]byte("x"))
+					if c.send != nil {
+						c.send(client)
+					}
+				}()
+				synctest.Wait()
+				if code := another(); code != 429 {
+					t.Errorf("nothing is reserved: %d", code)
+				}
+				time.Sleep(3 * time.Minute)
+				if code := another(); code != c.status {
+					t.Errorf("three minutes later: %d, want %d", code, c.status)
+				}
+				client.Close()
+				body.Close()
+				<-done
+				time.Sleep(time.Minute) // until the sender has given up
+			})
+		})
 	}
 }

@@ -171,6 +171,20 @@ func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Mi
 	return true
 }
 
+// tellReservedLocked says of what was denied whether it is only reserved.
+func tellReservedLocked(decisions []weir.Decision, parts []part, charges []weir.Pending, now weir.Micros) {
+	if weir.Allowed(decisions) {
+		return
+	}
+	weir.TellAllReserved(decisions, charges, now, func(op int) weir.OpenHolds {
+		p := &parts[op]
+		if !p.found || !p.shard.isHeldLocked(p.slot) {
+			return nil
+		}
+		return p.shard.table.held[p.slot].open(now)
+	})
+}
+
 // keepLocked takes hold of what was charged.
 func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
 	next := 0

@@ -116,6 +116,26 @@ func (p *heldPart) level() int64 {
 	return p.Level - p.among.up.sum(int(p.number))
 }
 
+// open returns the i-th open hold of the part's key as it is now, of those that are likely to expire last: what it
+// can give back, and the limit that it was charged under; nil if there are no more.
+func (p *heldPart) open(now weir.Micros) weir.OpenHolds {
+	return func(i int) (*weir.Compiled, weir.Held) {
+		one, last := p, p.count()-1-i
+		switch {
+		case last < 0:
+			return nil, weir.Held{}
+		case p.among != nil:
+			one = p.among.due[last].part
+		}
+		if one.hold.expires <= now { // it has ended
+			return one.limit, weir.Held{}
+		}
+		held := one.Held
+		held.Level = one.level()
+		return one.limit, held
+	}
+}
+
 // leaks reports whether the part is of a bucket.
 func (p *heldPart) leaks() bool {
 	a := p.limit.Algorithm()

@@ -27,6 +27,9 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 			sh.loadLocked(&charge, slot)
 		}
 		charge.Decide(d, now)
+		if !d.Allowed && found && sh.isHeldLocked(slot) {
+			charge.TellReserved(d, now, sh.table.held[slot].open(now))
+		}
 		if d.Allowed && held && c.isFullLocked(h, sh, k, now) {
 			*d = op.Peek(charge.Prev, charge.Tail, now)
 			sh.denyFullLocked(d, k, now)
@@ -134,6 +137,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 		}
 		dst = weir.DecideAll(dst[:first], now, charges)
 		holds := h != nil && weir.Allowed(dst[first:])
+		tellReservedLocked(dst[first:], parts, charges, now)
 		if holds && c.denyAnyFullLocked(h, dst[first:], now, parts, charges) {
 			c.unlock(order)
 			c.keys.Add(-room)
@@ -278,5 +282,8 @@ func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 			p.shard.loadLocked(&charges[i], p.slot)
 		}
 	}
-	return weir.PeekAll(dst, now, charges)
+	first := len(dst)
+	dst = weir.PeekAll(dst, now, charges)
+	tellReservedLocked(dst[first:], parts, charges, now)
+	return dst
 }

@@ -345,6 +345,9 @@ func (c *check) undecided(i int, why int64) error {
 
 var errForeign = errors.New("contains data that this version of weir did not write; delete the key, or use another prefix")
 
+// onlyReserved is the first number of a denial for which what is missing is only reserved; see lua/reserved.lua.
+const onlyReserved = 15
+
 // decision reads one. The first number tells what follows, and what remains.
 func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
 	first, err := u.number()
@@ -370,7 +373,13 @@ func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
 		reset, other, err = u.two()
 		d.Delay = micros(other)
 	default:
-		return errForeign
+		if first != onlyReserved {
+			return errForeign
+		}
+		if d.Remaining, d.Reserved, err = u.two(); err == nil {
+			reset, other, err = u.two()
+			d.RetryAfter = micros(other)
+		}
 	}
 	d.ResetAfter = micros(reset)
 	return err

@@ -154,7 +154,7 @@ func beside(key string, prefix int, what string) string { return key[:prefix] + 
 // expire give back their units, and 0 if no holds are looked for.
 func (c *check) listAt(i int, known map[string]int, list *[]string) int {
 	releases := c.ops[i].Limit.ReturnsExpired()
-	if !releases && (c.verb == holdTake || c.verb == holdPeek || c.verb == reserve && !c.ops[i].IsHeld()) {
+	if !releases && (c.verb == holdTake || c.verb == reserve && !c.ops[i].IsHeld()) {
 		return 0
 	}
 	at := position(known, list, c.listKey(i))
@@ -204,6 +204,9 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 	dst, failed, err := s.reserveSlots(ctx, dst, r, d, ops, partial)
 	if err != nil {
 		return dst, nil, err
+	}
+	if !weir.Allowed(dst[first:]) {
+		weir.ShortenRetries(dst[first:], ops)
 	}
 	decided := 0
 	for i := range ops {

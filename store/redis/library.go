@@ -61,6 +61,7 @@ var files = []struct {
 	{"singles", needSingles},
 	{"requests", needRequests | needHolds},
 	{"hold_list", needHolds | needHeld},
+	{"reserved", needHolds | needHeld},
 	{"many_holds", needHolds},
 	{"holds", needHolds},
 	{"held", needHeld},

@@ -228,7 +228,8 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if len(ops) > 0 && ops[0].Renews() {
 		verb = renew
 	}
-	return s.do(ctx, dst, verbFor(verb, ops), ops)
+	dst, _, err := s.answer(ctx, dst, verbFor(verb, ops), ops, false)
+	return dst, err
 }
 
 // Peek implements weir.Store.
@@ -236,7 +237,8 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidatePeek(ops); err != nil {
 		return dst, err
 	}
-	return s.do(ctx, dst, verbFor(peek, ops), ops)
+	dst, _, err := s.answer(ctx, dst, s.peekFor(ops), ops, false)
+	return dst, err
 }
 
 // TakePartial, PeekPartial and ReservePartial implement weir.PartialStore: in a cluster, the slots that
@@ -245,7 +247,7 @@ func (s *Store) TakePartial(ctx context.Context, dst []weir.Decision, ops ...wei
 	if err := weir.ValidateTake(ops); err != nil {
 		return dst, nil, err
 	}
-	return s.doParts(ctx, dst, verbFor(take, ops), ops, true)
+	return s.answer(ctx, dst, verbFor(take, ops), ops, true)
 }
 
 // PeekPartial implements weir.PartialStore.
@@ -253,7 +255,7 @@ func (s *Store) PeekPartial(ctx context.Context, dst []weir.Decision, ops ...wei
 	if err := weir.ValidatePeek(ops); err != nil {
 		return dst, nil, err
 	}
-	return s.doParts(ctx, dst, verbFor(peek, ops), ops, true)
+	return s.answer(ctx, dst, s.peekFor(ops), ops, true)
 }
 
 // ReservePartial implements weir.PartialStore.

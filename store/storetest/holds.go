@@ -25,6 +25,7 @@ func RunHolds(t *testing.T, open Open) {
 	t.Run("Places", func(t *testing.T) { testHoldPlaces(t, open) })
 	t.Run("Full", func(t *testing.T) { testHoldFull(t, open) })
 	t.Run("Exactly", func(t *testing.T) { testHoldExactly(t, open) })
+	t.Run("Reserved", func(t *testing.T) { testHoldReserved(t, open) })
 	t.Run("Bad", func(t *testing.T) { testHoldBad(t, open) })
 }
 

@@ -37,7 +37,7 @@ func TellVerdict(f Fields, v *engine.Verdict, results bool) {
 	if a.Message != "" {
 		f.Text("message", a.Message)
 	}
-	tellNumbers(f, &weir.Decision{Limit: a.Limit, Remaining: a.Remaining, ResetAt: a.ResetAt, ResetAfter: a.ResetAfter, RetryAfter: a.RetryAfter, Delay: v.Delay}, true)
+	tellNumbers(f, &weir.Decision{Limit: a.Limit, Remaining: a.Remaining, Reserved: a.Reserved, ResetAt: a.ResetAt, ResetAfter: a.ResetAfter, RetryAfter: a.RetryAfter, Delay: v.Delay}, true)
 	if v.Hold != (weir.HoldID{}) {
 		f.Text("hold", v.Hold.String())
 		f.Time("hold_expires_at", v.HoldExpires.Time())
@@ -109,11 +109,12 @@ func TellSettled(f Fields, s *engine.Settled) {
 	f.End(false)
 }
 
-// tellNumbers tells the six that an answer and each of its results have in common. Times are in
+// tellNumbers tells the seven that an answer and each of its results have in common. Times are in
 // milliseconds, rounded up; null is that waiting does not help.
 func tellNumbers(f Fields, d *weir.Decision, asked bool) {
 	f.Int("limit", d.Limit)
 	f.Int("remaining", d.Remaining)
+	tellInt(f, "reserved", d.Reserved)
 	resetAt := int64(0)
 	if asked {
 		resetAt = front.UnixSeconds(d.ResetAt)

@@ -73,6 +73,7 @@ func answer(v *engine.Verdict) *pb.CheckResponse {
 	said := v.Answer()
 	a.Rule, a.Limit, a.Remaining, a.ResetAt = said.Rule, said.Limit, said.Remaining, r.waits.instant(said.ResetAt)
 	a.ResetAfter, a.RetryAfter = set(&r.waits.reset, said.ResetAfter), set(&r.waits.retry, said.RetryAfter)
+	a.Reserved = said.Reserved
 	a.Status, a.Code, a.Message = int32(said.Status), int64(said.Code), valid(said.Message)
 	if v.Hold != (weir.HoldID{}) {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), timestamppb.New(v.HoldExpires.Time())
@@ -104,7 +105,7 @@ func describe(from *engine.Result, to *result) {
 	r.Policy = from.Compiled.Policy()
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())
-	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining
+	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining, r.Reserved = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining, from.Reserved
 	if from.Asked {
 		r.ResetAt = to.waits.instant(from.ResetAt)
 	}

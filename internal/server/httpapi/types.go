@@ -40,7 +40,8 @@ type CheckAnswer struct {
 
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
-	ResetAt      int64  `json:"reset_at"` // Unix seconds by the store's clock, rounded up
+	Reserved     int64  `json:"reserved,omitempty"` // of a denied request: what it lacks, if that is only reserved
+	ResetAt      int64  `json:"reset_at"`           // Unix seconds by the store's clock, rounded up
 	ResetAfterMS int64  `json:"reset_after_ms"`
 	RetryAfterMS *int64 `json:"retry_after_ms"` // the longest of all limits that deny; 0 if allowed; null if waiting does not help
 	DelayMS      int64  `json:"delay_ms"`       // hold the request this long, then let it go
@@ -72,6 +73,7 @@ type LimitAnswer struct {
 	Leave        int64  `json:"leave,omitempty"`  // units that are left for requests with a higher priority
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
+	Reserved     int64  `json:"reserved,omitempty"`
 	ResetAt      int64  `json:"reset_at"`
 	ResetAfterMS int64  `json:"reset_after_ms"`
 	RetryAfterMS *int64 `json:"retry_after_ms"`

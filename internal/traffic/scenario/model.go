@@ -56,7 +56,9 @@ func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 		}
 	}
 	charges := m.charges(ops)
+	first := len(dst)
 	dst = weir.DecideAll(dst, m.Now, charges)
+	m.tellReserved(dst[first:], charges)
 	for _, c := range charges {
 		m.commit(c)
 	}
@@ -89,7 +91,10 @@ func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 		return dst, err
 	}
 	m.expire()
-	return weir.PeekAll(dst, m.Now, m.charges(ops)), nil
+	first, charges := len(dst), m.charges(ops)
+	dst = weir.PeekAll(dst, m.Now, charges)
+	m.tellReserved(dst[first:], charges)
+	return dst, nil
 }
 
 // Refund implements weir.Store. The last op goes first, so that what was charged
@@ -148,6 +153,7 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	m.expire()
 	charges := m.charges(ops)
 	decisions := weir.DecideAll(nil, m.Now, charges)
+	m.tellReserved(decisions, charges)
 	if m.tooMany(decisions, ops) {
 		return append(dst, decisions...), nil
 	}
@@ -218,6 +224,19 @@ func (m *Model) open(op *weir.Op) []*modelPart {
 		}
 	}
 	return open
+}
+
+// tellReserved says of what was denied whether it is only reserved.
+func (m *Model) tellReserved(decisions []weir.Decision, charges []weir.Pending) {
+	weir.TellAllReserved(decisions, charges, m.Now, func(op int) weir.OpenHolds {
+		open := m.open(charges[op].Op)
+		return func(i int) (*weir.Compiled, weir.Held) {
+			if i == len(open) {
+				return nil, weir.Held{}
+			}
+			return open[i].op.Limit, open[i].Held
+		}
+	})
 }
 
 func sameState(a, b *weir.Op) bool { return a.Key == b.Key && a.Limit.Kind() == b.Limit.Kind() }

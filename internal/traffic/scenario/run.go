@@ -45,7 +45,7 @@
 //
 // # Answers
 //
-//	allow | deny | remaining N | limit N | retry D|never | reset D | reset_at TIME | delay D | excess N | allowed N
+//	allow | deny | remaining N | limit N | retry D|never | reset D | reset_at TIME | delay D | excess N | reserved N | allowed N
 //
 // in any number and order. A request with several ops is answered as a whole,
 // "allow" or "deny"; parts after ";" speak of one limit:

@@ -211,7 +211,7 @@ type answer struct {
 	number int64 // units, nanoseconds, or an instant
 }
 
-var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "reset_at", "delay", "excess", "allowed"}
+var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "reset_at", "delay", "excess", "reserved", "allowed"}
 
 // parts reads the answers of the request, then those of single limits.
 func (p *parser) parts(step *Step) {
@@ -245,7 +245,7 @@ func (p *parser) answers(step *Step, op int) {
 		var err error
 		switch a.field {
 		case "allow", "deny":
-		case "remaining", "limit", "excess", "allowed":
+		case "remaining", "limit", "excess", "reserved", "allowed":
 			a.number, err = strconv.ParseInt(p.next(), 10, 64)
 		case "reset_at":
 			var at weir.Micros
@@ -289,6 +289,8 @@ func (a answer) check(d weir.Decision) error {
 		return a.checkNumber(int64(d.Delay), span)
 	case "excess":
 		return a.checkNumber(d.Excess, units)
+	case "reserved":
+		return a.checkNumber(d.Reserved, units)
 	}
 	return nil
 }

@@ -57,6 +57,7 @@ class Result:
     leave: int = 0  # units that are left for requests with a higher priority, and are not among the remaining ones; absent if none
     limit: int = 0
     remaining: int = 0
+    reserved: int = 0  # of a denied request: units that it lacks and that others have only reserved; absent if what it lacks is used up
     reset_at: int = 0
     reset_after: float = 0.0  # in seconds
     retry_after: float = 0.0  # in seconds
@@ -80,6 +81,7 @@ class Result:
         "leave": ("leave", "number", False),
         "limit": ("limit", "number", True),
         "remaining": ("remaining", "number", True),
+        "reserved": ("reserved", "number", False),
         "reset_at": ("reset_at", "number", True),
         "reset_after_ms": ("reset_after", "milliseconds", True),
         "retry_after_ms": ("retry_after", "milliseconds", False),
@@ -102,6 +104,7 @@ class Answer:
     message: str = ""  # of a denial: for the end user
     limit: int = 0
     remaining: int = 0
+    reserved: int = 0  # of a denied request: units that it lacks and that others have only reserved, so that it may come again after a second; absent if what it lacks is used up
     reset_at: int = 0  # Unix seconds by the store's clock, rounded up
     reset_after: float = 0.0  # in seconds
     retry_after: float = 0.0  # in seconds; the longest of all limits that deny, and a second for requests in flight, which usually end sooner than their places expire; 0 if allowed; also 0 if waiting does not help
@@ -123,6 +126,7 @@ class Answer:
         "message": ("message", "string", False),
         "limit": ("limit", "number", True),
         "remaining": ("remaining", "number", True),
+        "reserved": ("reserved", "number", False),
         "reset_at": ("reset_at", "number", True),
         "reset_after_ms": ("reset_after", "milliseconds", True),
         "retry_after_ms": ("retry_after", "milliseconds", False),

@@ -59,6 +59,8 @@ export interface Result {
   leave: number
   limit: number
   remaining: number
+  /** of a denied request: units that it lacks and that others have only reserved; absent if what it lacks is used up */
+  reserved: number
   resetAt: number
   resetAfterMs: number
   retryAfterMs: number
@@ -86,6 +88,7 @@ export const resultFields: Fields = {
   leave: { name: 'leave', of: 'number', required: false },
   limit: { name: 'limit', of: 'number', required: true },
   remaining: { name: 'remaining', of: 'number', required: true },
+  reserved: { name: 'reserved', of: 'number', required: false },
   reset_at: { name: 'resetAt', of: 'number', required: true },
   reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
   retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },
@@ -109,6 +112,8 @@ export interface Answer {
   message: string
   limit: number
   remaining: number
+  /** of a denied request: units that it lacks and that others have only reserved, so that it may come again after a second; absent if what it lacks is used up */
+  reserved: number
   /** Unix seconds by the store's clock, rounded up */
   resetAt: number
   resetAfterMs: number
@@ -140,6 +145,7 @@ export const answerFields: Fields = {
   message: { name: 'message', of: 'string', required: false },
   limit: { name: 'limit', of: 'number', required: true },
   remaining: { name: 'remaining', of: 'number', required: true },
+  reserved: { name: 'reserved', of: 'number', required: false },
   reset_at: { name: 'resetAt', of: 'number', required: true },
   reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
   retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },

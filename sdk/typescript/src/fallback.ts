@@ -28,7 +28,7 @@ export class Fallback {
   answer(error: Error, request: CheckRequest, charge: boolean): Verdict {
     const verdict: Verdict = {
       allowed: true, reason: 'unavailable', status: 0, rule: '', code: 0, message: '',
-      limit: 0, remaining: 0, resetAt: 0, resetAfterMs: 0, retryAfterMs: 0, delayMs: 0,
+      limit: 0, remaining: 0, reserved: 0, resetAt: 0, resetAfterMs: 0, retryAfterMs: 0, delayMs: 0,
       hold: '', unheld: false, priority: '', degraded: true, version: 0, results: [], error,
     }
     if (this.#local) {
@@ -68,7 +68,7 @@ class Local {
     const left = Math.ceil(this.#end - now)
     const numbers = {
       rule: 'local', allowed, limit, remaining: Math.max(0, limit - used - (allowed && charge ? 1 : 0)),
-      resetAt: Math.ceil((Date.now() + left) / 1000), resetAfterMs: left, retryAfterMs: allowed ? 0 : left, delayMs: 0,
+      resetAt: Math.ceil((Date.now() + left) / 1000), resetAfterMs: left, retryAfterMs: allowed ? 0 : left, delayMs: 0, reserved: 0,
     }
     Object.assign(verdict, numbers, { reason: 'limits' })
     verdict.results = [{ ...numbers, key, algorithm: 'fixed_window', policy: this.#policy, shadow: false, soft: false, asked: true, local: true, cost: 1, excess: 0, leave: 0, penalty: false, warning: 0 }]

@@ -169,6 +169,7 @@ local function held(does, keys, args)
         else
           local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b)
           local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess = true, 0, 0, 0, nil, nil, nil, nil
+          local lacks
           free = free - leave
           if cost <= free and not shapes and maxDelay ~= ALWAYS then -- as a rule
             nextFresh, nextA, nextB = charge(c, at, viewFresh, viewA, viewB, cost)
@@ -204,6 +205,12 @@ local function held(does, keys, args)
               else
                 newHold, newCost, newSince = id, cost, at
               end
+            elseif list or listed > 0 then
+              lacks = returnsFor(c, at, fresh, a, b, viewA, viewB, free, cost, leave, retry)
+              if lacks then
+                list = list or readList(name, HEAD, value)
+                if not isOnlyReserved(lacks, list, now) then lacks = nil end
+              end
             end
           else
             i = i + 2
@@ -218,6 +225,8 @@ local function held(does, keys, args)
           elseif allowed == nil then
             length = length + 1
             out[length] = FOREIGN
+          elseif lacks then
+            length = answerReserved(out, length, remaining, retry, fresh - now, lacks.missing)
           else
             length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
           end

@@ -118,6 +118,21 @@ local function hold(t, n, id, name, due, content, isMany)
   end
 end
 
+-- answerDenial answers an op that may be denied, and says if what it lacks of a cost is only reserved.
+local function answerDenial(t, op, cost)
+  if op.isHeld and op.list ~= 0 and not op.allowed then
+    local k, c, now = op.k, op.c, t.now
+    local at, _, viewA, viewB, free = c.does.look(c, now, t.fresh[k], t.a[k], t.b[k], t.more[k])
+    local lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - op.leave, cost, op.leave, op.retry)
+    local m = lacks and t.moved[k] and MANY.read(t, k)
+    if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or isOnlyReserved(lacks, listOf(t, op), now)) then
+      t.length = answerReserved(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
+      return
+    end
+  end
+  answerOp(t, op)
+end
+
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that is there, or
 -- that has ended already, is denied: its end was faster.
 local function reserve(t, n, id, name, life, content)
@@ -155,9 +170,15 @@ local function reserve(t, n, id, name, life, content)
       end
       return
     end
+  else
+    for i = 1, n do
+      if t.ops[i].nextFresh then commitOp(t, t.ops[i]) end
+      answerDenial(t, t.ops[i], t.ops[i].cost)
+    end
+    return
   end
   charge(t, n)
-  if admitted then hold(t, n, id, name, due, content, isMany) end
+  hold(t, n, id, name, due, content, isMany)
 end
 
 -- settleOp ends a hold on an op, and returns how much of what was used is too much. Without an entry
@@ -342,7 +363,10 @@ local function doHold(t, verb, n, i)
   elseif verb == HOLD_TAKE then
     settle(t, n)
   else
-    survey(t, n)
+    for k = 1, n do
+      peekOp(t, t.ops[k], together(t, k))
+      answerDenial(t, t.ops[k], together(t, k))
+    end
   end
 end
 

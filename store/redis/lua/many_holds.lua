@@ -233,6 +233,22 @@ local function prepareMany()
     return call('ZRANGEBYSCORE', m.name, '(0', whole(now), 'WITHSCORES', 'LIMIT', '0', whole(most))
   end
 
+  -- isOnlyReserved tells whether those that expire last would give back what is missing.
+  function MANY.isOnlyReserved(r, m, now)
+    local last = call('ZRANGE', m.name, '-' .. whole(r.left), '-1', 'WITHSCORES')
+    for j = #last - 1, 1, -2 do
+      local member = last[j]
+      if tonumber(last[j + 1]) <= now then break end
+      local number, cost, receipt, level, sum, n, shape = parse(OPENED, member, 17)
+      local since = 0
+      if r.c.does == BUCKET and n == r.c.n then
+        since, level = receipt - divUp(level, r.c.rate), level - plus(sumOf(m, number), EXACT - sum) % EXACT
+      end
+      if returned(r, cost, receipt, level, since, n, shape == 1) then return true end
+    end
+    return false
+  end
+
   -- fullUntil is when the first hold of a key expires, if there are as many as there may be, with those on
   -- its list. Now and then it removes what has expired.
   function MANY.fullUntil(m, c, now, l)

@@ -96,6 +96,7 @@ export interface LimitAnswer {
   cost: number
   limit: number
   remaining: number
+  reserved?: number // units that a denied request lacks and that others have only reserved
   reset_at: number
   reset_after_ms: number
   retry_after_ms: number | null

@@ -395,6 +395,7 @@ export const en = {
   'try.norule': 'No rule applies.',
   'try.by': 'by {rule}',
   'try.remaining': '{n} of {limit} left',
+  'try.reserved': '{n} {n|unit|units} only reserved by others',
   'try.retry': 'retry in {time}',
   'try.never': 'retrying does not help',
   'try.exempt': 'The client is exempt from all limits.',

@@ -396,6 +396,7 @@ export const zh: Record<Word, string> = {
   'try.norule': '没有适用的规则。',
   'try.by': '规则：{rule}',
   'try.remaining': '剩余 {n} / {limit}',
+  'try.reserved': '所缺的 {n} 个单位只是被别的请求预留',
   'try.retry': '{time} 后重试',
   'try.never': '重试也不会被允许',
   'try.exempt': '这个客户端在白名单中，不受任何限制。',

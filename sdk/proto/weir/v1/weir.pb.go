@@ -532,6 +532,7 @@ type CheckResponse struct {
 	Unheld        bool                   `protobuf:"varint,17,opt,name=unheld,proto3" json:"unheld,omitempty"`                           // charged without a hold, because there are too many
 	Priority      Priority               `protobuf:"varint,18,opt,name=priority,proto3,enum=weir.v1.Priority" json:"priority,omitempty"` // of the request; left out if it is normal
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
+	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied request: units that it lacks and that others have only reserved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -697,6 +698,13 @@ func (x *CheckResponse) GetResetAt() *timestamppb.Timestamp {
 		return x.ResetAt
 	}
 	return nil
+}
+
+func (x *CheckResponse) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
 }
 
 type ReserveRequest struct {
@@ -1077,6 +1085,7 @@ type LimitResult struct {
 	Excess        int64                  `protobuf:"varint,19,opt,name=excess,proto3" json:"excess,omitempty"`                 // with charge always, units of the cost that were not charged, because the client is too deep in debt
 	Local         bool                   `protobuf:"varint,20,opt,name=local,proto3" json:"local,omitempty"`                   // the store was unavailable for this limit, and the instance decided by itself
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"` // by the store's clock; absent if it was not asked
+	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1256,6 +1265,13 @@ func (x *LimitResult) GetResetAt() *timestamppb.Timestamp {
 		return x.ResetAt
 	}
 	return nil
+}
+
+func (x *LimitResult) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
 }
 
 // LimitOverride is a temporary override, which only the HTTP API can change.
@@ -3565,7 +3581,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc5\x05\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xe1\x05\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -3588,7 +3604,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0fhold_expires_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\rholdExpiresAt\x12\x16\n" +
 	"\x06unheld\x18\x11 \x01(\bR\x06unheld\x12-\n" +
 	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\x125\n" +
-	"\breset_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\"n\n" +
+	"\breset_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
+	"\breserved\x18\x14 \x01(\x03R\breserved\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
@@ -3617,7 +3634,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\x99\x05\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xb5\x05\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3642,7 +3659,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05leave\x18\x12 \x01(\x03R\x05leave\x12\x16\n" +
 	"\x06excess\x18\x13 \x01(\x03R\x06excess\x12\x14\n" +
 	"\x05local\x18\x14 \x01(\bR\x05local\x125\n" +
-	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\"T\n" +
+	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
+	"\breserved\x18\x16 \x01(\x03R\breserved\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
