@@ -52,8 +52,8 @@ func (c *Compiled) fill(level, cost int64, now Micros) State {
 }
 
 // roomInBucket leaves Fresh an exact number, too.
-func (v *view) roomInBucket() int64 {
-	most := min(v.c.most, mulCap(int64(exact-1-v.now), v.c.n))
+func (v *view) roomInBucket(most int64) int64 {
+	most = min(most, mulCap(int64(exact-1-v.now), v.c.n))
 	return (most - v.pending.A) / v.c.p
 }
 

@@ -185,18 +185,25 @@ func (c *Compiled) Numbers() Numbers {
 // debts is how many times its capacity a key can owe.
 const debts = 10
 
-// mostInUse keeps every sum below 2^53, and the units of a log within its ranks.
 func (c *Compiled) mostInUse() int64 {
-	most := (1 + debts) * c.limit.N
+	units := c.limit.N
+	if c.limit.Algorithm.leaks() {
+		units = c.full
+	}
+	return min((1+debts)*units, c.mostCounted())
+}
+
+// mostCounted keeps every sum below 2^53, and the units of a log within its ranks.
+func (c *Compiled) mostCounted() int64 {
 	switch c.limit.Algorithm {
 	case FixedWindow, SlidingWindow:
-		return min(most, exact/2) // two windows add up
+		return exact / 2 // two windows add up
 	case SlidingLog, InFlight:
-		return min(most, 1<<c.rankBits-1)
+		return 1<<c.rankBits - 1
 	case SlidingBuckets:
-		return min(most, exact-1-c.buckets*c.limit.N) // denied requests may fill the other sub-windows
+		return exact - 1 - c.buckets*c.limit.N // denied requests may fill the other sub-windows
 	}
-	return min((1+debts)*c.full, exact-1)
+	return exact - 1
 }
 
 // MaxUsage returns the most units that a key can have in use, debts included; see

@@ -33,16 +33,16 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 			return next
 		}
 	}
-	return op.decideAny(s, tail, now, d)
+	return op.decideAny(s, tail, now, 0, d)
 }
 
-// decideAny is decide for any op and limit.
-func (op *Op) decideAny(s State, tail []int64, now Micros, d *Decision) State {
+// decideAny is decide for any op and limit, and for a key with units on lease.
+func (op *Op) decideAny(s State, tail []int64, now Micros, leased int64, d *Decision) State {
 	c := op.Limit
 	// Not a literal, which would be built elsewhere and copied here: that takes
 	// longer than the arithmetic.
 	var v view
-	v.c, v.old, v.tail, v.now, v.leave = c, s, tail, max(0, now), op.Leave
+	v.c, v.old, v.tail, v.now, v.leave, v.leased = c, s, tail, max(0, now), op.Leave, leased
 	v.look()
 	v.judge(op, now, d)
 	switch {
@@ -113,7 +113,7 @@ func (c *Compiled) Allow(s State, now Micros) (next State, allowed, ok bool) {
 
 // chargeAlways charges as much of the cost as a key may owe.
 func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
-	cost := min(op.Cost, max(0, v.room()))
+	cost := min(op.Cost, max(0, v.room(v.c.most)-v.leased))
 	if cost > 0 {
 		s = v.charge(cost, true)
 		v.pending, d.Receipt = s, Receipt(s.Fresh)
@@ -131,8 +131,11 @@ func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
 
 // Peek answers the op as Decide does, but charges nothing. Remaining and ResetAfter
 // describe the current usage.
-func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
-	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now), leave: op.Leave}
+func (op *Op) Peek(s State, tail []int64, now Micros) Decision { return op.peek(s, tail, now, 0) }
+
+// peek is Peek for a key with units on lease.
+func (op *Op) peek(s State, tail []int64, now Micros, leased int64) (d Decision) {
+	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now), leave: op.Leave, leased: leased}
 	v.look()
 	v.judge(op, now, &d)
 	d.reset(s.Fresh, now)
@@ -166,7 +169,7 @@ func (v *view) judge(op *Op, now Micros, d *Decision) {
 			wait = max(wait, delay-most)
 		}
 	}
-	if v.old.Fresh > v.now {
+	if v.old.Fresh > v.now && v.leased == 0 {
 		// From there on all is forgotten, whatever the limit was before.
 		wait = min(wait, v.old.Fresh-v.now)
 	}

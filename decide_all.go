@@ -11,11 +11,20 @@ type Pending struct {
 	Prev State   // the stored state of the key
 	Tail []int64 // the stored tail of the key
 	Next State   // the state after the decision, to be committed and stored
+
+	Leased int64 // units of the key that are on lease; see [Account]
 }
 
 // Decide decides an op that is the only one of its request.
 func (c *Pending) Decide(d *Decision, now Micros) {
-	c.Next = c.Op.decide(c.Prev, c.Tail, now, d)
+	c.Next = c.decide(c.Op, now, d)
+}
+
+func (c *Pending) decide(op *Op, now Micros, d *Decision) State {
+	if c.Leased == 0 {
+		return op.decide(c.Prev, c.Tail, now, d)
+	}
+	return op.decideAny(c.Prev, c.Tail, now, c.Leased, d)
 }
 
 // DecideAll decides the ops of one request together, all or none, and appends their
@@ -34,7 +43,7 @@ func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 		if shared {
 			op = together(charges, i, anyLimit, &sum)
 		}
-		c.Next = op.decide(c.Prev, c.Tail, now, d)
+		c.Next = c.decide(op, now, d)
 		if d.Excess >= c.Op.Cost { // the charge is that of others on the same state
 			d.Excess, d.Receipt = c.Op.Cost, 0
 		}
@@ -98,7 +107,7 @@ func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 		c.Next = c.Prev
 		if d.Allowed {
 			var sum Op
-			*d = together(charges, i, anyLimit, &sum).Peek(c.Prev, c.Tail, now)
+			*d = together(charges, i, anyLimit, &sum).peek(c.Prev, c.Tail, now, c.Leased)
 		}
 		return
 	}
@@ -106,7 +115,7 @@ func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 	// whose limit does not count denials.
 	var sum Op
 	var counted Decision
-	c.Next = together(charges, i, countsDenied, &sum).decide(c.Prev, c.Tail, now, &counted)
+	c.Next = c.decide(together(charges, i, countsDenied, &sum), now, &counted)
 	d.Remaining, d.ResetAfter, d.ResetAt, d.Receipt = counted.Remaining, counted.ResetAfter, counted.ResetAt, 0
 }
 
@@ -124,7 +133,8 @@ func Allowed(decisions []Decision) bool {
 func PeekAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	var sum Op
 	for i := range charges {
-		dst = append(dst, together(charges, i, anyLimit, &sum).Peek(charges[i].Prev, charges[i].Tail, now))
+		c := &charges[i]
+		dst = append(dst, together(charges, i, anyLimit, &sum).peek(c.Prev, c.Tail, now, c.Leased))
 	}
 	return dst
 }
@@ -160,7 +170,7 @@ func ValidateTake(ops []Op) error {
 			return validateTake(ops)
 		}
 	}
-	return validateCount(ops)
+	return validateCount(len(ops))
 }
 
 func validateTake(ops []Op) error {
@@ -200,7 +210,7 @@ func ValidateRefund(ops []Op) error {
 			return err
 		}
 	}
-	return validateCount(ops)
+	return validateCount(len(ops))
 }
 
 // ValidatePeek checks the ops of a Peek or a Reset, for stores.
@@ -210,12 +220,12 @@ func ValidatePeek(ops []Op) error {
 			return err
 		}
 	}
-	return validateCount(ops)
+	return validateCount(len(ops))
 }
 
-func validateCount(ops []Op) error {
-	if len(ops) > MaxOps {
-		return invalid("ops", "%d limits in one request are too many; ask for at most %d", len(ops), MaxOps)
+func validateCount(ops int) error {
+	if ops > MaxOps {
+		return invalid("ops", "%d limits in one request are too many; ask for at most %d", ops, MaxOps)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func TestDecideInFewSteps(t *testing.T) {
 			}
 			op := Op{Limit: c, Cost: 1 + rand.Int64N(c.capacity+c.capacity/2+1), Leave: rand.Int64N(2) * rand.Int64N(c.capacity), Always: rand.IntN(2) == 0}
 			var got, want Decision
-			gotNext, wantNext := op.decide(s, nil, now, &got), op.decideAny(s, nil, now, &want)
+			gotNext, wantNext := op.decide(s, nil, now, &got), op.decideAny(s, nil, now, 0, &want)
 			if gotNext != wantNext || got != want {
 				t.Fatalf("%s at %d: %+v of %+v is %+v, %+v; want %+v, %+v", text, now, op, s, got, gotNext, want, wantNext)
 			}

@@ -68,6 +68,10 @@ type Limit struct {
 	// Release gives the units of a hold back if it expires. Default false: they stay
 	// charged. It makes no difference without holds.
 	Release bool
+
+	// Lease is for how long a process can have units of a key, to decide by itself; package store/lease
+	// does that. Default 0: the store decides. A limit with Shape, CountDenied or Release, and InFlight, cannot have it.
+	Lease time.Duration
 }
 
 // PerSecond, PerMinute, PerHour and PerDay return a token bucket of n units per second,
@@ -132,7 +136,28 @@ func (l Limit) validateFields() error {
 	if err := l.validatePlaces(); err != nil {
 		return err
 	}
+	if err := l.validateLease(); err != nil {
+		return err
+	}
 	return l.validateLog()
+}
+
+func (l Limit) validateLease() error {
+	switch {
+	case l.Lease == 0:
+		return nil
+	case l.Lease < MinLease || l.Lease > MaxLease || l.Lease%time.Microsecond != 0:
+		return invalid("lease", "%v is not a time for a lease; write %v to %v, such as 1s", l.Lease, MinLease, notation.FormatDuration(MaxLease))
+	case !l.leasable():
+		return invalid("lease", "units of a limit that shapes, counts denied requests, gives back what expires, or is in_flight cannot be leased; remove lease")
+	}
+	return nil
+}
+
+// leasable reports whether units can be leased. They cannot if a request may be delayed, if a denial counts, if units
+// come back by themselves, or if holds that expire give back.
+func (l *Limit) leasable() bool {
+	return !l.Shape && !l.CountDenied && !l.Release && l.Algorithm != InFlight
 }
 
 func (l Limit) validatePlaces() error {

@@ -86,6 +86,15 @@ func (l *Limit) parseOptions(words []string) error {
 			l.CountDenied = true
 		case "release":
 			l.Release = true
+		case "lease":
+			i++
+			if i == len(words) {
+				return invalid(word, "a time is required; write for example \"1000/1m lease 1s\"")
+			}
+			var err error
+			if l.Lease, err = notation.ParseDuration(words[i]); err != nil {
+				return invalid(word, "%v", err)
+			}
 		case "zone", "starts":
 			i++
 			if i == len(words) {
@@ -114,7 +123,7 @@ func (l *Limit) parseOptions(words []string) error {
 				l.Buckets = int(min(n, MaxBuckets+1))
 			}
 		default:
-			options := []string{"zone", "starts", "burst", "buckets", "shape", "count_denied", "release"}
+			options := []string{"zone", "starts", "burst", "buckets", "shape", "count_denied", "release", "lease"}
 			return invalid("limit", "%q is unknown; %s", word, notation.Hint(word, options, "after the rate come "+strings.Join(options, ", ")))
 		}
 	}
@@ -150,6 +159,9 @@ func (l Limit) String() string {
 	}
 	if l.Release {
 		b.WriteString(" release")
+	}
+	if l.Lease != 0 {
+		fmt.Fprintf(&b, " lease %s", notation.FormatDuration(l.Lease))
 	}
 	return b.String()
 }

@@ -75,7 +75,7 @@ func (op *Op) asksAgain(d *Decision) bool {
 func (c *Pending) tellReserved(op *Op, d *Decision, now Micros, open OpenHolds) {
 	r := returns{view: view{c: op.Limit, old: c.Prev, tail: c.Tail, now: max(0, now)}}
 	r.measure()
-	missing := op.Cost + op.Leave - r.free
+	missing := op.Cost + op.Leave + c.Leased - r.free
 	for i := range maxReturns {
 		under, h := open(i)
 		if under == nil {

@@ -8,7 +8,8 @@ type view struct {
 	tail []int64 // as it was remembered
 	now  Micros  // never before the key's last charge, whatever the clock says
 
-	leave int64 // units that are left for others
+	leave  int64 // units that are left for others
+	leased int64 // units on lease, which are left for those who have them
 
 	// pending is old brought to now and, once charged, with the charge.
 	pending State
@@ -18,7 +19,7 @@ type view struct {
 // look brings the old state to now, and leaves what is left for others.
 func (v *view) look() {
 	v.measure()
-	v.free = max(0, v.free-v.leave)
+	v.free = max(0, v.free-v.leave-v.leased)
 }
 
 // measure brings the old state to now. A clock that steps back finds time standing
@@ -60,23 +61,26 @@ func (v *view) charge(cost int64, debt bool) State {
 	}
 }
 
-// room is how many units a key may be charged whether they fit or not.
-func (v *view) room() int64 {
+// room is how many units a key may be charged whether they fit or not, if it may have that much in use.
+func (v *view) room(most int64) int64 {
 	switch v.c.limit.Algorithm {
 	case FixedWindow, SlidingWindow:
-		return v.c.most - v.pending.A
+		return most - v.pending.A
 	case SlidingLog, InFlight:
-		return v.c.most - v.c.log(v.pending, nil).units
+		return most - v.c.log(v.pending, nil).units
 	case SlidingBuckets:
-		return v.c.most - v.inSubWindows()
+		return most - v.inSubWindows()
 	default:
-		return v.roomInBucket()
+		return v.roomInBucket(most)
 	}
 }
 
 // wait returns how long it takes from now until cost units, and those that are left, fit on
 // top of the pending state. They do not fit yet, and are no more than the capacity.
 func (v *view) wait(cost int64) Micros {
+	if v.leased > 0 {
+		return v.waitLeased(cost)
+	}
 	cost += v.leave
 	switch v.c.limit.Algorithm {
 	case FixedWindow:
@@ -90,6 +94,16 @@ func (v *view) wait(cost int64) Micros {
 	default:
 		return v.waitBucket(cost)
 	}
+}
+
+// waitLeased is wait as if what is on lease were spent now.
+func (v *view) waitLeased(cost int64) Micros {
+	spent := *v
+	spent.leased = 0
+	if units := min(v.leased, v.room(v.c.most)); units > 0 {
+		spent.pending = v.charge(units, true)
+	}
+	return spent.wait(cost)
 }
 
 // counted adds to a count that denials may drive up without end.
