@@ -98,6 +98,23 @@ func (h *history) settle(verb verb, used int64, ids ...byte) (batch []*check) {
 	return batch
 }
 
+// lease makes messages of two holders, for keys that may have leases.
+func (h *history) lease(limits string, seq, spent int64) (batch []*check) {
+	if h.many < hasMany {
+		return nil
+	}
+	for holder := range byte(2) {
+		c := h.store.checkOf(lease, h.ops("leased", limits, 1))
+		for range c.ops {
+			c.leases = append(c.leases, leaseCall{begins: true, LeaseOp: weir.LeaseOp{
+				ID: weir.LeaseID{holder + 1}, Seq: seq, Spent: spent, Keep: spent + 2, Want: 5, Term: 4 * time.Second,
+			}})
+		}
+		batch = append(batch, c)
+	}
+	return batch
+}
+
 // calls are the history.
 var calls = func() (all []func(*history) []*check) {
 	add := func(call func(*history) []*check) { all = append(all, call) }
@@ -123,6 +140,13 @@ var calls = func() (all []func(*history) []*check) {
 		add(func(h *history) []*check { return h.settle(settle, 9, id+1, id+2) })
 		add(func(h *history) []*check { return h.settle(settle, 9, id) }) // once more
 	}
+	for _, limits := range []string{"token_bucket 90/1m, fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m, sliding_buckets 90/1m"} {
+		for seq := range int64(3) {
+			add(func(h *history) []*check { return h.lease(limits, 1+seq, seq) })
+		}
+		add(func(h *history) []*check { return h.do(take, limits, 1) }) // in time for some to expire
+		add(func(h *history) []*check { return h.lease(limits, 4, 9) })
+	}
 	add(func(h *history) []*check { return h.do(reset, "token_bucket 5/1m, sliding_log 30/1m", 1) })
 	return all
 }()
@@ -140,7 +164,7 @@ func (h *history) write(t *testing.T, client rueidis.Client, from, to int) strin
 			testkit.OK(t, h.store.call(newRequest(batch, h.many)))
 		}
 		for _, c := range batch {
-			fmt.Fprintln(&b, from+i, c.decisions, c.hold.outcomes, c.err)
+			fmt.Fprintln(&b, from+i, c.decisions, c.hold.outcomes, c.leases, c.err)
 		}
 		h.now += 3_000_000
 	}

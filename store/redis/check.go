@@ -30,7 +30,8 @@ type check struct {
 	sentAt time.Time     // if it was
 	done   chan struct{} // gets one word when decisions and err are there
 
-	hold holdCall // what is sent besides, if it is about a hold
+	hold   holdCall    // what is sent besides, if it is about a hold
+	leases []leaseCall // what is sent and answered besides for each op, if it is about leases
 
 	decisions []weir.Decision
 	at        weir.Micros // when it was decided
@@ -86,6 +87,8 @@ func (c *check) recycle() {
 	clear(c.keys)
 	c.way.Store(waiting)
 	c.ops, c.keys, c.weight, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, c.decisions[:0], nil, false
+	clear(c.leases)
+	c.leases = c.leases[:0]
 	c.hold = holdCall{used: c.hold.used[:0], outcomes: c.hold.outcomes[:0]}
 	checks.Put(c)
 }

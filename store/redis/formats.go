@@ -29,8 +29,11 @@ const firstFormat = 1
 // manyHolds is the format of keys with many open holds; see lua/many_holds.lua.
 const manyHolds = 2
 
+// unitsOnLease is the format of keys with units on lease; see lua/leases.lua.
+const unitsOnLease = 3
+
 // knownFormats are those that this version reads.
-var knownFormats = []int{firstFormat, manyHolds}
+var knownFormats = []int{firstFormat, manyHolds, unitsOnLease}
 
 const (
 	// formatsTTL is for how long an instance counts that was not heard of again.

@@ -110,6 +110,9 @@ func isHeld(op weir.Op) bool    { return op.IsHeld() }
 // when they expire. A reservation without anything to hold takes, and if all are only looked
 // at, that is a peek.
 func verbFor(verb verb, ops []weir.Op) verb {
+	if verb == lease {
+		return verb
+	}
 	if verb == reserve && !slices.ContainsFunc(ops, isHeld) {
 		verb = take
 	}
@@ -132,10 +135,11 @@ func verbFor(verb verb, ops []weir.Op) verb {
 // Names of keys. An escaped name of a limit has no % before another sign than a digit or
 // a letter, so these are no states.
 const (
-	heldName   = "%holds:" // the open holds of a state, if they are not behind it
-	movedName  = "%moved:" // a state that has many open holds
-	manyName   = "%many:"  // these
-	recordName = "%hold:"  // one hold
+	heldName   = "%holds:"  // the open holds of a state, if they are not behind it
+	movedName  = "%moved:"  // a state that has many open holds
+	manyName   = "%many:"   // these
+	leasesName = "%leases:" // of a state
+	recordName = "%hold:"   // one hold
 )
 
 // listKey is the key of the open holds of the i-th op. They are behind the state, unless that
@@ -154,7 +158,7 @@ func beside(key string, prefix int, what string) string { return key[:prefix] + 
 // expire give back their units, and 0 if no holds are looked for.
 func (c *check) listAt(i int, known map[string]int, list *[]string) int {
 	releases := c.ops[i].Limit.ReturnsExpired()
-	if !releases && (c.verb == holdTake || c.verb == reserve && !c.ops[i].IsHeld()) {
+	if !releases && (c.verb == holdTake || c.verb == lease || c.verb == reserve && !c.ops[i].IsHeld()) {
 		return 0
 	}
 	at := position(known, list, c.listKey(i))

@@ -63,6 +63,7 @@ var files = []struct {
 	{"hold_list", needHolds | needHeld},
 	{"reserved", needHolds | needHeld},
 	{"many_holds", needHolds},
+	{"leases", needHolds},
 	{"holds", needHolds},
 	{"held", needHeld},
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A key with many open holds is not for most functions of lua/, which answer that its state is foreign. Then
+// A key with many open holds, or with units on lease, is not for most functions of lua/, which answer that its state is foreign. Then
 // anyHolds is asked, with more keys; see lua/many_holds.lua. A store remembers such keys for a moment, so that
 // it need not ask twice each time.
 
@@ -23,23 +23,23 @@ const (
 // errMoreDue is that more holds have expired than can end in a call. The next one goes on.
 var errMoreDue = errors.New("redis: holds that have expired are about to end")
 
-// crowds are keys with many holds, and until when that is remembered.
+// crowds are keys with many holds or leases, and until when that is remembered.
 type crowds struct {
 	count atomic.Int32 // so that a store without any need not lock
 	mu    sync.Mutex
 	until map[string]time.Time
 }
 
-// part separates checks of such keys from others.
+// part separates checks of such keys, and those about leases, from others.
 func (c *crowds) part(batch []*check) (many, few []*check) {
-	if c.count.Load() == 0 {
+	if c.count.Load() == 0 && !slices.ContainsFunc(batch, func(c *check) bool { return c.verb == lease }) {
 		return nil, batch
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	for _, check := range batch {
-		if slices.ContainsFunc(check.keys, func(key string) bool { return c.until[key].After(now) }) {
+		if check.verb == lease || slices.ContainsFunc(check.keys, func(key string) bool { return c.until[key].After(now) }) {
 			many = append(many, check)
 		} else {
 			few = append(few, check)

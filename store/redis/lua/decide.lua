@@ -18,25 +18,35 @@ local function begin(args)
   return input, i, now, keep
 end
 
--- judge tells whether a cost fits a standing and, if not, how long to wait; or its delay.
-local function judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+-- waitFor is how long until units fit. What is on lease, nil if nothing is, is taken to be spent now.
+local function waitFor(c, at, fresh, a, b, need, more, leased)
+  if leased then
+    local units = min(leased, c.does.room(c, at, a, b, more))
+    if units > 0 then fresh, a, b = c.does.charge(c, at, fresh, a, b, units, true) end
+  end
+  return c.does.wait(c, at, fresh, a, b, need, more)
+end
+
+-- judge tells whether a cost fits a standing and, if not, how long to wait; or its delay. Units that are
+-- leased are not free any more.
+local function judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
   c.does.prepare()
   local need, wait, delay = cost + leave, 0, 0
   if need > c.capacity then return false, NEVER, 0 end
-  if cost > free then wait = c.does.wait(c, at, viewFresh, viewA, viewB, need, more) end
+  if cost > free then wait = waitFor(c, at, viewFresh, viewA, viewB, need, more, leased) end
   if c.shape then
     delay = c.does.delay(c, viewA)
     if maxDelay >= 0 then wait = max(wait, delay - maxDelay) end
   end
-  if fresh > at and wait > fresh - at then wait = fresh - at end
+  if fresh > at and wait > fresh - at and not leased then wait = fresh - at end
   if wait > 0 then return false, wait + at - now, 0 end
   return true, 0, delay
 end
 
 -- owe charges a cost whether or not it fits, as far as a key may owe, and returns as decide does.
-local function owe(c, now, at, fresh, a, b, free, more, cost, leave, allowed)
+local function owe(c, now, at, fresh, a, b, free, more, cost, leave, leased, allowed)
   local does = c.does
-  local units = max(0, min(does.room(c, at, a, b, more), cost))
+  local units = max(0, min(does.room(c, at, a, b, more) - (leased or 0), cost))
   local nextFresh, nextA, nextB
   if units > 0 then
     nextFresh, nextA, nextB = does.charge(c, at, fresh, a, b, units, true)
@@ -45,7 +55,7 @@ local function owe(c, now, at, fresh, a, b, free, more, cost, leave, allowed)
   local retry = 0
   if not allowed then
     local need = 1 + leave
-    retry = need <= c.capacity and does.wait(c, at, fresh, a, b, need, more) + at - now or NEVER
+    retry = need <= c.capacity and waitFor(c, at, fresh, a, b, need, more, leased) + at - now or NEVER
   end
   return allowed, max(0, free - units), retry, 0, nextFresh, nextA, nextB, cost - units
 end
@@ -53,15 +63,15 @@ end
 -- decide makes a decision, as in decide.go, of what look has found; what is left for others is not
 -- free any more. It returns whether the cost is allowed, what remains, when to retry, the delay, the state with the charge if there
 -- is one, and of what is always charged how much was not.
-local function decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+local function decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
   if free < 0 then free = 0 end
-  local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
-  if maxDelay == ALWAYS then return owe(c, now, at, viewFresh, viewA, viewB, free, more, cost, leave, allowed) end
+  local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
+  if maxDelay == ALWAYS then return owe(c, now, at, viewFresh, viewA, viewB, free, more, cost, leave, leased, allowed) end
   if allowed then return true, free - cost, 0, delay, c.does.charge(c, at, viewFresh, viewA, viewB, cost) end
   if not c.countDenied then return false, free, retry, 0 end
   local units = min(cost, c.capacity)
   local nextFresh, nextA, nextB = c.does.charge(c, at, viewFresh, viewA, viewB, units)
-  if retry ~= NEVER then retry = c.does.wait(c, at, nextFresh, nextA, nextB, cost + leave, more) + at - now end
+  if retry ~= NEVER then retry = waitFor(c, at, nextFresh, nextA, nextB, cost + leave, more, leased) + at - now end
   return false, max(0, free - units), retry, 0, nextFresh, nextA, nextB
 end
 

@@ -1,12 +1,14 @@
 -- Requests of which some are about holds. args[1] is as of requests, but
 --
 --   before the limits is how many of the keys are states and lists; the others are records. Then comes 1 if
---   a key may have many holds; and 2 more if behind the states and lists there are two keys for each state:
---   where it is if there are many, and the many
+--   a key may have many holds; and 2 more if behind the states and lists there are three keys for each state:
+--   where it is if there are many or units on lease, the many, and the leases
 --   of each op there are two more numbers: the key of its list; below 0 if holds that expire give
 --   their units back, and 0 if there can be none; and 1 for what is to be held
 --   after the ops are the id of the hold, the key of its record, its life, and what is put there or
 --   when the hold was last known to expire. To settle, its life is 1 if it has a record
+--
+--   of messages about leases, LEASE_NUMBERS for each op instead, of which the first is '' without a lease
 --
 -- last is what was used, to settle; to extend, 1 for a place to be renewed.
 
@@ -14,6 +16,23 @@ local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
 local OPEN_HOLD = 4
 local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
 local MORE_DUE = 11 -- more holds have expired than can end in a call
+
+-- readMoved reads a state that is in a key of its own, because there are many holds, or units on lease.
+local function readMoved(t, k, c)
+  local name = t.keys[k]
+  local text = try('GET', name)
+  if type(text) == 'string' and sub(text, 1, #LEASED) == LEASED then
+    prepareLeases()
+    t.leases[k], t.expireLeases = LEASES.read(t.keys[t.pairs + 3 * k], text), LEASES.expire
+    if not t.leases[k] then return nil end
+  elseif text ~= MOVED then
+    return nil
+  end
+  prepareMany()
+  t.keys[k], t.moved[k] = t.keys[t.pairs + 3 * k - 2], name
+  if t.values then t.values[k] = nil end
+  return c.does.read(t.keys[k], nil, c)
+end
 
 -- listOf returns the open holds of an op's key; false if something else is in their place.
 local function listOf(t, op)
@@ -123,7 +142,8 @@ local function answerDenial(t, op, cost)
   if op.isHeld and op.list ~= 0 and not op.allowed then
     local k, c, now = op.k, op.c, t.now
     local at, _, viewA, viewB, free = c.does.look(c, now, t.fresh[k], t.a[k], t.b[k], t.more[k])
-    local lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - op.leave, cost, op.leave, op.retry)
+    local leave = op.leave + (leasedOf(t, k) or 0)
+    local lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - leave, cost, leave, op.retry)
     local m = lacks and t.moved[k] and MANY.read(t, k)
     if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or isOnlyReserved(lacks, listOf(t, op), now)) then
       t.length = answerReserved(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
@@ -304,8 +324,11 @@ end
 local function forgetOp(t, op)
   local k, h = op.k, op.list
   call('UNLINK', t.keys[k], t.keys[h])
-  if t.moved[k] then
-    call('UNLINK', t.moved[k], t.keys[t.pairs + 2 * k])
+  if t.leases[k] then -- what is on lease stays so
+    call('UNLINK', t.keys[t.pairs + 3 * k - 1])
+    t.many[k] = nil
+  elseif t.moved[k] then
+    call('UNLINK', t.moved[k], t.keys[t.pairs + 3 * k - 1])
     t.keys[k], t.moved[k], t.many[k] = t.moved[k], nil, nil
   end
   if t.values then t.values[k], t.values[h] = nil, nil end
@@ -313,12 +336,17 @@ local function forgetOp(t, op)
   load(t, k, op.c)
 end
 
+-- isLeased reports whether a key that is not known to have leases has some.
+local function isLeased(t, op)
+  return not t.pairs and not t.fresh[op.k] and try('GETRANGE', t.keys[op.k], '0', '4') == LEASED
+end
+
 -- refuseHolds is the answer if something foreign is in the place of a state or a list.
 local function refuseHolds(t, verb, n)
   for i = 1, n do
     local op = t.ops[i]
     op.allowed, op.remaining, op.retry, op.delay, op.reset = false, 0, 0, 0, 0
-    if not t.fresh[op.k] then
+    if not t.fresh[op.k] or verb == LEASE or verb == RESET then
       answerForeign(t, FOREIGN)
     elseif t.lists[op.k] == false then
       answerForeign(t, FOREIGN_HOLDS)
@@ -333,12 +361,14 @@ end
 -- doHold does what a request about holds asks for.
 local function doHold(t, verb, n, i)
   local input = t.input
-  local isForeign, isLate = readOps(t, n, i, 7), false
+  local isForeign, isLate, isUnreached = readOps(t, n, i, 7), false, false
   for j = 1, n do
     local op, h = t.ops[j], input[i + 5]
     op.releases, op.isHeld = h < 0, input[i + 6] == 1
     op.list = h < 0 and -h or h
-    if verb == RESET then
+    if verb == RESET and isLeased(t, op) then
+      isUnreached = true
+    elseif verb == RESET then
       forgetOp(t, op)
       op.last = -1
     elseif h ~= 0 then
@@ -350,10 +380,10 @@ local function doHold(t, verb, n, i)
     end
     i = i + 7
   end
-  if verb == RESET then
-    survey(t, n)
-  elseif isForeign then
+  if isUnreached or isForeign and verb ~= RESET then
     refuseHolds(t, verb, n)
+  elseif verb == RESET then
+    survey(t, n)
   elseif isLate then
     for _ = 1, n do answerForeign(t, MORE_DUE) end
   elseif verb == RESERVE then
@@ -362,6 +392,9 @@ local function doHold(t, verb, n, i)
     endHold(t, verb, n, input[i], t.keys[input[i + 1]], input[i + 2], input[i + 3])
   elseif verb == HOLD_TAKE then
     settle(t, n)
+  elseif verb == LEASE then
+    prepareLeases()
+    LEASES.take(t, n, i)
   else
     for k = 1, n do
       peekOp(t, t.ops[k], together(t, k))
@@ -398,7 +431,7 @@ local function holds(keys, args)
   local t = {
     keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {}, shift = 0,
     fresh = {}, a = {}, b = {}, expires = {}, more = {}, limitOf = {}, changed = {}, lists = {},
-    moved = {}, many = {}, pairs = nil, grows = many % 2 == 1, readMoved = nil,
+    moved = {}, many = {}, leases = {}, pairs = nil, grows = many % 2 == 1, readMoved = nil,
   }
   if many >= 2 then t.pairs, t.readMoved = states, readMoved end
   local isShort
@@ -410,6 +443,9 @@ local function holds(keys, args)
     if verb >= HOLD_PEEK and verb <= RESET then
       doHold(t, verb, n, i + 2)
       i = i + 6 + 7 * n
+    elseif verb == LEASE then
+      doHold(t, verb, n, i + 2)
+      i = i + 2 + (7 + LEASE_NUMBERS) * n
     else
       doRequest(t, verb, n, i + 2)
       i = i + 2 + 5 * n
@@ -424,7 +460,8 @@ local function holds(keys, args)
       if changed then t.limitOf[k].does.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k]) end
       if isNew then writeList(now, keep, l) end
     end
-    if t.moved[k] then MANY.write(t, k) end
+    if t.moved[k] and (t.many[k] or not t.leases[k]) then MANY.write(t, k) end
+    if t.leases[k] then LEASES.write(t, k) end
   end
   return encode(t.out)
 end

@@ -145,7 +145,7 @@ local function prepareMany()
 
   -- start moves the state of a key, so that it can have many holds; false if the user has no right to do that.
   function MANY.start(t, k, due)
-    local name, moved, set = t.keys[k], t.keys[t.pairs + 2 * k - 1], t.keys[t.pairs + 2 * k]
+    local name, moved, set = t.keys[k], t.keys[t.pairs + 3 * k - 2], t.keys[t.pairs + 3 * k - 1]
     call('UNLINK', moved, set)
     local expires = expiry(t.now, max(due, t.fresh[k], t.expires[k]))
     local head, lasts = pack(HEAD_OF_SET, expires, 0, 0), ttl(t.now, t.keep, expires)
@@ -166,7 +166,7 @@ local function prepareMany()
   function MANY.read(t, k)
     local m = t.many[k]
     if m or not t.moved[k] then return m end
-    local name = t.keys[t.pairs + 2 * k]
+    local name = t.keys[t.pairs + 3 * k - 1]
     m = { name = name, count = 0, next = 0, nodes = 0, byPlace = {}, expires = 0, needed = 0, head = call('ZRANGE', name, '0', '0')[1] }
     if m.head then
       m.expires, m.next, m.nodes = parse(HEAD_OF_SET, m.head)
@@ -265,7 +265,9 @@ local function prepareMany()
   function MANY.write(t, k)
     local m, name, now = MANY.read(t, k), t.moved[k], t.now
     if m.count <= 0 then
-      call('UNLINK', name, m.name)
+      call('UNLINK', m.name)
+      if t.leases[k] then return end
+      call('UNLINK', name)
       try('RENAME', t.keys[k], name) -- if it is there
       return
     end
@@ -283,7 +285,7 @@ local function prepareMany()
     local needed = max(m.needed, t.expires[k], t.fresh[k] > 0 and expiry(now, t.fresh[k]) or 0)
     if needed > m.expires then
       m.expires = expiry(now, needed)
-      call('PSETEX', name, ttl(now, t.keep, m.expires), MOVED)
+      if not t.leases[k] then call('PSETEX', name, ttl(now, t.keep, m.expires), MOVED) end
       call('PEXPIRE', m.name, ttl(now, t.keep, m.expires))
     end
     local head = pack(HEAD_OF_SET, m.expires, m.next, m.nodes)
@@ -293,12 +295,3 @@ local function prepareMany()
   end
 end
 
--- readMoved reads a state that is in a key of its own, because there are many holds.
-local function readMoved(t, k, c)
-  local name = t.keys[k]
-  if try('GET', name) ~= MOVED then return nil end
-  prepareMany()
-  t.keys[k], t.moved[k] = t.keys[t.pairs + 2 * k - 1], name
-  if t.values then t.values[k] = nil end
-  return c.does.read(t.keys[k], nil, c)
-end

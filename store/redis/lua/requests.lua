@@ -35,7 +35,15 @@ local function load(t, k, c)
   if not fresh and t.readMoved then fresh, a, b, expires, more = t.readMoved(t, k, c) end
   fresh = fresh or false
   t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k], t.limitOf[k] = fresh, a, b, expires, more, c
-  return fresh
+  if not t.leases or not t.leases[k] then return fresh end
+  t.expireLeases(t, k, c)
+  return t.fresh[k]
+end
+
+-- leasedOf is how many units of a key are on lease; nil if none are.
+local function leasedOf(t, k)
+  local l = t.leases and t.leases[k]
+  return l and l.out > 0 and l.out or nil
 end
 
 -- newOp returns an op, with all that it may have, for a table that grows costs time: what is asked
@@ -77,20 +85,20 @@ end
 
 -- decideOp makes the decision about an op, and peekOp one without a charge.
 local function decideOp(t, op, cost)
-  local k, c, now, leave = op.k, op.c, t.now, op.leave
+  local k, c, now, leave, leased = op.k, op.c, t.now, op.leave, leasedOf(t, op.k)
   local fresh, more = t.fresh[k], t.more[k]
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
   op.allowed, op.remaining, op.retry, op.delay, op.nextFresh, op.nextA, op.nextB, op.excess =
-    decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave, more, cost, op.last, leave)
+    decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave - (leased or 0), more, cost, op.last, leave, leased)
   op.reset = (op.nextFresh or fresh) - now
 end
 
 local function peekOp(t, op, cost)
-  local k, c, now, leave = op.k, op.c, t.now, op.leave
+  local k, c, now, leave, leased = op.k, op.c, t.now, op.leave, leasedOf(t, op.k)
   local fresh, more = t.fresh[k], t.more[k]
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
-  free = max(0, free - leave)
-  op.allowed, op.retry, op.delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, op.last, leave)
+  free = max(0, free - leave - (leased or 0))
+  op.allowed, op.retry, op.delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, op.last, leave, leased)
   op.remaining, op.nextFresh, op.excess, op.reset = free, nil, 0, fresh - now
 end
 
