@@ -1,0 +1,282 @@
+package lease
+
+import (
+	"context"
+	"hash/maphash"
+	"math"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// asked is what an answer is about.
+type asked struct {
+	e         *entry
+	forgotten uint32
+
+	// Of the message.
+	seq        int64 // 0 if there is none
+	keep, want int64
+	from, to   int64 // serial numbers of what it reports; equal if its receipt would not be known
+}
+
+// sighting counts the requests on a key without a lease.
+type sighting struct {
+	key   uint64
+	since time.Duration
+	count int64
+}
+
+// ask takes the ops in one call, which also says what is to be said about their keys.
+func (s *Store) ask(ctx context.Context, dst []weir.Decision, ops []weir.Op) ([]weir.Decision, error) {
+	s.countAsked(ops)
+	if !canLease(ops) {
+		return s.store.Take(ctx, dst, ops...)
+	}
+	sent, first := s.now(), len(dst)
+	all := make([]asked, len(ops))
+	messages := s.prepare(all, ops, sent, true)
+	var err error
+	if messages == nil {
+		dst, err = s.store.Take(ctx, dst, ops...)
+		if err == nil {
+			s.learn(all, dst[first:], nil, ops)
+		}
+		return dst, err
+	}
+	answers, err := s.call(ctx, all, messages, sent)
+	if err != nil {
+		return dst, err
+	}
+	for i := range answers {
+		dst = append(dst, answers[i].Decision)
+	}
+	return dst, nil
+}
+
+// canLease reports whether ops can go with messages about leases.
+func canLease(ops []weir.Op) bool {
+	for i := range ops {
+		if op := &ops[i]; op.Always || op.Look || op.Final || op.Receipt != 0 {
+			return false
+		}
+		for j := range i {
+			if ops[j].Key == ops[i].Key && ops[j].Limit.Kind() == ops[i].Limit.Kind() {
+				return false
+			}
+		}
+	}
+	return len(ops) > 0
+}
+
+// prepare notes which keys the ops are about, and returns the ops with messages about these, or nil if there is nothing to
+// say. If messages cannot go with the call, they go later.
+func (s *Store) prepare(all []asked, ops []weir.Op, now instant, with bool) []weir.LeaseOp {
+	wants := true
+	for i := range ops {
+		wants = wants && isPlain(&ops[i]) && s.isWorth(&ops[i])
+	}
+	var messages []weir.LeaseOp
+	for i := range ops {
+		op := &ops[i]
+		hash := maphash.String(s.seed, op.Key)
+		sh := s.shardOf(hash)
+		sh.mu.Lock()
+		e := sh.findLocked(hash, op)
+		if e == nil && wants {
+			e = s.meetLocked(sh, hash, op, now.elapsed)
+		}
+		if e != nil {
+			all[i].e, all[i].forgotten = e, e.forgotten
+			e.add(op.Cost, now.elapsed, s.roundTrip())
+			held := e.held(now)
+			switch {
+			case s.closing.Load() || held == 0 && (e.flight || !wants):
+			case !with:
+				e.refill = true
+				s.agenda.hasten(e, now.elapsed)
+			default:
+				if messages == nil {
+					messages = make([]weir.LeaseOp, len(ops))
+				}
+				messages[i] = s.messageLocked(&all[i], held-min(held, op.Cost), op.Cost, now)
+			}
+		}
+		sh.mu.Unlock()
+	}
+	for i := range messages {
+		messages[i].Op = ops[i]
+	}
+	return messages
+}
+
+// isWorth reports whether units for an op can be leased, and be of use.
+func (s *Store) isWorth(op *weir.Op) bool {
+	return op.Leave < op.Limit.Capacity() && s.horizon(op.Limit) >= minHorizon
+}
+
+func (s *Store) countAsked(ops []weir.Op) {
+	for i := range ops {
+		if s.isWorth(&ops[i]) {
+			s.asked.Add(1)
+			return
+		}
+	}
+}
+
+// meetLocked returns an entry for an op if its key is used often enough to have one.
+func (s *Store) meetLocked(sh *shard, hash uint64, op *weir.Op, now time.Duration) *entry {
+	key := (hash ^ op.Limit.Kind()*0x9e3779b97f4a7c15 ^ uint64(op.Leave)*0xc2b2ae3d27d4eb4f) | 1
+	seen := &sh.seen[key/shardCount%sightings]
+	if seen.key != key || now-seen.since >= s.horizon(op.Limit) {
+		*seen = sighting{key: key, since: now}
+	}
+	if seen.count++; seen.count <= seldom || s.closing.Load() {
+		return nil
+	}
+	if s.keys.Add(1) > s.maxKeys {
+		s.keys.Add(-1)
+		s.full.Add(1)
+		return nil
+	}
+	e := s.newEntry(hash, op, seen.since, now)
+	e.next = sh.keys[hash]
+	sh.keys[hash] = e
+	*seen = sighting{}
+	s.agenda.add(e, now+e.horizon)
+	if s.started.CompareAndSwap(false, true) {
+		go s.run()
+	}
+	return e
+}
+
+// messageLocked is the next message about a lease. Of what is held, it gives up all but so many units.
+func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.LeaseOp {
+	e := a.e
+	if e.keep > maxTotal {
+		held = 0
+	}
+	if n := e.held(now); n > 0 {
+		s.returned.Add(n - held)
+	} else {
+		s.lost.Add(max(0, e.keep-e.spent))
+	}
+	a.seq, a.from, a.to = e.seq+1, e.toldAt, e.serial
+	if e.flight || e.unsure || e.spent == e.told {
+		a.from = a.to
+	}
+	a.want = max(0, min(e.target(now.elapsed)-held, max(e.most, 2*cost, 1)))
+	if e.used+e.horizon <= now.elapsed || s.closing.Load() || e.keep > maxTotal {
+		a.want = 0
+	}
+	e.seq, e.told, e.toldAt, e.keep = a.seq, e.spent, e.serial, e.spent+held
+	e.flight, e.refill = true, false
+	a.keep = e.keep
+	s.messages.Add(1)
+	return weir.LeaseOp{
+		Op: weir.Op{Key: e.key, Limit: e.limit, Leave: e.leave, Cost: cost},
+		ID: e.id, Seq: e.seq, Spent: e.spent, Charged: e.charged, Keep: e.keep, Want: a.want, Term: e.term,
+	}
+}
+
+// call sends messages, and takes in their answers.
+func (s *Store) call(ctx context.Context, all []asked, messages []weir.LeaseOp, sent instant) ([]weir.LeaseAnswer, error) {
+	answers, err := s.store.Lease(ctx, nil, messages...)
+	now := s.now()
+	if err == nil {
+		trip := s.trip.Load()
+		s.trip.Store(trip + (int64(now.elapsed-sent.elapsed)-trip)/8)
+	}
+	for i := range all {
+		a := &all[i]
+		if a.e == nil {
+			continue
+		}
+		sh := s.shardOf(a.e.hash)
+		sh.mu.Lock()
+		switch {
+		case err == nil:
+			if a.seq == a.e.seq {
+				s.receiveLocked(a, &answers[i], messages[i].Cost, sent, now)
+			}
+			a.e.learn(&answers[i].Decision, messages[i].Cost, a.forgotten, now)
+		case a.seq == a.e.seq:
+			s.failLocked(a.e, now.elapsed)
+		}
+		sh.mu.Unlock()
+	}
+	return answers, err
+}
+
+// receiveLocked takes in the answer to the newest message.
+func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, sent, now instant) {
+	e := a.e
+	e.flight = false
+	if e.unsure {
+		e.unsure, e.tries = false, 0
+		s.unsure.Add(-1)
+	}
+	if answer.Drop {
+		s.lost.Add(e.held(now))
+		e.begin(max(0, e.spent-answer.Charged))
+		s.agenda.hasten(e, now.elapsed)
+		return
+	}
+	e.charged = max(e.told, answer.Charged)
+	granted := max(0, min(a.want, answer.Granted-a.keep))
+	e.keep = min(a.keep, answer.Granted) + granted
+	switch {
+	case a.want == 0:
+	case granted < a.want:
+		e.most = 2 * granted
+	default:
+		e.most = max(e.most, 2*granted)
+	}
+	if a.want > 0 && granted == 0 {
+		e.quiet = now.elapsed + e.horizon/4
+	}
+	if leaks := e.limit.Algorithm() == weir.TokenBucket || e.limit.Algorithm() == weir.LeakyBucket; a.from < a.to && (cost == 0 || !answer.Allowed || !leaks) {
+		// Of a bucket, what the op took drains after what was reported.
+		if len(e.reports) == maxReports {
+			e.reports = append(e.reports[:0], e.reports[1:]...)
+		}
+		e.reports = append(e.reports, report{a.from, a.to, weir.Receipt(answer.ResetAt)})
+	}
+	good := e.term - e.term/50 - time.Millisecond
+	e.until, e.untilWall = sent.elapsed+good, sent.wall+int64(good)
+	e.renew = e.until - min(max(e.term/4, 2*s.roundTrip()), good*3/4)
+	e.watch(now.elapsed, s.roundTrip())
+	if e.keep > maxTotal && e.keep <= e.spent && e.spent == e.charged {
+		e.begin(0)
+	}
+	s.agenda.hasten(e, e.renew)
+}
+
+// failLocked has the newest message followed up.
+func (s *Store) failLocked(e *entry, now time.Duration) {
+	e.flight = false
+	if !e.unsure {
+		e.unsure = true
+		s.unsure.Add(1)
+	}
+	e.retry = now + min(firstRetry<<e.tries, lastRetry)
+	e.tries = min(e.tries+1, 16)
+	s.agenda.hasten(e, e.retry)
+}
+
+// learn takes in decisions that came without answers to messages. failed has an error for each that did not come.
+func (s *Store) learn(all []asked, decisions []weir.Decision, failed []error, ops []weir.Op) {
+	now := s.now()
+	for i := range all {
+		if e := all[i].e; e != nil && (failed == nil || failed[i] == nil) {
+			sh := s.shardOf(e.hash)
+			sh.mu.Lock()
+			e.learn(&decisions[i], ops[i].Cost, all[i].forgotten, now)
+			sh.mu.Unlock()
+		}
+	}
+}
+
+func (s *Store) roundTrip() time.Duration { return time.Duration(s.trip.Load()) }
+
+const never = time.Duration(math.MaxInt64)

@@ -1,0 +1,243 @@
+package lease
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/binary"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// entry is what this process knows of a key under one limit, for ops that leave the same: units serve only those. It is
+// guarded by the mutex of its shard.
+type entry struct {
+	hash  uint64
+	key   string
+	kind  uint64
+	limit *weir.Compiled
+	leave int64
+	next  *entry
+
+	// The lease. Totals since it began, as in weir.LeaseOp.
+	id                   weir.LeaseID
+	seq                  int64
+	spent, charged, keep int64
+	told                 int64         // of what was spent, how much the newest message said
+	serial, toldAt       int64         // units spent, also those that were refunded since; and as of the newest message
+	until                time.Duration // units may be spent until one of the clocks is there
+	untilWall            int64
+	renew                time.Duration // when a message is due, so that the lease goes on
+
+	flight bool // the newest message has no answer yet
+	unsure bool // it has failed
+	refill bool // more units are wanted before a request has to wait for them
+	tries  uint
+	retry  time.Duration
+
+	term time.Duration
+
+	// Units that were allowed, by intervals of the horizon: the time for which units are leased ahead.
+	horizon       time.Duration
+	since, used   time.Duration
+	count, before int64
+	low           int64         // with so many left, it is time for a refill
+	most          int64         // to want at once: twice what was granted last
+	quiet         time.Duration // no refill before, because there was nothing
+
+	// What the store has said last.
+	free             int64
+	resetAt, storeAt weir.Micros
+	at               time.Duration
+
+	// A denial that is remembered.
+	deniedCost           int64
+	deniedUntil, retryAt time.Duration
+	forgotten            uint32 // how often it was not to be remembered any more
+
+	reports []report // the latest, for refunds
+	due     time.Duration
+	place   int // in the agenda, or out
+}
+
+// report is what one message charged: units of the lease by their serial numbers.
+type report struct {
+	from, to int64
+	receipt  weir.Receipt
+}
+
+const (
+	maxReports = 8
+	out        = -1
+
+	// A lease whose totals are beyond is replaced, so that they fit into a receipt.
+	maxTotal = 1 << 44
+
+	localReceipt = 1 << 62 // the lowest receipt of this package, beyond any of a store
+	tagAt        = 46
+)
+
+// horizon is for how long units of a limit are leased ahead.
+func (s *Store) horizon(c *weir.Compiled) time.Duration { return min(s.termOf(c), c.Limit().Period/20) }
+
+// termOf is how long units of a limit are leased; 0 if they are not.
+func (s *Store) termOf(c *weir.Compiled) time.Duration {
+	if !c.Leasable() {
+		return 0
+	}
+	return cmp.Or(c.Lease(), s.term)
+}
+
+func (s *Store) newEntry(hash uint64, op *weir.Op, seen, now time.Duration) *entry {
+	e := &entry{
+		hash: hash, key: strings.Clone(op.Key), kind: op.Limit.Kind(), limit: op.Limit, leave: op.Leave,
+		term: s.termOf(op.Limit), horizon: s.horizon(op.Limit), since: seen, used: now, count: seldom, most: 2 * op.Cost, place: out,
+	}
+	e.begin(0)
+	return e
+}
+
+// begin begins a lease that has units to report already.
+func (e *entry) begin(spent int64) {
+	rand.Read(e.id[:])
+	e.spent, e.charged, e.keep, e.told = spent, 0, spent, 0
+	e.until, e.untilWall, e.reports = 0, 0, nil
+	e.serial, e.toldAt = 0, 0
+}
+
+// held is how many units can be spent.
+func (e *entry) held(now instant) int64 {
+	if now.elapsed >= e.until || now.wall >= e.untilWall {
+		return 0
+	}
+	return max(0, e.keep-e.spent)
+}
+
+// add counts units that are allowed.
+func (e *entry) add(units int64, now, trip time.Duration) {
+	e.used = max(e.used, now)
+	if now-e.since >= e.horizon {
+		e.turn(now, trip)
+	}
+	e.count += units
+}
+
+// turn begins another interval.
+func (e *entry) turn(now, trip time.Duration) {
+	n := (now - e.since) / e.horizon
+	if n > 1 {
+		e.count = 0
+	}
+	e.before, e.count = e.count, 0
+	e.since += n * e.horizon
+	e.watch(now, trip)
+}
+
+// rate is how many units are allowed within a horizon.
+func (e *entry) rate(now time.Duration) int64 {
+	switch past := now - e.since; {
+	case past >= 2*e.horizon:
+		return 0
+	case past >= e.horizon:
+		return share(e.count, 2*e.horizon-past, e.horizon)
+	default:
+		return e.count + share(e.before, e.horizon-past, e.horizon)
+	}
+}
+
+// watch finds out when to ask for more, so that it comes before the last unit is spent.
+func (e *entry) watch(now, trip time.Duration) {
+	e.low = share(e.rate(now), trip+trip/2+time.Millisecond, e.horizon)
+}
+
+func share(units int64, part, of time.Duration) int64 {
+	return int64(math.Ceil(float64(units) * float64(part) / float64(of)))
+}
+
+// target is how many units the key can use.
+func (e *entry) target(now time.Duration) int64 { return e.rate(now) + e.low }
+
+// surplus is how many units are more than the key can use.
+func (e *entry) surplus(now instant) int64 { return max(0, e.held(now)-2*e.target(now.elapsed)) }
+
+// open reports whether there is something to tell the store.
+func (e *entry) open() bool { return e.keep > e.spent || e.spent > e.charged }
+
+// learn takes in a decision of the store, to which it adds what is held here. A denial is remembered until asking
+// again is worth a call.
+func (e *entry) learn(d *weir.Decision, cost int64, forgotten uint32, now instant) {
+	e.free, e.resetAt, e.at = d.Remaining, d.ResetAt, now.elapsed
+	e.storeAt = d.ResetAt - weir.Micros(d.ResetAfter/time.Microsecond)
+	d.Remaining += e.held(now)
+	remembered := now.elapsed < e.deniedUntil
+	if d.Allowed {
+		if remembered && cost >= e.deniedCost {
+			e.deniedUntil = 0
+		}
+		return
+	}
+	e.count = max(0, e.count-cost)
+	if remembered && e.deniedCost < cost || forgotten != e.forgotten {
+		return
+	}
+	e.deniedCost, e.retryAt = cost, math.MaxInt64
+	if d.RetryAfter < math.MaxInt64-now.elapsed {
+		e.retryAt = now.elapsed + d.RetryAfter
+	}
+	e.deniedUntil = now.elapsed + max(min(d.RetryAfter, e.horizon), e.horizon/4)
+}
+
+// forget lets the next request ask, although one before was denied.
+func (e *entry) forget() { e.deniedUntil, e.forgotten = 0, e.forgotten+1 }
+
+// denies reports whether a request is known to be denied.
+func (e *entry) denies(cost int64, now instant) bool {
+	return now.elapsed < e.deniedUntil && cost >= e.deniedCost && cost > e.free+e.held(now)
+}
+
+// describe fills in what is the same for every decision.
+func (e *entry) describe(d *weir.Decision, now instant) {
+	at := e.storeAt + weir.Micros((now.elapsed-e.at)/time.Microsecond)
+	d.Limit, d.Remaining = e.limit.Capacity(), e.free+e.held(now)
+	d.ResetAt = max(e.resetAt, at)
+	d.ResetAfter = d.ResetAt.Sub(at)
+}
+
+// deny fills in a denial that is remembered.
+func (e *entry) deny(d *weir.Decision, cost int64, now instant) {
+	e.describe(d, now)
+	if e.retryAt == math.MaxInt64 || cost > e.limit.Capacity()-e.leave {
+		d.RetryAfter = weir.Never
+		return
+	}
+	rest := max(e.retryAt, e.deniedUntil) - now.elapsed
+	d.RetryAfter = (rest + time.Microsecond - 1).Truncate(time.Microsecond)
+}
+
+// receipt identifies the next units that are spent.
+func (e *entry) receipt() weir.Receipt {
+	return localReceipt | weir.Receipt(e.tag())<<tagAt | weir.Receipt(e.serial)
+}
+
+func (e *entry) tag() uint16 { return binary.BigEndian.Uint16(e.id[:]) }
+
+// refund gives units back that the receipt identifies. If they were reported, it returns the receipt of the store
+// instead, or 0 if that is forgotten.
+func (e *entry) refund(cost int64, r weir.Receipt) weir.Receipt {
+	at := int64(r) & (1<<tagAt - 1)
+	if at >= e.toldAt {
+		e.spent -= e.unreported(cost)
+		return 0
+	}
+	for _, p := range e.reports {
+		if p.from <= at && at+cost <= p.to {
+			return p.receipt
+		}
+	}
+	return 0
+}
+
+// unreported is how many of so many units are in no message yet.
+func (e *entry) unreported(cost int64) int64 { return max(0, min(cost, e.spent-e.told)) }

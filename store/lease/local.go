@@ -1,0 +1,191 @@
+package lease
+
+import (
+	"cmp"
+	"context"
+	"hash/maphash"
+	"slices"
+
+	"github.com/weirhq/weir"
+)
+
+// Take implements weir.Store.
+func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
+		return dst, err
+	}
+	if decisions, ok := s.decide(dst, ops); ok {
+		return decisions, nil
+	}
+	return s.ask(ctx, dst, ops)
+}
+
+// decide decides the ops of a request in memory, if it can.
+func (s *Store) decide(dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
+	if len(ops) == 1 {
+		var d weir.Decision
+		if _, ok := s.decideOne(&ops[0], &d); !ok {
+			return dst, false
+		}
+		return append(dst, d), true
+	}
+	return s.decideMany(dst, ops)
+}
+
+// isPlain reports whether an op is one that units can serve.
+func isPlain(op *weir.Op) bool {
+	return !op.Always && !op.Look && !op.Final && int64(op.Receipt)|int64(op.MaxDelay) == 0
+}
+
+func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash%shardCount] }
+
+// findLocked returns the entry for an op, or nil.
+func (sh *shard) findLocked(hash uint64, op *weir.Op) *entry {
+	for e := sh.keys[hash]; e != nil; e = e.next {
+		if e.key == op.Key && e.leave == op.Leave && e.isUnder(op.Limit) {
+			return e
+		}
+	}
+	return nil
+}
+
+// isUnder reports whether the units of an entry are of a limit. A limit that was compiled again is the same.
+func (e *entry) isUnder(limit *weir.Compiled) bool {
+	if e.limit == limit {
+		return true
+	}
+	if e.kind != limit.Kind() || e.limit.Limit() != limit.Limit() {
+		return false
+	}
+	e.limit = limit
+	return true
+}
+
+// decideOne is for the usual request, with one op. Without a place for the decision, it only says whether the
+// request is allowed.
+func (s *Store) decideOne(op *weir.Op, d *weir.Decision) (allowed, decided bool) {
+	if !isPlain(op) || s.termOf(op.Limit) == 0 {
+		return false, false
+	}
+	now := s.now()
+	hash := maphash.String(s.seed, op.Key)
+	sh := s.shardOf(hash)
+	sh.mu.Lock()
+	if e := sh.findLocked(hash, op); e != nil {
+		switch {
+		case e.held(now) >= op.Cost:
+			allowed, decided = true, true
+			s.spendLocked(e, op.Cost, d, now)
+			sh.local++
+		case e.denies(op.Cost, now):
+			decided = true
+			e.used = max(e.used, now.elapsed)
+			if d != nil {
+				e.deny(d, op.Cost, now)
+			}
+			sh.denied++
+		}
+	}
+	sh.mu.Unlock()
+	return allowed, decided
+}
+
+// spendLocked spends units that are held.
+func (s *Store) spendLocked(e *entry, cost int64, d *weir.Decision, now instant) {
+	e.add(cost, now.elapsed, s.roundTrip())
+	if d != nil {
+		d.Receipt = e.receipt()
+	}
+	e.spent += cost
+	e.serial += cost
+	if d != nil {
+		e.describe(d, now)
+		d.Allowed = true
+	}
+	if e.keep-e.spent <= e.low && !e.flight && !e.unsure && !e.refill && now.elapsed >= max(e.quiet, e.deniedUntil) {
+		e.refill = true
+		s.agenda.hasten(e, now.elapsed)
+	}
+}
+
+// decideMany decides several ops, all or none. If a denial is remembered of one of them, the answer for the others is
+// that of Peek, from what was last known; if that would be another denial, the store is asked.
+func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
+	var hashBuf [8]uint64
+	var entryBuf [8]*entry
+	var orderBuf [8]int
+	hashes, entries, order := hashBuf[:0], entryBuf[:0], orderBuf[:0]
+	for i := range ops {
+		if !isPlain(&ops[i]) || s.termOf(ops[i].Limit) == 0 {
+			return dst, false
+		}
+		hashes = append(hashes, maphash.String(s.seed, ops[i].Key))
+		order = append(order, int(hashes[i]%shardCount))
+	}
+	if len(ops) == 0 || shareAny(ops, hashes) {
+		return dst, false
+	}
+	slices.Sort(order)
+	order = slices.Compact(order)
+	now := s.now()
+	for _, i := range order {
+		s.shards[i].mu.Lock()
+	}
+	defer func() {
+		for _, i := range order {
+			s.shards[i].mu.Unlock()
+		}
+	}()
+	allowed, denied, known := true, false, true
+	for i := range ops {
+		e := s.shardOf(hashes[i]).findLocked(hashes[i], &ops[i])
+		if e == nil {
+			return dst, false
+		}
+		e.used = max(e.used, now.elapsed)
+		entries = append(entries, e)
+		if e.held(now) >= ops[i].Cost {
+			continue
+		}
+		allowed = false
+		if e.denies(ops[i].Cost, now) {
+			denied = true
+		} else if e.resetAt == 0 || ops[i].Cost > e.free+e.held(now) {
+			known = false
+		}
+	}
+	if !allowed && !(denied && known) {
+		return dst, false
+	}
+	for i, e := range entries {
+		var d weir.Decision
+		switch {
+		case allowed:
+			s.spendLocked(e, ops[i].Cost, &d, now)
+		case e.held(now) < ops[i].Cost && e.denies(ops[i].Cost, now):
+			e.deny(&d, ops[i].Cost, now)
+		default:
+			e.describe(&d, now)
+			d.Allowed = true
+		}
+		dst = append(dst, d)
+	}
+	if sh := s.shardOf(hashes[0]); allowed {
+		sh.local++
+	} else {
+		sh.denied++
+	}
+	return dst, true
+}
+
+// shareAny reports whether two ops may share the state of a key.
+func shareAny(ops []weir.Op, hashes []uint64) bool {
+	for i := range ops {
+		for j := range i {
+			if hashes[i] == hashes[j] && ops[i].Limit.Kind() == ops[j].Limit.Kind() {
+				return true
+			}
+		}
+	}
+	return false
+}

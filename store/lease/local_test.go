@@ -1,0 +1,285 @@
+package lease
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
+)
+
+// A key that is used less than three times within a horizon costs what it costs without leases.
+func TestSeldomUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		for range 100 {
+			take(t, s, "k", hourly, 1)
+			take(t, s, "k", hourly, 1)
+			time.Sleep(time.Second)
+		}
+		if n.takes.Load() != 200 || n.leases.Load() != 0 || s.Stats().Keys != 0 {
+			t.Errorf("%d takes, %d messages, %+v", n.takes.Load(), n.leases.Load(), s.Stats())
+		}
+	})
+}
+
+// Requests of a key in steady use never wait: more units come before the last one is spent.
+func TestRefillHidesTheCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := opened(t, 50*time.Millisecond)
+		limit := weir.MustCompile("fixed_window 1000000/1h")
+		for round := range 5 {
+			asked := s.Stats().Asked
+			for range 1000 {
+				take(t, s, "k", limit, 1)
+				time.Sleep(time.Millisecond)
+			}
+			if asked = s.Stats().Asked - asked; round > 0 && asked > 2 {
+				t.Errorf("in second %d, %d of 1000 requests asked: %+v", round, asked, s.Stats())
+			}
+		}
+		if got := s.Stats(); got.Messages > 200 {
+			t.Errorf("%+v", got)
+		}
+	})
+}
+
+// What is not used any more goes back, and the key is forgotten.
+func TestIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		taken := warm(t, s, "k", hourly)
+		time.Sleep(time.Second + 100*time.Millisecond)
+		if got, stats := remaining(t, n, hourly), s.Stats(); got != 1000-taken || stats.Keys != 0 || stats.Leased != 0 || stats.Returned == 0 {
+			t.Errorf("%d remain after %d of 1000: %+v", got, taken, stats)
+		}
+	})
+}
+
+// A key in use keeps its lease longer than a term.
+func TestRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		warm(t, s, "k", hourly)
+		taken, asked := int64(0), s.Stats().Asked
+		for range 50 {
+			take(t, s, "k", hourly, 1)
+			taken++
+			time.Sleep(300 * time.Millisecond)
+		}
+		stats := s.Stats()
+		if stats.Asked != asked || stats.Lost != 0 {
+			t.Errorf("%d requests asked, want %d: %+v", stats.Asked, asked, stats)
+		}
+		if calls := n.leases.Load(); calls > 40 {
+			t.Errorf("%d messages in 15s", calls)
+		}
+	})
+}
+
+// Own units are given back first, so that a request which needs more than is held is allowed if that suffices.
+func TestOwnUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := weir.MustCompile("fixed_window 40/1h")
+		s, n := opened(t, time.Millisecond)
+		taken := warm(t, s, "k", limit)
+		for taken < 30 {
+			take(t, s, "k", limit, 1)
+			taken++
+		}
+		if d := take(t, s, "k", limit, 40-taken+1); d.Allowed {
+			t.Errorf("%d more than all: %+v", 1, d)
+		}
+		if d := take(t, s, "k", limit, 40-taken); !d.Allowed || d.Remaining != 0 {
+			t.Errorf("all that is left, %d here: %+v", s.Stats().Leased, d)
+		}
+		if got, out := remaining(t, n, limit), n.Account("k", limit).Out; got != 0 || out != 0 {
+			t.Errorf("%d remain, %d on lease", got, out)
+		}
+	})
+}
+
+// A denial is remembered for a while: for requests that cost as much or more.
+func TestDenialIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := weir.MustCompile("fixed_window 40/1h")
+		s, n := opened(t, time.Millisecond)
+		for take(t, s, "k", limit, 1).Allowed {
+		}
+		calls := n.calls.Load()
+		var d weir.Decision
+		for cost := range int64(100) {
+			if d = take(t, s, "k", limit, 1+cost%50); d.Allowed || d.Remaining != 0 || d.Limit != 40 {
+				t.Fatalf("%+v", d)
+			}
+			if never := 1+cost%50 > 40; never != (d.RetryAfter == weir.Never) {
+				t.Fatalf("cost %d: %+v", 1+cost%50, d)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n.calls.Load() != calls || s.Stats().Denied < 100 {
+			t.Errorf("%d calls for 100 denials, %+v", n.calls.Load()-calls, s.Stats())
+		}
+		exact := testkit.Must(n.reference.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}))(t)[0]
+		d = take(t, s, "k", limit, 1)
+		if d.RetryAfter < exact.RetryAfter || d.RetryAfter > exact.RetryAfter+10*time.Millisecond || d.ResetAt != exact.ResetAt || d.ResetAfter > d.RetryAfter {
+			t.Errorf("%+v, exactly %+v", d, exact)
+		}
+		time.Sleep(time.Second)
+		take(t, s, "k", limit, 1)
+		if n.calls.Load() == calls {
+			t.Error("the store was not asked again after a second")
+		}
+		for name, forget := range map[string]func(op weir.Op) error{
+			"refund": func(op weir.Op) error { op.Receipt = weir.Latest; return s.Refund(t.Context(), op) },
+			"reset":  func(op weir.Op) error { return s.Reset(t.Context(), op) },
+		} {
+			for take(t, s, "k", limit, 1).Allowed {
+			}
+			testkit.OK(t, forget(weir.Op{Key: "k", Limit: limit, Cost: 1}))
+			if d := take(t, s, "k", limit, 1); !d.Allowed {
+				t.Errorf("after a %s: %+v", name, d)
+			}
+		}
+	})
+}
+
+// A short wait is not remembered much longer than it is, and RetryAfter tells no less than how long it is remembered.
+func TestShortDenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := weir.MustCompile("token_bucket 36000/1h burst 20") // a unit in 100ms
+		s, n := opened(t, 0)
+		for take(t, s, "k", limit, 1).Allowed {
+		}
+		time.Sleep(time.Millisecond)
+		d := take(t, s, "k", limit, 1)
+		calls := n.calls.Load()
+		if d.Allowed || d.RetryAfter < 200*time.Millisecond || d.RetryAfter > 250*time.Millisecond {
+			t.Fatalf("%+v", d)
+		}
+		time.Sleep(d.RetryAfter - time.Millisecond)
+		if d := take(t, s, "k", limit, 1); d.Allowed || n.calls.Load() != calls {
+			t.Errorf("%+v", d)
+		}
+		time.Sleep(time.Millisecond)
+		if d := take(t, s, "k", limit, 1); !d.Allowed {
+			t.Errorf("after what it said: %+v", d)
+		}
+	})
+}
+
+// Tiers share the state of a key. What was leased under one N, or leaving less for others, serves no other request.
+func TestUnitsServeTheirOwn(t *testing.T) {
+	free, pro := weir.MustCompile("fixed_window 20/1h"), weir.MustCompile("fixed_window 1000/1h")
+	for name, other := range map[string]weir.Op{
+		"tier":  {Key: "k", Limit: free, Cost: 1},
+		"leave": {Key: "k", Limit: pro, Cost: 1, Leave: 990},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := opened(t, time.Millisecond)
+			warm(t, s, "k", pro)
+			for range 20 {
+				take(t, s, "k", pro, 1)
+			}
+			if s.Stats().Leased == 0 {
+				t.Fatal("nothing is leased")
+			}
+			for range 10 {
+				d := testkit.Must(s.Take(t.Context(), nil, other))(t)[0]
+				if d.Allowed {
+					t.Fatalf("%s: allowed by units of another: %+v", name, d)
+				}
+			}
+			if d := take(t, s, "k", pro, 1); !d.Allowed {
+				t.Errorf("%+v", d)
+			}
+		})
+	}
+}
+
+// A limit that was compiled again is the same one.
+func TestCompiledAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := opened(t, time.Millisecond)
+		warm(t, s, "k", hourly)
+		asked := s.Stats().Asked
+		take(t, s, "k", weir.MustCompile("fixed_window 1000/1h"), 1)
+		if s.Stats().Asked != asked {
+			t.Error("the store was asked")
+		}
+	})
+}
+
+// All of several limits are charged, or none.
+func TestAllOrNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		tight, wide := weir.MustCompile("fixed_window 60/1h"), weir.MustCompile("sliding_log 1000/1h")
+		ops := []weir.Op{{Key: "k", Limit: wide, Cost: 1}, {Key: "k", Limit: tight, Cost: 1}}
+		allowed := 0
+		var d []weir.Decision
+		for range 500 {
+			d = testkit.Must(s.Take(t.Context(), d[:0], ops...))(t)
+			if weir.Allowed(d) {
+				allowed++
+			} else if !d[0].Allowed || d[0].Remaining != int64(1000-allowed) || d[1].Allowed || d[1].RetryAfter <= 0 {
+				t.Fatalf("%d allowed: %+v", allowed, d)
+			}
+			synctest.Wait()
+		}
+		stats := s.Stats()
+		if allowed != 60 || stats.Local < 30 || stats.Denied < 400 {
+			t.Errorf("%d of 60 allowed: %+v", allowed, stats)
+		}
+		if calls := n.calls.Load(); calls > 40 {
+			t.Errorf("%d calls", calls)
+		}
+		testkit.OK(t, s.Close(t.Context()))
+		if got := remaining(t, n, wide); got != 940 {
+			t.Errorf("%d remain of 1000 after 60", got)
+		}
+	})
+}
+
+// If one limit of a request cannot be leased, or the ops are not plain, the store decides: also with units on lease.
+func TestNotLeasable(t *testing.T) {
+	shape := weir.MustCompile("leaky_bucket 1000/1h shape")
+	for name, ops := range map[string][]weir.Op{
+		"a limit":  {{Key: "k", Limit: hourly, Cost: 1}, {Key: "k", Limit: shape, Cost: 1, MaxDelay: time.Hour}},
+		"always":   {{Key: "k", Limit: hourly, Cost: 1, Always: true}},
+		"look":     {{Key: "k", Limit: hourly, Cost: 1, Look: true}},
+		"together": {{Key: "k", Limit: hourly, Cost: 1}, {Key: "k", Limit: hourly, Cost: 2}},
+		"short":    {{Key: "k", Limit: weir.MustCompile("fixed_window 1000/50ms"), Cost: 1}},
+		"none":     {{Key: "k", Limit: hourly, Cost: 1, Leave: 1000}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, n := opened(t, time.Microsecond)
+			if name != "short" && name != "none" {
+				warm(t, s, "k", hourly)
+			}
+			before := n.calls.Load()
+			for range 10 {
+				testkit.Must(s.Take(t.Context(), nil, ops...))(t)
+			}
+			if got := n.calls.Load() - before; got < 10 {
+				t.Errorf("%s: %d calls for 10 requests", name, got)
+			}
+		})
+	}
+}
+
+func TestMaxKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &network{reference: newReference(wallNow)}
+		s := holder(t, n, Options{MaxKeys: 2})
+		for _, key := range []string{"a", "b", "c"} {
+			for range 5 {
+				take(t, s, key, hourly, 1)
+			}
+		}
+		if stats := s.Stats(); stats.Keys != 2 || stats.Full != 3 {
+			t.Errorf("%+v", stats)
+		}
+	})
+}
