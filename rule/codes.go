@@ -133,6 +133,9 @@ var errorCodes = []Code{
 	{"E038", "invalid local fallback",
 		"The field on_failure is a word, or has the fields of a local fallback: local, which is how long it lasts at most, limit, which replaces the limits of the rule meanwhile, and then, which is what happens after it.",
 		"Write for example on_failure: {local: 60s, then: closed}, or {local: 60s, limit: 10/1m, then: closed}, with local from 1s to 1d."},
+	{"E039", "invalid lease",
+		"The field lease is for how long an instance can have units of a client, to decide by itself. Units cannot be leased if the rule delays requests (shape), counts denied ones (count_denied), gives back what expires (on_expiry: release) or has a penalty.",
+		"Write a time from 20ms to 1h, such as lease: 1s, or remove it."},
 }
 
 var warningCodes = []Code{
@@ -199,4 +202,7 @@ var warningCodes = []Code{
 	{"W021", "stored rules replaced",
 		"The stored rules had errors, so they were not in force. The change was made to the rules in force, and replaced the stored ones. weir keeps a copy of the replaced document if it can, until this happens again.",
 		"Compare the copy with the rules, and add what is missing."},
+	{"W022", "lease too long for the period",
+		"The lease is longer than a 10th of a period. What an instance that was killed had of a client counts as used for a large part of the period.",
+		"Write a lease of at most a 10th of the shortest period, or remove it."},
 }

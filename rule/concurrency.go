@@ -83,7 +83,7 @@ func (p *parser) holdTTL(e *document.Element, field string, r *Rule) {
 }
 
 // ofRates are the fields that have an effect on rates alone.
-var ofRates = []string{"algorithm", "buckets", "shape", "count_denied", "cost", "count", "unit", "on_expiry", "tokens"}
+var ofRates = []string{"algorithm", "buckets", "shape", "count_denied", "cost", "count", "unit", "on_expiry", "lease", "tokens"}
 
 // checkConcurrency finds fields that have no effect.
 func (p *parser) checkConcurrency(r *pending) {

@@ -64,6 +64,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	bursts := r.Algorithm == weir.TokenBucket || r.Algorithm == weir.LeakyBucket
 	r.CountDenied = !bursts && rapid.Bool().Draw(t, "count_denied")
 	r.UnlessDeniedEarlier = r.CountDenied && rapid.Bool().Draw(t, "unless_denied_earlier")
+	if r.OnExpiry == rule.Keep && !r.CountDenied && !r.Shape && r.Penalty.For == 0 {
+		r.Lease = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Millisecond}).Draw(t, "lease")
+	}
 	r.Quota = drawQuota(t, bursts, int64(10+i)) // so that no two rules are the same
 	if r.Quota.Concurrency = rapid.SampledFrom([]int64{0, 0, 1, 50}).Draw(t, "concurrency"); r.Quota.Concurrency > 0 {
 		r.HoldTTL = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "hold_ttl")

@@ -42,6 +42,7 @@ var (
 		field[Rule]{"count", (*parser).countOf, countElement},
 		textField("unit", func(r *Rule) *string { return &r.Unit }),
 		wordField("on_expiry", ParseExpiry, func(r *Rule) *Expiry { return &r.OnExpiry }),
+		field[Rule]{"lease", (*parser).lease, func(r *Rule) *document.Element { return unless(0, r.Lease, spanElement) }},
 		field[Rule]{"tokens", (*parser).tokens, tokensElement},
 		field[Rule]{"penalty", (*parser).penalty, penaltyElement},
 		field[Rule]{"warn", (*parser).thresholds, thresholdsElement},

@@ -119,6 +119,10 @@ type Rule struct {
 	// Default Keep.
 	OnExpiry Expiry
 
+	// Lease is for how long an instance can have units of a client, to decide without asking the store. Default 0:
+	// it asks for every request. See weir.Limit.
+	Lease time.Duration
+
 	// Tokens makes the rule count tokens of language models. Default nil: it counts requests.
 	Tokens *Tokens
 

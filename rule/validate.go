@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
@@ -137,6 +138,9 @@ func (p *parser) checkLimits(r *pending) {
 		p.checkQuota(r, q)
 	}
 	p.checkConcurrency(r)
+	if e := r.fields["lease"]; e != nil && r.Lease != 0 && r.Penalty.For != 0 {
+		p.errorf("E039", e.Place, "lease", "units of a rule with a penalty cannot be leased, because each denial is counted; remove one of them")
+	}
 	if !limited && !r.isPrioritizing() {
 		p.errorf("E024", r.fields["limit"].Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
 	}
@@ -199,6 +203,8 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 		if !leaks(r.Algorithm) {
 			code = "E014"
 		}
+	case "lease":
+		at, code, whose = r.fields[field].Place, "E039", ""
 	case "buckets", "shape", "count_denied":
 		if e := r.fields[field]; e != nil {
 			at = e.Place
@@ -209,6 +215,16 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 		}
 	}
 	p.errorf(code, at, whose+invalid.Field, "%s", invalid.Reason)
+}
+
+// lease reads for how long instances can have units. What excludes it is found with the limits.
+func (p *parser) lease(e *document.Element, field string, r *Rule) {
+	r.Lease = p.span(e, "E039", field, func(d time.Duration, text string) string {
+		if d%time.Microsecond != 0 {
+			d = 0
+		}
+		return outside(d, text, weir.MinLease, weir.MaxLease)
+	})
 }
 
 // leaks is whether an algorithm has a burst.

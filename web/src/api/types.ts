@@ -31,6 +31,7 @@ export interface Rule {
   count?: { status?: Words }
   unit?: string
   on_expiry?: string
+  lease?: string
   tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
   warn?: Words
   penalty?: string | { after?: number; within?: string; for?: string }

@@ -160,6 +160,7 @@ export const problems: Record<string, string> = {
   E036: '份额不可用。low、normal、high 各写 0.1% 到 100%；优先级高的不能更小，并容得下一个请求。',
   E037: '等待无法解析。写 2s，或 {up_to: 2s, queued: 100}；要有 concurrency。',
   E038: '本地降级无法解析。写 {local: 60s, then: closed}，或 {local: 60s, limit: 10/1m, then: closed}；local 为 1s 到 1d。',
+  E039: '租约无效。写 20ms 到 1h，例如 lease: 1s；有 shape、count_denied、on_expiry: release 或 penalty 的规则不能租用。',
   W000: '问题太多，只显示前一千个。先改正这些，再检查一次。',
   W001: '白名单包含了整个地址族，所有规则都不会生效。只写你信任的网段；试运行请用 mode: shadow。',
   W002: '这个客户端在白名单中，单独限额不起作用。从两者中删掉一个。',
@@ -180,5 +181,6 @@ export const problems: Record<string, string> = {
   W018: '规则缺少其他规则有的等级，或者拼写不同。这个等级的请求在这里用没有等级时的限额。统一名字，或补上这个等级。',
   W019: 'count_denied: unless_denied_earlier 没有作用：前面没有规则匹配同样的请求。把这条规则后移，或者写 true。',
   W020: 'on_failure 的 limit 比规则的限额宽松；请改小，或去掉它。',
+  W022: '租约比周期的十分之一还长；请改小，或去掉它。',
   W021: '保存的规则有错误，已被这次修改替换：{message}',
 }
