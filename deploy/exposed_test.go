@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/expression"
 	_ "github.com/weirhq/weir/rule/rulefile"
+	"github.com/weirhq/weir/store/lease"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -36,6 +37,7 @@ func everything(t *testing.T) exposed {
 		Keys: func() memory.Stats { return memory.Stats{} },
 
 		StoreFunctions: func() bool { return true },
+		Leases:         func() lease.Stats { return lease.Stats{} },
 
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Counters:   func() metrics.Counters { return metrics.Counters{} },

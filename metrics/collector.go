@@ -31,6 +31,13 @@ var (
 	upDesc         = desc("store_up", "Whether the store is available.")
 	functionsDesc  = desc("store_functions", "Whether Redis runs the store's functions, not scripts.")
 
+	leaseChecksDesc   = desc("lease_checks_total", "Requests under limits with a lease, by how they were decided.", "how")
+	leaseMessagesDesc = desc("lease_messages_total", "Messages to the store about leases.")
+	leaseKeysDesc     = desc("lease_keys", "Keys of which this process leases units.")
+	leaseUnitsDesc    = desc("lease_units", "Units on lease that this process can spend.")
+	leaseReturnedDesc = desc("lease_units_returned_total", "Units on lease that were returned unspent.")
+	leaseLostDesc     = desc("lease_units_lost_total", "Units on lease that the store charged although they were not spent.")
+
 	keysDesc    = desc("keys", "Keys in the memory store.")
 	maxKeysDesc = desc("keys_max", "Maximum number of keys in the memory store.")
 	expiredDesc = desc("keys_expired_total", "Keys that were removed because their usage was back to zero.")
@@ -97,6 +104,17 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	gauge(ch, upDesc, number(c.options.StoreUp()))
 	if c.options.StoreFunctions != nil {
 		gauge(ch, functionsDesc, number(c.options.StoreFunctions()))
+	}
+	if c.options.Leases != nil {
+		s := c.options.Leases()
+		for how, n := range map[string]int64{"local": s.Local, "denied": s.Denied, "asked": s.Asked} {
+			counter(ch, leaseChecksDesc, uint64(n), how)
+		}
+		counter(ch, leaseMessagesDesc, uint64(s.Messages))
+		gauge(ch, leaseKeysDesc, float64(s.Keys))
+		gauge(ch, leaseUnitsDesc, float64(s.Leased))
+		counter(ch, leaseReturnedDesc, uint64(s.Returned))
+		counter(ch, leaseLostDesc, uint64(s.Lost))
 	}
 	gauge(ch, delayedDesc, float64(c.options.Delayed()))
 	if c.options.Keys != nil {

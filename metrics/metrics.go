@@ -31,6 +31,7 @@ import (
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/lease"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -67,6 +68,9 @@ type Options struct {
 	// StoreFunctions reports whether a store in Redis uses functions, and not scripts. Default
 	// none: there is no such series.
 	StoreFunctions func() bool
+
+	// Leases returns the numbers of a store with leases. Default none: there are no series about leases.
+	Leases func() lease.Stats
 
 	// Keys returns the numbers of the store in memory. Default none: there are no
 	// series about keys.

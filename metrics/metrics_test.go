@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/lease"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -116,6 +117,9 @@ func TestGauges(t *testing.T) {
 	stats := memory.Stats{Keys: 7, Expired: 5, Evicted: 2}
 	b := newBench(t, several, Options{
 		Version: "v1.2.3", StoreUp: func() bool { return up }, StoreFunctions: func() bool { return !up }, Delayed: func() int { return delayed },
+		Leases: func() lease.Stats {
+			return lease.Stats{Local: 90, Denied: 5, Asked: 6, Messages: 7, Keys: 3, Leased: 40, Returned: 8, Lost: 2}
+		},
 		Keys: func() memory.Stats { return stats }, MaxKeys: 10, Clock: func() time.Time { return someTime },
 		Queues: func() []Queue {
 			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
@@ -139,6 +143,7 @@ func TestGauges(t *testing.T) {
 	want(t, b.Metrics, "weir_queue_oldest_seconds", `{queue="mail"} 1.5`, `{queue="sms"} 0`)
 	for name, value := range map[string]string{
 		"weir_store_up": "1", "weir_store_functions": "0", "weir_delayed_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
+		"weir_lease_messages_total": "7", "weir_lease_keys": "3", "weir_lease_units": "40", "weir_lease_units_returned_total": "8", "weir_lease_units_lost_total": "2",
 		"weir_counter_entries": "8", "weir_counter_capacity": "6", "weir_counter_rejected_total": "4",
 		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
 		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
@@ -147,6 +152,7 @@ func TestGauges(t *testing.T) {
 	} {
 		want(t, b.Metrics, name, value)
 	}
+	want(t, b.Metrics, "weir_lease_checks_total", `{how="asked"} 6`, `{how="denied"} 5`, `{how="local"} 90`)
 	up, delayed = false, 0
 	b.ReloadFailed()
 	want(t, b.Metrics, "weir_store_up", "0")

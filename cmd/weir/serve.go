@@ -90,6 +90,7 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, which weir creates if it does not exist; or redis, to keep the rules in Redis; or none, for no rules. With --envoy-config or --envoy-xds, or in a directory that is not writable, none is the default if there is no rules.yaml")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
+	flags.DurationVar(&f.Lease, "lease", 0, "`duration` for which weir leases units of every limit, to decide without asking Redis; 0 leases only for rules that have the field lease")
 	flags.IntVar(&f.Instances, "instances", 1, "`count` of instances that share the limits; while the store is unavailable, each instance applies its share")
 	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "listen `address` of the HTTP API")
 	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "listen `address` of the gRPC API and of Envoy's rate limit service; off for none")

@@ -17,6 +17,7 @@ func (a *App) openEngine(_, background context.Context) error {
 	o := metrics.Options{StoreUp: a.store.up, Delayed: a.delayed}
 	if a.store.redis != nil {
 		o.StoreFunctions = func() bool { return a.store.redis.ScriptsBecause() == nil }
+		o.Leases = a.store.leases.Stats
 	}
 	if a.store.memory != nil {
 		o.Keys = a.store.memory.Stats

@@ -12,11 +12,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -75,6 +77,10 @@ type Options struct {
 	// Store is the URL of where limits are kept: memory://, or one that
 	// redis.ParseURL takes. Default DefaultStore.
 	Store string
+
+	// Lease is how long units of any limit that can be leased are on lease. Default 0: only those of rules that say so. It has no
+	// effect on a store in memory.
+	Lease time.Duration
 
 	// RequireStore makes Start fail if the store does not answer. Default false: it
 	// starts, and each rule goes on as it says.
@@ -322,6 +328,9 @@ func (o *Options) checkRest() error {
 	}
 	if o.Gateway != nil && o.Gateway.StreamGrace < 0 {
 		wrong = append(wrong, fmt.Errorf("--stream-grace: %s is negative; write how long to wait for streams, as in 60s", o.Gateway.StreamGrace))
+	}
+	if o.Lease != 0 && (o.Lease < weir.MinLease || o.Lease > weir.MaxLease) {
+		wrong = append(wrong, fmt.Errorf("--lease: %s is out of range; write %s to %s, or 0 for none", o.Lease, weir.MinLease, notation.FormatDuration(weir.MaxLease)))
 	}
 	if o.SnapshotEvery < time.Second {
 		wrong = append(wrong, fmt.Errorf("--snapshot-every: %s is too short; write at least 1s", o.SnapshotEvery))

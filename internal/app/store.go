@@ -25,6 +25,7 @@ import (
 	queuememory "github.com/weirhq/weir/queue/memory"
 	queueredis "github.com/weirhq/weir/queue/redis"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/lease"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -34,6 +35,7 @@ type store struct {
 	weir.Store
 	memory *memory.Store
 	redis  *redis.Store
+	leases *lease.Store // of redis
 	config redis.Config // of redis
 	late   late
 }
@@ -115,8 +117,10 @@ func (a *App) openRedis(ctx, background context.Context) error {
 	if a.store.redis, err = a.store.config.Open(); err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
-	a.store.Store = a.store.redis
 	a.later(a.store.redis.Close)
+	a.store.leases = lease.New(a.store.redis, lease.Options{Term: cmp.Or(a.options.Lease, lease.OnlyLimits)})
+	a.later(a.returnLeases)
+	a.store.Store = a.store.leases
 	err = a.store.redis.Ping(ctx)
 	if err != nil && a.options.RequireStore {
 		return fmt.Errorf("the store %s is unavailable, and --require-store is set: %w", redis.Redact(a.options.Store), err)
@@ -127,6 +131,15 @@ func (a *App) openRedis(ctx, background context.Context) error {
 	}
 	a.background.Go(func() { a.watchStore(background, lost) })
 	return nil
+}
+
+// returnLeases gives back what is on lease, for other instances.
+func (a *App) returnLeases() {
+	ctx, cancel := context.WithTimeout(context.Background(), a.store.timeout(time.Second))
+	defer cancel()
+	if err := a.store.leases.Close(ctx); err != nil {
+		a.options.Logger.Warn("units on lease are not returned", "error", err)
+	}
 }
 
 // tellStore logs that the store has become unavailable, or is available again, and returns since when it has been

@@ -14,7 +14,7 @@ import (
 // number in the same commit and says why in its message, so that growth is a decision; one that
 // needs less lowers it.
 var budget = map[string]int{
-	".":                 3450,
+	".":                 3750,
 	"client":            1200,
 	"cmd/weir":          5250,
 	"counter":           4350,
@@ -33,10 +33,10 @@ var budget = map[string]int{
 	"metrics":           1350,
 	"middleware":        2850,
 	"queue":             2350,
-	"rule":              8450,
+	"rule":              8500,
 	"scripts":           800,
 	"stats":             5600,
-	"store":             8550,
+	"store":             10100,
 	"test/bench":        7050,
 	"test/chaos":        3650,
 	"test":              250,
@@ -47,14 +47,14 @@ var budget = map[string]int{
 const slack = 200
 
 // maxLua is how many lines the Redis functions and scripts may have.
-const maxLua = 4150
+const maxLua = 4450
 
 // What a newcomer can hold in the head.
 const (
 	maxRootFolders      = 18 // at the root
 	maxInternalFolders  = 32 // directly in internal
 	maxInternalPackages = 45 // in internal, at any depth
-	maxPublicPackages   = 20 // that users import
+	maxPublicPackages   = 21 // that users import
 )
 
 // area returns the area of a directory, or "".

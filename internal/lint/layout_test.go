@@ -56,6 +56,7 @@ var layout = []line{
 	{[]string{"rule"}, "rules: which requests are limited, and how; it knows no store, so that you can load and try rules without one"},
 	{[]string{"internal/match"}, "finds the rules that match a request: hosts, paths, attributes; it does not know what a rule limits"},
 	{[]string{"store/redis/goredis"}, "go-redis as the client of the Redis store; a separate module, so that only its users download go-redis"},
+	{[]string{"store/lease"}, "a store around another one: it decides in memory by units that it leases there"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "the stores of client state; they do no arithmetic, except the Redis scripts, which are the same arithmetic in Lua; a store must not depend on another"},
 	{[]string{"internal/traffic/scenario"}, "the language of test cases, which weir simulate also runs; it needs only the root package"},
 	{[]string{"."}, "the types and the arithmetic; it depends on nothing but the standard library and two small internal packages, so that every package can depend on it"},
