@@ -208,6 +208,7 @@ local function held(does, keys, args)
             elseif list or listed > 0 then
               lacks = returnsFor(c, at, fresh, a, b, viewA, viewB, free, cost, leave, retry)
               if lacks then
+                prepareLists()
                 list = list or readList(name, HEAD, value)
                 if not isOnlyReserved(lacks, list, now) then lacks = nil end
               end
