@@ -143,6 +143,14 @@ func New(store weir.LeaseStore, o Options) *Store {
 	return s
 }
 
+// Timeout is how long a call of the wrapped store may take; 0 if it does not say so.
+func (s *Store) Timeout() time.Duration {
+	if own, ok := s.store.(interface{ Timeout() time.Duration }); ok {
+		return own.Timeout()
+	}
+	return 0
+}
+
 // Stats counts requests and messages since the start, and tells what is leased now.
 type Stats struct {
 	Local    int64 // requests that were allowed without a call

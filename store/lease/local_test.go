@@ -283,3 +283,17 @@ func TestMaxKeys(t *testing.T) {
 		}
 	})
 }
+
+// patient is a store that says how long its calls may take.
+type patient struct{ weir.LeaseStore }
+
+func (patient) Timeout() time.Duration { return 70 * time.Millisecond }
+
+// Engines ask a store for that, so a store around it tells, too.
+func TestTimeoutOfTheStore(t *testing.T) {
+	for want, store := range map[time.Duration]weir.LeaseStore{0: newReference(wallNow), 70 * time.Millisecond: patient{newReference(wallNow)}} {
+		if got := New(store, Options{}).Timeout(); got != want {
+			t.Errorf("it is %v, not %v", got, want)
+		}
+	}
+}
