@@ -11,8 +11,8 @@ import (
 
 // asked is what an answer is about.
 type asked struct {
-	e         *entry
-	forgotten uint32
+	e       *entry
+	answers uint32
 
 	// Of the message.
 	seq        int64 // 0 if there is none
@@ -87,8 +87,9 @@ func (s *Store) prepare(all []asked, ops []weir.Op, now instant, with bool) []we
 			e = s.meetLocked(sh, hash, op, now.elapsed)
 		}
 		if e != nil {
-			all[i].e, all[i].forgotten = e, e.forgotten
+			all[i].e, all[i].answers = e, e.answers
 			e.add(op.Cost, now.elapsed, s.roundTrip())
+			e.probe(op.Cost, now.elapsed, s.roundTrip())
 			held := e.held(now)
 			switch {
 			case s.closing.Load() || held == 0 && (e.flight || !wants):
@@ -199,7 +200,7 @@ func (s *Store) call(ctx context.Context, all []asked, messages []weir.LeaseOp, 
 			if a.seq == a.e.seq {
 				s.receiveLocked(a, &answers[i], messages[i].Cost, sent, now)
 			}
-			a.e.learn(&answers[i].Decision, messages[i].Cost, a.forgotten, now)
+			a.e.learn(&answers[i].Decision, messages[i].Cost, a.answers, now)
 		case a.seq == a.e.seq:
 			s.failLocked(a.e, now.elapsed)
 		}
@@ -232,7 +233,7 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 	default:
 		e.most = max(e.most, 2*granted)
 	}
-	if a.want > 0 && granted == 0 {
+	if granted < a.want/4+1 && a.want > 0 {
 		e.quiet = now.elapsed + e.horizon/4
 	}
 	if leaks := e.limit.Algorithm() == weir.TokenBucket || e.limit.Algorithm() == weir.LeakyBucket; a.from < a.to && (cost == 0 || !answer.Allowed || !leaks) {
@@ -271,7 +272,7 @@ func (s *Store) learn(all []asked, decisions []weir.Decision, failed []error, op
 		if e := all[i].e; e != nil && (failed == nil || failed[i] == nil) {
 			sh := s.shardOf(e.hash)
 			sh.mu.Lock()
-			e.learn(&decisions[i], ops[i].Cost, all[i].forgotten, now)
+			e.learn(&decisions[i], ops[i].Cost, all[i].answers, now)
 			sh.mu.Unlock()
 		}
 	}

@@ -14,28 +14,22 @@ import (
 // entry is what this process knows of a key under one limit, for ops that leave the same: units serve only those. It is
 // guarded by the mutex of its shard.
 type entry struct {
-	hash  uint64
+	// First what every check needs, so that it is in a few lines of the processor's cache.
 	key   string
-	kind  uint64
 	limit *weir.Compiled
 	leave int64
-	next  *entry
+	next  *entry // of the same hash
 
 	// The lease. Totals since it began, as in weir.LeaseOp.
-	id                   weir.LeaseID
-	seq                  int64
-	spent, charged, keep int64
-	told                 int64         // of what was spent, how much the newest message said
-	serial, toldAt       int64         // units spent, also those that were refunded since; and as of the newest message
-	until                time.Duration // units may be spent until one of the clocks is there
-	untilWall            int64
-	renew                time.Duration // when a message is due, so that the lease goes on
+	keep, spent int64
+	serial      int64         // units spent, also those that were refunded since
+	until       time.Duration // units may be spent until one of the clocks is there
+	untilWall   int64
+	id          weir.LeaseID
 
 	flight bool // the newest message has no answer yet
 	unsure bool // it has failed
 	refill bool // more units are wanted before a request has to wait for them
-	tries  uint
-	retry  time.Duration
 
 	term time.Duration
 
@@ -44,7 +38,6 @@ type entry struct {
 	since, used   time.Duration
 	count, before int64
 	low           int64         // with so many left, it is time for a refill
-	most          int64         // to want at once: twice what was granted last
 	quiet         time.Duration // no refill before, because there was nothing
 
 	// What the store has said last.
@@ -55,11 +48,18 @@ type entry struct {
 	// A denial that is remembered.
 	deniedCost           int64
 	deniedUntil, retryAt time.Duration
-	forgotten            uint32 // how often it was not to be remembered any more
+	answers              uint32 // changes with every denial, and when one is forgotten
 
-	reports []report // the latest, for refunds
-	due     time.Duration
-	place   int // in the agenda, or out
+	// What messages need.
+	hash, kind   uint64
+	seq, charged int64
+	told, toldAt int64         // what the newest one said was spent, and serial as of then
+	most         int64         // to want at once: twice what was granted last
+	renew, retry time.Duration // when one is due, so that the lease goes on, or because the newest has failed
+	tries        uint
+	reports      []report // the latest, for refunds
+	due          time.Duration
+	place        int // in the agenda, or out
 }
 
 // report is what one message charged: units of the lease by their serial numbers.
@@ -167,30 +167,39 @@ func (e *entry) open() bool { return e.keep > e.spent || e.spent > e.charged }
 
 // learn takes in a decision of the store, to which it adds what is held here. A denial is remembered until asking
 // again is worth a call.
-func (e *entry) learn(d *weir.Decision, cost int64, forgotten uint32, now instant) {
+func (e *entry) learn(d *weir.Decision, cost int64, answers uint32, now instant) {
 	e.free, e.resetAt, e.at = d.Remaining, d.ResetAt, now.elapsed
 	e.storeAt = d.ResetAt - weir.Micros(d.ResetAfter/time.Microsecond)
 	d.Remaining += e.held(now)
-	remembered := now.elapsed < e.deniedUntil
-	if d.Allowed {
-		if remembered && cost >= e.deniedCost {
+	if !d.Allowed {
+		e.count = max(0, e.count-cost)
+	}
+	switch {
+	case answers != e.answers: // asked before what is remembered
+	case d.Allowed:
+		if cost >= e.deniedCost {
 			e.deniedUntil = 0
 		}
-		return
+	default:
+		e.deniedCost, e.retryAt = cost, math.MaxInt64
+		if d.RetryAfter < math.MaxInt64-now.elapsed {
+			e.retryAt = now.elapsed + d.RetryAfter
+		}
+		e.deniedUntil = now.elapsed + max(min(d.RetryAfter, e.horizon), e.horizon/4)
+		e.answers++
 	}
-	e.count = max(0, e.count-cost)
-	if remembered && e.deniedCost < cost || forgotten != e.forgotten {
-		return
+}
+
+// probe has the denial that a request finds ended be remembered until its answer is there, so that others do not wait for
+// the same one.
+func (e *entry) probe(cost int64, now, trip time.Duration) {
+	if e.deniedUntil > 0 && cost >= e.deniedCost && now >= e.deniedUntil {
+		e.deniedUntil = now + min(2*trip, e.horizon)
 	}
-	e.deniedCost, e.retryAt = cost, math.MaxInt64
-	if d.RetryAfter < math.MaxInt64-now.elapsed {
-		e.retryAt = now.elapsed + d.RetryAfter
-	}
-	e.deniedUntil = now.elapsed + max(min(d.RetryAfter, e.horizon), e.horizon/4)
 }
 
 // forget lets the next request ask, although one before was denied.
-func (e *entry) forget() { e.deniedUntil, e.forgotten = 0, e.forgotten+1 }
+func (e *entry) forget() { e.deniedUntil, e.answers = 0, e.answers+1 }
 
 // denies reports whether a request is known to be denied.
 func (e *entry) denies(cost int64, now instant) bool {

@@ -204,6 +204,9 @@ func TestLeaseEndsInUse(t *testing.T) {
 		if s.Stats().Lost == 0 {
 			t.Errorf("%+v", s.Stats())
 		}
+		if out, leased := n.Account("k", hourly).Out, s.Stats().Leased; leased > out {
+			t.Errorf("%d can be spent, and the store has %d on lease", leased, out)
+		}
 		lost := s.Stats().Lost
 		testkit.OK(t, s.Close(t.Context()))
 		if got := remaining(t, n, hourly); got > 1000-taken || got < 1000-taken-2*lost {

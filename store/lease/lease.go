@@ -16,8 +16,8 @@
 //   - Remaining is what was last known to be free in the store, and what is leased here. ResetAfter and
 //     ResetAt are as of the last answer of the store.
 //   - A denial is remembered for a twentieth of the period, at most for a term: requests on the key that cost at least as
-//     much are denied without a call. Refund and Reset through this store end that at once; those through other processes
-//     do not.
+//     much are denied without a call. Then one request asks, and the others do not wait for the answer. Refund and Reset
+//     through this store end that at once; those through other processes do not.
 //   - The Receipt of a request that was decided here is 2^62 or more. Refund gives its units back to the lease, or to the
 //     store if they were reported lately, and gives nothing back later than that: within about 8 reports, as long as the key
 //     is in use.
@@ -71,7 +71,7 @@ type Options struct {
 	MaxKeys int
 
 	// Clock reads two clocks at once: the time of day, and the time since some instant by a clock that is never set. Units
-	// are spent until the first of them says that the lease has ended, because the second may stand still while
+	// are spent until either of them says that the lease has ended, because the second may stand still while
 	// a machine is suspended. Default the system's clocks.
 	Clock func() (wall time.Time, elapsed time.Duration)
 }
@@ -108,9 +108,9 @@ type Store struct {
 type shard struct {
 	mu     sync.Mutex
 	keys   map[uint64]*entry // by hash; entries with the same one are a list
-	seen   [sightings]sighting
 	local  int64
 	denied int64
+	seen   [sightings]sighting
 }
 
 // New returns a store that leases units of another one. Close it before the process ends, so that others get what
@@ -195,7 +195,7 @@ func (s *Store) Stats() Stats {
 // instant is what both clocks say.
 type instant struct {
 	wall    int64         // nanoseconds
-	elapsed time.Duration // by the clock that is never set
+	elapsed time.Duration // by a clock that is never set
 }
 
 func (s *Store) now() instant {

@@ -115,15 +115,15 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 	var entryBuf [8]*entry
 	var orderBuf [8]int
 	hashes, entries, order := hashBuf[:0], entryBuf[:0], orderBuf[:0]
+	if !canLease(ops) {
+		return dst, false
+	}
 	for i := range ops {
-		if !isPlain(&ops[i]) || s.termOf(ops[i].Limit) == 0 {
+		if ops[i].MaxDelay != 0 || s.termOf(ops[i].Limit) == 0 {
 			return dst, false
 		}
 		hashes = append(hashes, maphash.String(s.seed, ops[i].Key))
 		order = append(order, int(hashes[i]%shardCount))
-	}
-	if len(ops) == 0 || shareAny(ops, hashes) {
-		return dst, false
 	}
 	slices.Sort(order)
 	order = slices.Compact(order)
@@ -176,16 +176,4 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 		sh.denied++
 	}
 	return dst, true
-}
-
-// shareAny reports whether two ops may share the state of a key.
-func shareAny(ops []weir.Op, hashes []uint64) bool {
-	for i := range ops {
-		for j := range i {
-			if hashes[i] == hashes[j] && ops[i].Limit.Kind() == ops[j].Limit.Kind() {
-				return true
-			}
-		}
-	}
-	return false
 }

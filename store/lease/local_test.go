@@ -81,18 +81,18 @@ func TestRenewed(t *testing.T) {
 // Own units are given back first, so that a request which needs more than is held is allowed if that suffices.
 func TestOwnUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limit := weir.MustCompile("fixed_window 40/1h")
+		limit := weir.MustCompile("fixed_window 100/1h")
 		s, n := opened(t, time.Millisecond)
 		taken := warm(t, s, "k", limit)
-		for taken < 30 {
-			take(t, s, "k", limit, 1)
-			taken++
+		held := s.Stats().Leased
+		if d := take(t, s, "k", limit, 100-taken-1); !d.Allowed || d.Remaining != 1 {
+			t.Errorf("all but one, with %d held: %+v", held, d)
 		}
-		if d := take(t, s, "k", limit, 40-taken+1); d.Allowed {
-			t.Errorf("%d more than all: %+v", 1, d)
+		if d := take(t, s, "k", limit, 2); d.Allowed || d.Remaining != 1 {
+			t.Errorf("one more than there are: %+v", d)
 		}
-		if d := take(t, s, "k", limit, 40-taken); !d.Allowed || d.Remaining != 0 {
-			t.Errorf("all that is left, %d here: %+v", s.Stats().Leased, d)
+		if d := take(t, s, "k", limit, 1); !d.Allowed || d.Remaining != 0 {
+			t.Errorf("the last one: %+v", d)
 		}
 		if got, out := remaining(t, n, limit), n.Account("k", limit).Out; got != 0 || out != 0 {
 			t.Errorf("%d remain, %d on lease", got, out)

@@ -107,10 +107,11 @@ func (s *Store) run() {
 // tend reports whether there is something to say about a key now. Otherwise it puts the entry back, or
 // forgets the key if it is not used any more.
 func (s *Store) tend(e *entry) bool {
-	now, closing := s.now(), s.closing.Load()
+	now := s.now()
 	sh := s.shardOf(e.hash)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
+	closing := s.closing.Load() // not before the lock: Close sets it, waits for the lock, and then looks at what is in the agenda
 	idle := closing || now.elapsed-e.used >= e.horizon
 	due := e.used + e.horizon
 	switch {
