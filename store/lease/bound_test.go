@@ -72,7 +72,7 @@ func TestNeverOverTheBound(t *testing.T) {
 	for _, text := range bounded {
 		t.Run(text, func(t *testing.T) {
 			local := int64(0)
-			for round := range 8 {
+			for round := range 6 {
 				seed := rand.Uint64()
 				synctest.Test(t, func(t *testing.T) { local += schedule(t, weir.MustCompile(text), seed, round) })
 			}
@@ -91,7 +91,7 @@ func schedule(t *testing.T, limit *weir.Compiled, seed uint64, round int) (local
 	other := weir.MustCompile("sliding_log 100000/1h")
 	var j journal
 	var wg sync.WaitGroup
-	end := time.Now().Add(min(10*limit.Limit().Period, 20*time.Second))
+	end := time.Now().Add(min(10*limit.Limit().Period, 12*time.Second))
 	var stores []*Store
 	for i := range 4 {
 		n := &network{reference: shared, trip: time.Duration(random.Int64N(int64(20 * time.Millisecond)))}
@@ -101,7 +101,7 @@ func schedule(t *testing.T, limit *weir.Compiled, seed uint64, round int) (local
 			stores = append(stores, s)
 			store = s
 		}
-		if round > 3 {
+		if round > 1 {
 			wg.Go(func() { worsen(n, rand.New(rand.NewPCG(seed, uint64(i))), end) })
 		}
 		for c := range 3 {

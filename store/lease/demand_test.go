@@ -97,3 +97,29 @@ func (s *Store) entry(t *testing.T, key string) *entry {
 	t.Fatalf("nothing is known of %q", key)
 	return nil
 }
+
+// A denial that was on its way when the key was reset is not remembered.
+func TestDenialBeforeReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := weir.MustCompile("fixed_window 40/1h")
+		s, n := opened(t, time.Millisecond)
+		for take(t, s, "k", limit, 1).Allowed {
+		}
+		op := weir.Op{Key: "k", Limit: limit, Cost: 1}
+		testkit.OK(t, s.Reset(t.Context(), op)) // forgets the denial; the units are used up again
+		testkit.Must(n.reference.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 40}))(t)
+		n.set(func() { n.trip = 100 * time.Millisecond })
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if take(t, s, "k", limit, 1).Allowed {
+				t.Error("allowed too much")
+			}
+		})
+		time.Sleep(70 * time.Millisecond)
+		testkit.OK(t, s.Reset(t.Context(), op))
+		wg.Wait()
+		if d := take(t, s, "k", limit, 1); !d.Allowed {
+			t.Errorf("after a reset: %+v", d)
+		}
+	})
+}
