@@ -32,7 +32,8 @@
 // The open holds of a client are behind its usage; of sliding logs and sliding buckets they
 // are in "PREFIX %holds: NAME : KIND { KEY }". Of a client with more than 32, the others are in
 // "PREFIX %many: NAME : KIND { KEY }", and its usage is in "PREFIX %moved: NAME : KIND { KEY }". Each hold has a record "PREFIX %hold: { ID }"
-// until a minute after it has expired.
+// until a minute after it has expired. Of a client with units on lease, the usage is there, too, and the leases are in
+// "PREFIX %leases: NAME : KIND { KEY }".
 //
 // "PREFIX %formats" lists the formats of state that each running store can read, so that a later
 // version writes a newer one only when all can. It has a time to live of a minute.
