@@ -176,13 +176,18 @@ func (s *Store) report(e *entry) {
 	}
 }
 
+// pass returns when whoever had the lock has done.
+func (sh *shard) pass() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+}
+
 // Close gives up what is leased, and returns when the store has answered what was reported of every key, or when the context
 // ends. From then on, all requests ask the wrapped store, which stays open.
 func (s *Store) Close(ctx context.Context) error {
 	s.closing.Store(true)
 	for i := range s.shards { // whoever did not see it has done with its entry
-		s.shards[i].mu.Lock()
-		s.shards[i].mu.Unlock()
+		s.shards[i].pass()
 	}
 	if !s.started.Load() {
 		return nil
