@@ -14,7 +14,7 @@ import (
 )
 
 // breaking has what the library asks Redis for fail when a number that a test has set is down to 0.
-var breaking = strings.NewReplacer("  call = redis.call\nend\n", `  local function count()
+var breaking = strings.NewReplacer("    call = redis.call\n  end\n", `  local function count()
     if redis.call('DECR', 'asks') == 0 then error('broken by a test') end
   end
   try = function(...)
@@ -25,14 +25,14 @@ var breaking = strings.NewReplacer("  call = redis.call\nend\n", `  local functi
     count()
     return redis.call(...)
   end
-end
+  end
 `)
 
 // interrupted asks Redis for something before the last of what is defined when it is needed, so that a call can
 // end there.
 var interrupted = func() *strings.Replacer {
 	var pairs []string
-	for _, last := range []string{"BUCKET.letGo(", "FIXED_WINDOW.refund(", "SLIDING_WINDOW.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "writeHeld("} {
+	for _, last := range []string{"BUCKET.letGo(", "FIXED_WINDOW.refund(", "SLIDING_WINDOW.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "lists.write(", "reserved.answer(", "decide("} {
 		pairs = append(pairs, "  function "+last, "  call('PING')\n  function "+last)
 	}
 	return strings.NewReplacer(pairs...)

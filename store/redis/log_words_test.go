@@ -48,7 +48,7 @@ end
 `
 
 func countWords(t *testing.T) {
-	useFiles(t, strings.NewReplacer("local function prepare()\n", "local touched = 0\n\nlocal function prepare()\n", "  call = redis.call\nend\n", counting).Replace)
+	useFiles(t, strings.NewReplacer("local function begin(args)\n", "local touched = 0\n\nlocal function begin(args)\n", "    call = redis.call\n  end\n", counting).Replace)
 }
 
 // touchedWords is how many the last call has touched.

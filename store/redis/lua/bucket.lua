@@ -52,7 +52,7 @@ function BUCKET.prepare()
     local period = BUCKET.periodOf(c)
     local g = gcd(n, period)
     local p = period / g
-    if floor(level / p) >= floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
+    if math.floor(level / p) >= math.floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
     return mulDivUp(level, c.p, p), n / g
   end
 
@@ -70,7 +70,7 @@ function BUCKET.prepare()
     local level, rate = spent, c.rate
     if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
     local last = fresh - divUp(spent, rate)
-    local back = min(units, floor((EXACT - 1) / c.p)) * c.p
+    local back = min(units, math.floor((EXACT - 1) / c.p)) * c.p
     if receipt ~= LATEST and (receipt < fresh or c.p < c.rate) then
       if c.shape and receipt < fresh then return fresh, spent, n end
       back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
@@ -95,7 +95,7 @@ function BUCKET.prepare()
         local period = BUCKET.periodOf(c)
         local g = gcd(n, period)
         local other, p = (last - since) * (n / g), period / g
-        if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then
+        if other >= EXACT or math.floor(other / p) >= math.floor((EXACT - 1) / c.p) then
           most = EXACT
         else
           most = max(most, mulDivUp(other, c.p, p))

@@ -6,7 +6,7 @@ local function mulDiv(a, b, c)
     local rest = product % c
     return (product - rest) / c, rest
   end
-  local base, digits = 2, EXACT / 4 / max(b, c)
+  local floor, base, digits = math.floor, 2, EXACT / 4 / max(b, c)
   while base * 2 <= digits do base = base * 2 end
   local power = 1
   while power * base <= a do power = power * base end

@@ -112,11 +112,11 @@ local function held(does, keys, args)
           record = record + 1
           if not isUsual then
             prepareLists()
-            list = list or readList(name, HEAD, value)
+            list = list or LISTS.read(name, HEAD, value)
             local place, holdDue, holdCost
-            place, holdDue, holdCost, receipt, level, since = findHold(list, id)
+            place, holdDue, holdCost, receipt, level, since = LISTS.find(list, id)
             if place then
-              removeHold(list, place, holdDue)
+              LISTS.remove(list, place, holdDue)
               isHeld, ends, cost = true, holdDue, holdCost
             end
           elseif listed == 1 then
@@ -131,6 +131,7 @@ local function held(does, keys, args)
             if used > cost then
               local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b)
               local _, nextFresh, nextA, nextB
+              prepareDecisions()
               _, _, _, _, nextFresh, nextA, nextB, excess = decide(c, now, fresh, at, viewFresh, viewA, viewB, free, nil, used - cost, ALWAYS, 0)
               if nextFresh then fresh, a, b, changed = nextFresh, nextA, nextB, true end
             elseif used < cost and isHeld and fresh > 0 then -- otherwise the client was reset meanwhile
@@ -138,7 +139,7 @@ local function held(does, keys, args)
               if isBucket then
                 local back
                 fresh, a, b, back = does.letGo(c, fresh, a, b, receipt, level, since, cost - used)
-                if back > 0 and list then moveUp(list, level, since, back) end
+                if back > 0 and list then LISTS.moveUp(list, level, since, back) end
               else
                 fresh, a, b = does.refund(c, fresh, a, b, nil, receipt, cost - used)
               end
@@ -175,6 +176,7 @@ local function held(does, keys, args)
             nextFresh, nextA, nextB = charge(c, at, viewFresh, viewA, viewB, cost)
             remaining = free - cost
           else
+            prepareDecisions()
             allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
               decide(c, now, fresh, at, viewFresh, viewA, viewB, free, nil, cost, maxDelay, leave)
           end
@@ -186,8 +188,8 @@ local function held(does, keys, args)
               local bar
               if not isUsual or listed == 1 then
                 prepareLists()
-                list = list or readList(name, HEAD, value)
-                bar = findHold(list, id) and now or fullUntil(list, now)
+                list = list or LISTS.read(name, HEAD, value)
+                bar = LISTS.find(list, id) and now or LISTS.fullUntil(list, now)
                 if grows and list.count >= FEW_HOLDS and bar ~= now then allowed, bar, nextFresh = nil, -1, nil end
               end
               -- What has a record was here before, and may have ended.
@@ -201,16 +203,17 @@ local function held(does, keys, args)
               elseif bar then
                 allowed, remaining, retry, delay, nextFresh = false, max(0, free), bar - now, 0, nil
               elseif list then
-                addHold(list, id, due, cost, c, nextFresh, nextA, false)
+                LISTS.add(list, id, due, cost, c, nextFresh, nextA, false)
               else
                 newHold, newCost, newSince = id, cost, at
               end
             elseif list or listed > 0 then
-              lacks = returnsFor(c, at, fresh, a, b, viewA, viewB, free, cost, leave, retry)
+              prepareReserved()
+              lacks = RESERVED.lacking(c, at, fresh, a, b, viewA, viewB, free, cost, leave, retry)
               if lacks then
                 prepareLists()
-                list = list or readList(name, HEAD, value)
-                if not isOnlyReserved(lacks, list, now) then lacks = nil end
+                list = list or LISTS.read(name, HEAD, value)
+                if not RESERVED.isAll(lacks, list, now) then lacks = nil end
               end
             end
           else
@@ -227,14 +230,15 @@ local function held(does, keys, args)
             length = length + 1
             out[length] = FOREIGN
           elseif lacks then
-            length = answerReserved(out, length, remaining, retry, fresh - now, lacks.missing)
+            length = RESERVED.answer(out, length, remaining, retry, fresh - now, lacks.missing)
           else
+            prepareDecisions()
             length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
           end
         end
       end
       if list and list.from < EXACT then
-        writeHeld(now, keep, name, fresh, a, b, expires, list)
+        LISTS.write(now, keep, name, fresh, a, b, expires, list)
       elseif newHold then
         local before = expires
         if due > expires then expires = dueExpires end

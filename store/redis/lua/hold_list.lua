@@ -1,14 +1,16 @@
 -- Lists of open holds, which are as hold_names.lua says.
 
-local readList, sweep, fullUntil, findHold, addHold, removeHold, moveHold, openLevels, closeLevels, moveUp, writeHeld
+local LISTS -- what can be done with them
 
--- prepareLists defines these, before there can be a list. The usual call for one key has none, and a script
+-- prepareLists is called before there can be a list. The usual call for one key has none, and a script
 -- defines this at each call.
 local function prepareLists()
-  if writeHeld then return end -- the last of them: a call that is stopped here may leave the others
+  if LISTS then return end
+  local MAX_LISTED = 1000
+  local lists = {} -- LISTS at the end: a call that is stopped before leaves nothing
 
-  -- readList makes a list of a text. One that is damaged counts as none.
-  function readList(name, base, text)
+  -- read makes a list of a text. One that is damaged counts as none.
+  function lists.read(name, base, text)
     local l = { name = name, base = base, entries = '', count = 0, isFirst = 1, firstDue = EXACT, stored = 0, from = EXACT, to = 0, needed = 0 }
     if text and #text >= base + LIST_HEAD then
       local isFirst, count, firstDue = parse(LIST, text, base + 1)
@@ -22,28 +24,28 @@ local function prepareLists()
 
   -- sweep removes what has expired, and finds what expires first. Of what expires at that very time, only
   -- ids that are before another are removed, if there is one.
-  function sweep(l, now, before)
+  function lists.sweep(l, now, before)
     local left, first = {}, EXACT
     for place = 0, #l.entries - 1, ENTRY do
       local id, due = parse('>c16I7', l.entries, place + 1)
       if due > now or due == now and before and id >= before then left[#left + 1], first = sub(l.entries, place + 1, place + ENTRY), min(first, due) end
     end
-    l.entries, l.count, l.isFirst, l.firstDue = concat(left), #left, 1, first
+    l.entries, l.count, l.isFirst, l.firstDue = table.concat(left), #left, 1, first
     l.from, l.to = 0, #l.entries
   end
 
   -- fullUntil is when the first hold expires, if there are as many as there may be. What has expired is
   -- removed now and then, so that it does not pile up.
-  function fullUntil(l, now)
-    if l.count > 0 and l.count % 64 == 0 and l.firstDue <= now then sweep(l, now) end
+  function lists.fullUntil(l, now)
+    if l.count > 0 and l.count % 64 == 0 and l.firstDue <= now then lists.sweep(l, now) end
     if l.count < MAX_LISTED then return nil end
-    if l.isFirst == 0 or l.firstDue <= now then sweep(l, now) end
+    if l.isFirst == 0 or l.firstDue <= now then lists.sweep(l, now) end
     return l.count >= MAX_LISTED and l.firstDue or nil
   end
 
-  -- findHold returns of the hold with an id, if there is one, where its entry begins, from 0, and its due,
+  -- find returns of the hold with an id, if there is one, where its entry begins, from 0, and its due,
   -- cost, receipt, level and since.
-  function findHold(l, id)
+  function lists.find(l, id)
     if l.count == 0 then return nil end
     local place = string.find(l.entries, id, 1, true)
     while place and place % ENTRY ~= 1 do place = string.find(l.entries, id, place + 1, true) end
@@ -64,8 +66,8 @@ local function prepareLists()
     if releases and receipt > l.needed then l.needed = receipt end
   end
 
-  -- addHold adds one of what was just charged.
-  function addHold(l, id, due, cost, c, fresh, a, releases)
+  -- add adds one of what was just charged.
+  function lists.add(l, id, due, cost, c, fresh, a, releases)
     local level, since = 0, 0
     if c.does == BUCKET then level, since = a, fresh - divUp(a, c.rate) end
     local entry, place = id .. pack(HELD, due, cost, fresh, level, since, c.n, c.shape and 1 or 0), #l.entries
@@ -75,8 +77,8 @@ local function prepareLists()
     keepHold(l, due, fresh, releases)
   end
 
-  -- removeHold puts the last entry in the place of a hold that was found.
-  function removeHold(l, place, due)
+  -- remove puts the last entry in the place of a hold that was found.
+  function lists.remove(l, place, due)
     local entries = l.entries
     local last = #entries - ENTRY
     if due <= l.firstDue then l.isFirst = 0 end
@@ -91,8 +93,8 @@ local function prepareLists()
     noteChange(l, place, place + ENTRY)
   end
 
-  -- moveHold gives a hold that was found, and was due at that time, another time to expire and another receipt.
-  function moveHold(l, place, before, due, cost, receipt, releases)
+  -- move gives a hold that was found, and was due at that time, another time to expire and another receipt.
+  function lists.move(l, place, before, due, cost, receipt, releases)
     if before <= l.firstDue then l.isFirst = 0 end
     l.entries = sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, cost, receipt) .. sub(l.entries, place + 38)
     noteChange(l, place, place + ENTRY)
@@ -100,33 +102,33 @@ local function prepareLists()
   end
 
   -- openLevels and closeLevels are around what moves holds of a bucket up.
-  function openLevels(l)
+  function lists.openLevels(l)
     l.levels, l.since = {}, {}
     for j = 1, l.count do l.levels[j], l.since[j] = parse('>I7I7', l.entries, j * ENTRY - 21) end
   end
 
-  function closeLevels(l)
+  function lists.closeLevels(l)
     local parts = {}
     for j = 1, l.count do
       parts[j] = sub(l.entries, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', l.levels[j]) .. sub(l.entries, j * ENTRY - 14, j * ENTRY)
     end
-    l.entries, l.levels = concat(parts), nil
+    l.entries, l.levels = table.concat(parts), nil
     l.from, l.to = 0, #l.entries
   end
 
   -- moveUp moves those up that were reserved after a hold of which something was given back.
-  function moveUp(l, height, since, back)
+  function lists.moveUp(l, height, since, back)
     if l.count == 0 then return end
     local isOpen = l.levels
-    if not isOpen then openLevels(l) end
+    if not isOpen then lists.openLevels(l) end
     for j = 1, l.count do
       if l.since[j] > since or l.since[j] == since and l.levels[j] > height then l.levels[j] = max(0, l.levels[j] - back) end
     end
-    if not isOpen then closeLevels(l) end
+    if not isOpen then lists.closeLevels(l) end
   end
 
-  -- writeHeld writes a state and the list behind it.
-  function writeHeld(now, keep, name, fresh, a, b, before, l)
+  -- write writes a state and the list behind it.
+  function lists.write(now, keep, name, fresh, a, b, before, l)
     local entries = l.entries
     if fresh <= 0 and l.count == 0 then
       call('UNLINK', name)
@@ -146,8 +148,9 @@ local function prepareLists()
       call('SETRANGE', name, '0', head .. (to < #entries and sub(entries, 1, to) or entries))
     else
       call('SETRANGE', name, '0', head)
-      if to > l.from then call('SETRANGE', name, format('%d', HEAD + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
+      if to > l.from then call('SETRANGE', name, string.format('%d', HEAD + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
     end
     if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
   end
+  LISTS = lists
 end

@@ -40,7 +40,7 @@ local function listOf(t, op)
   local l = t.lists[k]
   if l == nil then
     local text = t.values and t.values[h] or try('GET', t.keys[h])
-    l = type(text) ~= 'table' and readList(t.keys[h], h == k and HEAD or 0, text)
+    l = type(text) ~= 'table' and LISTS.read(t.keys[h], h == k and HEAD or 0, text)
     t.lists[k] = l
   end
   return l
@@ -58,7 +58,7 @@ local function letGo(t, op, c, receipt, level, since, units, number)
   local fresh, a, b, back = BUCKET.letGo(c, t.fresh[k], t.a[k], t.b[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
-  if back > 0 and t.lists[k] then moveUp(t.lists[k], level, since, back) end
+  if back > 0 and t.lists[k] then LISTS.moveUp(t.lists[k], level, since, back) end
   if back > 0 and t.moved[k] then MANY.moveUp(MANY.read(t, k), number, back) end
 end
 
@@ -86,7 +86,7 @@ local function endDue(t, op)
     if p.due ~= q.due then return p.due < q.due end
     return p.id < q.id
   end)
-  if c.does == BUCKET then openLevels(l) end
+  if c.does == BUCKET then LISTS.openLevels(l) end
   for _, hold in ipairs(ends) do
     if hold.member then
       hold.cost, hold.receipt, hold.level, hold.since, hold.number, hold.n, hold.shape = MANY.remove(m, c, hold.member)
@@ -95,8 +95,8 @@ local function endDue(t, op)
     end
     letGo(t, op, limitOf(c, hold.n, hold.shape), hold.receipt, hold.level, hold.since, hold.cost, hold.number)
   end
-  if l.levels then closeLevels(l) end
-  if #ends > #many / 2 then sweep(l, now, from) end
+  if l.levels then LISTS.closeLevels(l) end
+  if #ends > #many / 2 then LISTS.sweep(l, now, from) end
   return from ~= nil
 end
 
@@ -105,8 +105,8 @@ end
 local function roomFor(t, op, id, due)
   local now, k, l = t.now, op.k, listOf(t, op)
   op.isOneOfMany = false
-  if findHold(l, id) then return now end
-  local m, full = t.moved[k] and MANY.read(t, k), fullUntil(l, now)
+  if LISTS.find(l, id) then return now end
+  local m, full = t.moved[k] and MANY.read(t, k), LISTS.fullUntil(l, now)
   local hasMany, isLong = m and m.count > 0, l.count >= FEW_HOLDS
   if not (hasMany and isLong or t.grows and (hasMany or isLong)) then return full end
   if t.pairs then
@@ -127,12 +127,12 @@ local function hold(t, n, id, name, due, content, isMany)
     if op.isHeld and op.isOneOfMany then
       records[#records + 1] = MANY.add(t, op, i, id, due)
     elseif op.isHeld then
-      addHold(listOf(t, op), id, due, op.cost, op.c, t.fresh[op.k], t.a[op.k], op.releases)
+      LISTS.add(listOf(t, op), id, due, op.cost, op.c, t.fresh[op.k], t.a[op.k], op.releases)
       if isMany then records[#records + 1] = ('\0'):rep(MANY_ROOM) end
     end
   end
   if isMany then
-    local record = pack(RECORD, 0, 3 * #records, due) .. concat(records) .. sub(content, 14 * #records + 1)
+    local record = pack(RECORD, 0, 3 * #records, due) .. table.concat(records) .. sub(content, 14 * #records + 1)
     call('PSETEX', name, ttl(t.now, t.keep, due + MEMORY + SECOND), record)
   end
 end
@@ -143,10 +143,11 @@ local function answerDenial(t, op, cost)
     local k, c, now = op.k, op.c, t.now
     local at, _, viewA, viewB, free = c.does.look(c, now, t.fresh[k], t.a[k], t.b[k], t.more[k])
     local leave = op.leave + (leasedOf(t, k) or 0)
-    local lacks = returnsFor(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - leave, cost, leave, op.retry)
+    prepareReserved()
+    local lacks = RESERVED.lacking(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - leave, cost, leave, op.retry)
     local m = lacks and t.moved[k] and MANY.read(t, k)
-    if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or isOnlyReserved(lacks, listOf(t, op), now)) then
-      t.length = answerReserved(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
+    if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or RESERVED.isAll(lacks, listOf(t, op), now)) then
+      t.length = RESERVED.answer(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
       return
     end
   end
@@ -205,9 +206,9 @@ end
 -- the client was reset meanwhile, and there is nothing to give back.
 local function settleOp(t, op, id)
   local l, used, reserved = listOf(t, op), op.last, op.cost
-  local place, due, cost, receipt, level, since, number = findHold(l, id)
+  local place, due, cost, receipt, level, since, number = LISTS.find(l, id)
   if place then
-    removeHold(l, place, due)
+    LISTS.remove(l, place, due)
     reserved, number = cost, nil
   elseif op.member then
     reserved, receipt, level, since, number = MANY.remove(MANY.read(t, op.k), op.c, op.member)
@@ -227,7 +228,7 @@ end
 -- record has of it.
 local function extendOp(t, op, id, due)
   local l, member = listOf(t, op), op.member
-  local place, before, cost, receipt, level, since = findHold(l, id)
+  local place, before, cost, receipt, level, since = LISTS.find(l, id)
   if member then cost, receipt = parse('>I7I7', member, 23) end
   if not place and not member then return nil end
   if op.last == 1 then
@@ -240,7 +241,7 @@ local function extendOp(t, op, id, due)
     end
   end
   if member then return MANY.extend(MANY.read(t, op.k), member, due, receipt) end
-  moveHold(l, place, before, due, cost, receipt, op.releases)
+  LISTS.move(l, place, before, due, cost, receipt, op.releases)
   return nil
 end
 
@@ -256,7 +257,7 @@ local function endHold(t, verb, n, id, name, life, known)
   local now, ends, record, ended, isMoved, isOneOfMany = t.now, nil, nil, nil, false, false
   for i = 1, n do
     local op = t.ops[i]
-    local place, due = findHold(listOf(t, op), id)
+    local place, due = LISTS.find(listOf(t, op), id)
     ends, isMoved, op.member = ends or place and due, isMoved or t.moved[op.k], nil
   end
   if not ends or n > 1 or verb == EXTEND then -- of several ops, one may have been one of many
@@ -286,8 +287,8 @@ local function endHold(t, verb, n, id, name, life, known)
   if ends <= now then
     for i = 1, n do
       local l = listOf(t, t.ops[i])
-      local place, due = findHold(l, id)
-      if place then removeHold(l, place, due) end
+      local place, due = LISTS.find(l, id)
+      if place then LISTS.remove(l, place, due) end
       if t.ops[i].member then MANY.remove(MANY.read(t, t.ops[i].k), t.ops[i].c, t.ops[i].member) end
       tell(t, ends + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
     end
@@ -295,7 +296,7 @@ local function endHold(t, verb, n, id, name, life, known)
     local due = now + life
     for i = 1, n do
       local opened = extendOp(t, t.ops[i], id, due)
-      if opened then call('SETRANGE', name, format('%d', RECORD_HEAD + MANY_ROOM * (i - 1)), opened) end
+      if opened then call('SETRANGE', name, string.format('%d', RECORD_HEAD + MANY_ROOM * (i - 1)), opened) end
       tell(t, OPEN_HOLD, due, 0)
     end
     if record then
@@ -312,7 +313,7 @@ local function endHold(t, verb, n, id, name, life, known)
       outcomes[i + 1] = pack(OUTCOME, used, over)
       tell(t, SETTLED, used, over)
     end
-    outcomes = concat(outcomes)
+    outcomes = table.concat(outcomes)
     -- What there is of an open record is kept. Or it is lost, or something foreign.
     if isOneOfMany then outcomes, hasRecord = outcomes .. sub(record, RECORD_HEAD + MANY_ROOM * n + 1), false end
     local length = hasRecord and try('SETRANGE', name, '0', outcomes)
@@ -417,7 +418,7 @@ local function writeList(now, keep, l)
     call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
   else
     call('SETRANGE', name, '0', head)
-    if to > l.from then call('SETRANGE', name, format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
+    if to > l.from then call('SETRANGE', name, string.format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
   end
   if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
   call('PEXPIRE', name, ttl(now, keep, expires))
@@ -426,6 +427,7 @@ end
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
+  prepareDecisions()
   prepareLists()
   local states, many = input[i], input[i + 1]
   local t = {
@@ -455,7 +457,7 @@ local function holds(keys, args)
     local l, changed = t.lists[k], t.changed[k]
     local isNew = l and l.from < EXACT -- since some have changed
     if isNew and l.base > 0 then
-      writeHeld(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], l)
+      LISTS.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], l)
     else
       if changed then t.limitOf[k].does.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k]) end
       if isNew then writeList(now, keep, l) end

@@ -33,7 +33,7 @@ local function prepareLeases()
   -- chargeable is how many units a key can be charged so that numbers are exact, and what is on lease can be charged, too.
   local function chargeable(t, k, c, at, a, b)
     local out = t.leases[k] and t.leases[k].out or 0
-    if c.does == BUCKET then return floor((min(EXACT - 1, (EXACT - 1 - at) * c.rate) - a) / c.p) - out end
+    if c.does == BUCKET then return math.floor((min(EXACT - 1, (EXACT - 1 - at) * c.rate) - a) / c.p) - out end
     c.does.prepare()
     local most = EXACT / 2
     if c.does == ALGORITHM[4] then most = c.rate - 1 elseif c.does == ALGORITHM[5] then most = EXACT - 1 - c.buckets * c.n end

@@ -57,7 +57,7 @@ local function prepareMany()
     return x + y
   end
 
-  local function whole(x) return format('%d', x) end
+  local function whole(x) return string.format('%d', x) end
 
   local function nodeAt(m, level, index)
     local place = level * LEVEL + index + 1
@@ -244,7 +244,7 @@ local function prepareMany()
       if r.c.does == BUCKET and n == r.c.n then
         since, level = receipt - divUp(level, r.c.rate), level - plus(sumOf(m, number), EXACT - sum) % EXACT
       end
-      if returned(r, cost, receipt, level, since, n, shape == 1) then return true end
+      if RESERVED.returned(r, cost, receipt, level, since, n, shape == 1) then return true end
     end
     return false
   end
@@ -255,7 +255,7 @@ local function prepareMany()
     local ends = MANY.due(m, now, m.count + l.count < MOST and 2 or MANY_AT_ONCE)
     for j = 1, #ends, 2 do MANY.remove(m, c, ends[j]) end
     if m.count + l.count < MOST then return nil end
-    if l.isFirst == 0 or l.firstDue <= now then sweep(l, now) end
+    if l.isFirst == 0 or l.firstDue <= now then LISTS.sweep(l, now) end
     if m.count + l.count < MOST then return nil end
     return min(l.firstDue, tonumber(call('ZRANGEBYSCORE', m.name, '(0', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2] or EXACT))
   end

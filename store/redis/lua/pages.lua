@@ -103,7 +103,7 @@ local function preparePages()
     end
     if not passes(1) then p, last = 2, pageCount(log) + 1 end
     while p < last do
-      local probe = step > 0 and min(p + step, last) - 1 or floor((p + last) / 2)
+      local probe = step > 0 and min(p + step, last) - 1 or (p + last - (p + last) % 2) / 2
       if passes(probe) then last, step = probe, 0 else p, step = probe + 1, step * 2 end
     end
     local text = textOf(log, p)

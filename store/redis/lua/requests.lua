@@ -292,10 +292,13 @@ local function requests(keys, args)
         j = j + 5
       end
     else
-      t = t or {
-        keys = keys, input = input, now = now, keep = keep, out = out, ops = {}, limits = limits, values = values,
-        fresh = FRESH, a = A, b = B, expires = EXPIRES, more = MORE, limitOf = LIMIT, changed = CHANGED,
-      }
+      if not t then
+        prepareDecisions()
+        t = {
+          keys = keys, input = input, now = now, keep = keep, out = out, ops = {}, limits = limits, values = values,
+          fresh = FRESH, a = A, b = B, expires = EXPIRES, more = MORE, limitOf = LIMIT, changed = CHANGED,
+        }
+      end
       t.length, t.shift = before, shift
       doRequest(t, verb, n, first)
       length = t.length

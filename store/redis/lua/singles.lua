@@ -59,6 +59,7 @@ local function singles(does, keys, args)
           else
             local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
             free = max(0, free - leave)
+            prepareDecisions()
             local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave)
             length = answer(out, length, allowed, free, retry, delay, fresh - now)
           end
@@ -78,6 +79,7 @@ local function singles(does, keys, args)
               if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
               fresh, a, b, changed = viewFresh, viewA, viewB, true
             else
+              prepareDecisions()
               local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
                 decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
               if nextFresh then

@@ -35,23 +35,18 @@ local function ttl(now, keep, expires)
   if keep then return keep end
   local lasts = divUp(expires - now, 1000)
   if lasts < 1 then lasts = 1 end
-  return format('%d', lasts)
-end
-
--- isUnheld reports whether no open holds are behind a state.
-local function isUnheld(name)
-  local list = call('GETRANGE', name, '28', '30')
-  if #list < 3 then return true end
-  local _, count = parse('>BI2', list)
-  return count == 0
+  return string.format('%d', lasts)
 end
 
 -- writeHead writes a state that was to expire at that time; 0 if there was none. What is behind it
 -- stays.
 local function writeHead(now, keep, name, fresh, a, b, before)
-  if fresh <= 0 and isUnheld(name) then
-    call('UNLINK', name)
-    return
+  if fresh <= 0 then
+    local list = call('GETRANGE', name, '28', '30') -- open holds behind it are counted there
+    if #list < 3 or sub(list, 2) == '\0\0' then
+      call('UNLINK', name)
+      return
+    end
   end
   local expires = before
   if fresh > before then expires = expiry(now, fresh) end

@@ -211,7 +211,7 @@ function SUB_WINDOWS.write(now, keep, name, fresh, a, b, before, tail)
     if fresh > before then expires = expiry(now, fresh) end
     local parts = { pack('>I7I7I7I7', fresh, a, b, expires) }
     for i = 0, tail.words - 1 do parts[i + 2] = pack('>I7', word(tail, i)) end
-    call('PSETEX', name, ttl(now, keep, expires), concat(parts))
+    call('PSETEX', name, ttl(now, keep, expires), table.concat(parts))
     return
   end
   if tail.known then
@@ -221,7 +221,7 @@ function SUB_WINDOWS.write(now, keep, name, fresh, a, b, before, tail)
     for j, i in ipairs(changed) do
       run[#run + 1] = pack('>I7', tail.known[i])
       if changed[j + 1] ~= i + 1 then
-        call('SETRANGE', name, format('%d', HEAD + (i + 1 - #run) * WORD), concat(run))
+        call('SETRANGE', name, string.format('%d', HEAD + (i + 1 - #run) * WORD), table.concat(run))
         run = {}
       end
     end
