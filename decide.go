@@ -28,7 +28,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 		// What fits is charged in the same way with Always, except that it keeps Fresh exact.
 		if next, free, ok := c.take(s, op.Cost, op.Leave, max(0, now)); ok && (!op.Always || next.Fresh < exact) {
 			d.Allowed, d.Limit, d.Remaining, d.Receipt = true, c.capacity, free, Receipt(next.Fresh)
-			d.RetryAfter, d.Delay, d.Excess, d.Reserved = 0, 0, 0, 0
+			d.RetryAfter, d.Delay, d.Excess, d.Reserved, d.Leased = 0, 0, 0, 0, 0
 			d.reset(next.Fresh, now)
 			return next
 		}
@@ -119,6 +119,7 @@ func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
 		v.pending, d.Receipt = s, Receipt(s.Fresh)
 	}
 	d.Remaining, d.Delay, d.Excess = max(0, v.free-cost), 0, op.Cost-cost
+	d.Leased = min(v.kept, max(0, v.free+v.kept-cost))
 	switch {
 	case d.Allowed:
 	case v.canFit(1):
@@ -151,7 +152,7 @@ func (d *Decision) reset(fresh, now Micros) {
 // judge decides by the usage before any charge.
 func (v *view) judge(op *Op, now Micros, d *Decision) {
 	d.Limit, d.Remaining = v.c.capacity, v.free
-	d.RetryAfter, d.Delay, d.Receipt, d.Excess, d.Reserved = 0, 0, 0, 0, 0
+	d.RetryAfter, d.Delay, d.Receipt, d.Excess, d.Reserved, d.Leased = 0, 0, 0, 0, 0, v.kept
 	if !v.canFit(op.Cost) {
 		d.Allowed, d.RetryAfter = false, Never
 		return

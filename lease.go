@@ -57,7 +57,7 @@ type LeaseOp struct {
 
 // LeaseAnswer is the answer to a [LeaseOp].
 type LeaseAnswer struct {
-	// Decision is that on the op. Remaining leaves what is on lease, also to this holder.
+	// Decision is that on the op. Remaining leaves what is on lease, also to this holder, and Leased includes it.
 	Decision
 
 	// Granted is how many units the holder may spend, and Charged how many were charged: totals since
@@ -199,6 +199,7 @@ func LeaseAll(dst []LeaseAnswer, now Micros, accounts []*Account, ops []LeaseOp)
 			a.Out += grant
 			answer.Granted += grant
 			answer.Remaining -= grant
+			answer.Leased += grant
 		}
 	}
 	return dst

@@ -10,6 +10,7 @@ type view struct {
 
 	leave  int64 // units that are left for others
 	leased int64 // units on lease, which are left for those who have them
+	kept   int64 // units of these that would be free
 
 	// pending is old brought to now and, once charged, with the charge.
 	pending State
@@ -19,7 +20,9 @@ type view struct {
 // look brings the old state to now, and leaves what is left for others.
 func (v *view) look() {
 	v.measure()
-	v.free = max(0, v.free-v.leave-v.leased)
+	free := max(0, v.free-v.leave)
+	v.free = max(0, free-v.leased)
+	v.kept = free - v.free
 }
 
 // measure brings the old state to now. A clock that steps back finds time standing

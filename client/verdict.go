@@ -79,6 +79,7 @@ type Result struct {
 
 	Cost, Limit, Remaining        int64
 	Reserved                      int64 // of a denied request: units that it lacks and that others have only reserved
+	Leased                        int64 // units that other instances have on lease, as last known: neither used nor remaining
 	Excess                        int64 // with Charge, units of Cost that were not charged, because the client is too deep in debt
 	Leave                         int64 // units left for requests with a higher priority, which Remaining does not include
 	ResetAt                       time.Time
@@ -120,7 +121,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Local: r.GetLocal(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
-			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(), Reserved: r.GetReserved(),
+			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(), Reserved: r.GetReserved(), Leased: r.GetLeased(),
 			ResetAt: instant(r.GetResetAt()), ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
 		}
 		if o := r.GetOverride(); o != nil {

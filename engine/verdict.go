@@ -137,9 +137,9 @@ func (v *Verdict) Speaker() *Result {
 	return &v.Results[v.speaker-1]
 }
 
-// Used returns the units of the limit that are in use. After a denial they may be more, up
-// to Leave.
-func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
+// Used returns the units of the limit that are in use; units on lease are not, as far as it is not known that they are
+// spent. After a denial they may be more, up to Leave.
+func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave-r.Leased) }
 
 // Closed reports whether the store was unavailable, and the rule fails closed, now or since its local
 // fallback has ended.

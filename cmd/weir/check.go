@@ -179,6 +179,9 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 		return row
 	}
 	row[3], row[4] = fmt.Sprintf("%d of %d", r.Remaining, r.Limit), span(r.ResetAfterMS)
+	if r.Leased > 0 {
+		row[3] += fmt.Sprintf(", %d on lease", r.Leased)
+	}
 	if r.Leave > 0 {
 		row[3] += fmt.Sprintf(", leaves %d", r.Leave)
 	}

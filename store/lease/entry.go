@@ -41,7 +41,7 @@ type entry struct {
 	quiet         time.Duration // no refill before, because there was nothing
 
 	// What the store has said last.
-	free             int64
+	free, others     int64 // others is on lease, but not of this lease
 	resetAt, storeAt weir.Micros
 	at               time.Duration
 
@@ -115,6 +115,9 @@ func (e *entry) held(now instant) int64 {
 	return max(0, e.keep-e.spent)
 }
 
+// unknown is how many units the store knows as on lease here, if it has answered what was reported last.
+func (e *entry) unknown() int64 { return max(0, e.keep-e.charged) }
+
 // add counts units that are allowed.
 func (e *entry) add(units int64, now, trip time.Duration) {
 	e.used = max(e.used, now)
@@ -168,6 +171,10 @@ func (e *entry) open() bool { return e.keep > e.spent || e.spent > e.charged }
 // learn takes in a decision of the store, to which it adds what is held here. A denial is remembered until asking
 // again is worth a call.
 func (e *entry) learn(d *weir.Decision, cost int64, answers uint32, now instant) {
+	if !e.flight { // otherwise it is not known how much is of this lease
+		e.others = max(0, d.Leased-e.unknown())
+	}
+	d.Leased = e.others
 	e.free, e.resetAt, e.at = d.Remaining, d.ResetAt, now.elapsed
 	e.storeAt = d.ResetAt - weir.Micros(d.ResetAfter/time.Microsecond)
 	d.Remaining += e.held(now)
@@ -209,7 +216,7 @@ func (e *entry) denies(cost int64, now instant) bool {
 // describe fills in what is the same for every decision.
 func (e *entry) describe(d *weir.Decision, now instant) {
 	at := e.storeAt + weir.Micros((now.elapsed-e.at)/time.Microsecond)
-	d.Limit, d.Remaining = e.limit.Capacity(), e.free+e.held(now)
+	d.Limit, d.Remaining, d.Leased = e.limit.Capacity(), e.free+e.held(now), e.others
 	d.ResetAt = max(e.resetAt, at)
 	d.ResetAfter = d.ResetAt.Sub(at)
 }

@@ -39,6 +39,7 @@ func (s *Store) addHeld(decisions []weir.Decision, failed []error, ops []weir.Op
 		sh.mu.Lock()
 		if e := sh.findLocked(hash, &ops[i]); e != nil {
 			d.Remaining += e.held(now)
+			d.Leased = max(0, d.Leased-e.unknown())
 			if !d.Allowed && ops[i].Cost <= d.Remaining {
 				d.Allowed, d.RetryAfter = true, 0
 			}

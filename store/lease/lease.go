@@ -13,8 +13,8 @@
 //   - Units that another process has leased and does not use are denied here, for about [Options.Term].
 //     So a limit should be large, compared with the number of processes.
 //   - Usage is seen by others when it is reported, and expires as if it had happened then: later, never earlier.
-//   - Remaining is what was last known to be free in the store, and what is leased here. ResetAfter and
-//     ResetAt are as of the last answer of the store.
+//   - Remaining is what was last known to be free in the store, and what is leased here. Leased is what was last known to be
+//     on lease elsewhere, so that what neither is nor remains was used. ResetAfter and ResetAt are as of the last answer of the store.
 //   - A denial is remembered for a twentieth of the period, at most for a term: requests on the key that cost at least as
 //     much are denied without a call. Then one request asks, and the others do not wait for the answer. Refund and Reset
 //     through this store end that at once; those through other processes do not.

@@ -297,3 +297,29 @@ func TestTimeoutOfTheStore(t *testing.T) {
 		}
 	}
 }
+
+// What another process has on lease is neither used nor does it remain, and each process tells so of the other.
+func TestLeasedElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		other := holder(t, n, Options{})
+		spent := warm(t, s, "k", hourly) + warm(t, other, "k", hourly)
+		for _, one := range []*Store{s, other} {
+			d := testkit.Must(one.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: hourly}))(t)[0]
+			elsewhere := s.Stats().Leased + other.Stats().Leased - one.Stats().Leased
+			// What the other one has spent and not reported is as if it were on lease.
+			if used := d.Limit - d.Remaining - d.Leased; d.Leased < elsewhere || used > spent || used+d.Leased != spent+elsewhere {
+				t.Errorf("%d remain, %d on lease; %d are on lease elsewhere, and %d were spent", d.Remaining, d.Leased, elsewhere, spent)
+			}
+		}
+		asked := take(t, other, "k", hourly, other.Stats().Leased+1)
+		held := s.Stats().Leased
+		if local := take(t, other, "k", hourly, 1); local.Receipt < localReceipt || local.Leased < held || local.Leased != asked.Leased {
+			t.Errorf("%+v, and before %+v, but %d are on lease elsewhere", local, asked, held)
+		}
+		testkit.OK(t, s.Close(t.Context()))
+		if d := testkit.Must(other.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: hourly}))(t)[0]; d.Leased != 0 {
+			t.Errorf("%+v after the other one has returned what it had", d)
+		}
+	})
+}

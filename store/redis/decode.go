@@ -94,13 +94,22 @@ var errForeign = errors.New("contains data that this version of weir did not wri
 // onlyReserved is the first number of a denial for which what is missing is only reserved; see lua/reserved.lua.
 const onlyReserved = 15
 
+// onLease is what comes before a decision on a key with units on lease, and how many these are.
+const onLease = 19
+
 // decision reads one. The first number tells what follows, and what remains.
 func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
 	first, err := u.number()
 	if err != nil {
 		return err
 	}
-	*d = weir.Decision{Limit: capacity, Remaining: first / 4}
+	kept := int64(0)
+	if first == onLease {
+		if kept, first, err = u.two(); err != nil {
+			return err
+		}
+	}
+	*d = weir.Decision{Limit: capacity, Remaining: first / 4, Leased: kept}
 	var reset, other int64
 	switch first % 4 {
 	case 0: // denied

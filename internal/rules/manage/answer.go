@@ -109,12 +109,13 @@ func TellSettled(f Fields, s *engine.Settled) {
 	f.End(false)
 }
 
-// tellNumbers tells the seven that an answer and each of its results have in common. Times are in
+// tellNumbers tells the eight that an answer and each of its results have in common. Times are in
 // milliseconds, rounded up; null is that waiting does not help.
 func tellNumbers(f Fields, d *weir.Decision, asked bool) {
 	f.Int("limit", d.Limit)
 	f.Int("remaining", d.Remaining)
 	tellInt(f, "reserved", d.Reserved)
+	tellInt(f, "leased", d.Leased)
 	resetAt := int64(0)
 	if asked {
 		resetAt = front.UnixSeconds(d.ResetAt)

@@ -105,7 +105,7 @@ func describe(from *engine.Result, to *result) {
 	r.Policy = from.Compiled.Policy()
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())
-	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining, r.Reserved = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining, from.Reserved
+	r.Local, r.Cost, r.Excess, r.Leave, r.Limit, r.Remaining, r.Reserved, r.Leased = from.Local, from.Cost, from.Excess, from.Leave, from.Limit, from.Remaining, from.Reserved, from.Leased
 	if from.Asked {
 		r.ResetAt = to.waits.instant(from.ResetAt)
 	}

@@ -143,7 +143,7 @@ var leftOut = map[string]map[string]string{
 		"Result.Local": "the metadata say that it is degraded", "Result.Limit": "current_limit is as the configuration has it",
 		"Result.ResetAt": "Envoy has duration_until_reset", "Result.RetryAfter": "duration_until_reset is that of a denial",
 		"Result.Delay": "Envoy cannot delay", "Result.Excess": "Envoy cannot be told",
-		"Result.Reserved": "Envoy reserves nothing",
+		"Result.Reserved": "Envoy reserves nothing", "Result.Leased": "Envoy has no place for it",
 	},
 }
 

@@ -74,6 +74,7 @@ type LimitAnswer struct {
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
 	Reserved     int64  `json:"reserved,omitempty"`
+	Leased       int64  `json:"leased,omitempty"` // units that other instances have on lease
 	ResetAt      int64  `json:"reset_at"`
 	ResetAfterMS int64  `json:"reset_after_ms"`
 	RetryAfterMS *int64 `json:"retry_after_ms"`

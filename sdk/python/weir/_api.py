@@ -58,6 +58,7 @@ class Result:
     limit: int = 0
     remaining: int = 0
     reserved: int = 0  # of a denied request: units that it lacks and that others have only reserved; absent if what it lacks is used up
+    leased: int = 0  # units that other instances have on lease, as last known: neither used nor remaining, because they may be spent or returned; absent if none
     reset_at: int = 0
     reset_after: float = 0.0  # in seconds
     retry_after: float = 0.0  # in seconds
@@ -82,6 +83,7 @@ class Result:
         "limit": ("limit", "number", True),
         "remaining": ("remaining", "number", True),
         "reserved": ("reserved", "number", False),
+        "leased": ("leased", "number", False),
         "reset_at": ("reset_at", "number", True),
         "reset_after_ms": ("reset_after", "milliseconds", True),
         "retry_after_ms": ("retry_after", "milliseconds", False),

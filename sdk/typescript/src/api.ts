@@ -61,6 +61,8 @@ export interface Result {
   remaining: number
   /** of a denied request: units that it lacks and that others have only reserved; absent if what it lacks is used up */
   reserved: number
+  /** units that other instances have on lease, as last known: neither used nor remaining, because they may be spent or returned; absent if none */
+  leased: number
   resetAt: number
   resetAfterMs: number
   retryAfterMs: number
@@ -89,6 +91,7 @@ export const resultFields: Fields = {
   limit: { name: 'limit', of: 'number', required: true },
   remaining: { name: 'remaining', of: 'number', required: true },
   reserved: { name: 'reserved', of: 'number', required: false },
+  leased: { name: 'leased', of: 'number', required: false },
   reset_at: { name: 'resetAt', of: 'number', required: true },
   reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
   retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },

@@ -68,7 +68,7 @@ class Local {
     const left = Math.ceil(this.#end - now)
     const numbers = {
       rule: 'local', allowed, limit, remaining: Math.max(0, limit - used - (allowed && charge ? 1 : 0)),
-      resetAt: Math.ceil((Date.now() + left) / 1000), resetAfterMs: left, retryAfterMs: allowed ? 0 : left, delayMs: 0, reserved: 0,
+      resetAt: Math.ceil((Date.now() + left) / 1000), resetAfterMs: left, retryAfterMs: allowed ? 0 : left, delayMs: 0, reserved: 0, leased: 0,
     }
     Object.assign(verdict, numbers, { reason: 'limits' })
     verdict.results = [{ ...numbers, key, algorithm: 'fixed_window', policy: this.#policy, shadow: false, soft: false, asked: true, local: true, cost: 1, excess: 0, leave: 0, penalty: false, warning: 0 }]

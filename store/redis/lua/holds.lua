@@ -147,6 +147,7 @@ local function answerDenial(t, op, cost)
     local lacks = RESERVED.lacking(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - leave, cost, leave, op.retry)
     local m = lacks and t.moved[k] and MANY.read(t, k)
     if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or RESERVED.isAll(lacks, listOf(t, op), now)) then
+      answerKept(t, op)
       t.length = RESERVED.answer(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
       return
     end
@@ -346,7 +347,7 @@ end
 local function refuseHolds(t, verb, n)
   for i = 1, n do
     local op = t.ops[i]
-    op.allowed, op.remaining, op.retry, op.delay, op.reset = false, 0, 0, 0, 0
+    op.allowed, op.remaining, op.retry, op.delay, op.reset, op.kept = false, 0, 0, 0, 0, 0
     if not t.fresh[op.k] or verb == LEASE or verb == RESET then
       answerForeign(t, FOREIGN)
     elseif t.lists[op.k] == false then

@@ -158,7 +158,7 @@ local function prepareLeases()
       if live[j] and admitted then
         local l = t.leases[op.k]
         local grant = min(input[i + LEASE_NUMBERS * (j - 1) + 5], divUp(op.remaining, 2 * l.count))
-        lease.granted, op.remaining, l.out = lease.granted + grant, op.remaining - grant, l.out + grant
+        lease.granted, op.remaining, op.kept, l.out = lease.granted + grant, op.remaining - grant, op.kept + grant, l.out + grant
         l.entries[lease.id] = pack(ENTRY_OF_LEASE, lease.seq, lease.granted, lease.spent, lease.expires, lease.term)
       end
       answerOp(t, op)

@@ -46,13 +46,16 @@ local function leasedOf(t, k)
   return l and l.out > 0 and l.out or nil
 end
 
+-- keptOf is how many units on lease would be free.
+local function keptOf(free, leased) return max(0, min(free, leased)) end
+
 -- newOp returns an op, with all that it may have, for a table that grows costs time: what is asked
 -- for, the decision, the state with the charge, and what is about holds. It is used for one request
 -- after the other.
 local function newOp()
   return {
     k = 0, c = 0, cost = 0, last = 0, leave = 0, isLook = false,
-    allowed = false, remaining = 0, retry = 0, delay = 0, reset = 0, excess = 0,
+    allowed = false, remaining = 0, retry = 0, delay = 0, reset = 0, excess = 0, kept = 0,
     nextFresh = 0, nextA = 0, nextB = 0,
     list = 0, releases = false, isHeld = false, isOneOfMany = false, member = '', bar = 0,
   }
@@ -90,13 +93,15 @@ local function decideOp(t, op, cost)
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
   op.allowed, op.remaining, op.retry, op.delay, op.nextFresh, op.nextA, op.nextB, op.excess =
     decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave - (leased or 0), more, cost, op.last, leave, leased)
-  op.reset = (op.nextFresh or fresh) - now
+  op.reset, op.kept = (op.nextFresh or fresh) - now, 0
+  if leased then op.kept = keptOf(free - leave - (op.last == ALWAYS and cost - (op.excess or 0) or 0), leased) end
 end
 
 local function peekOp(t, op, cost)
   local k, c, now, leave, leased = op.k, op.c, t.now, op.leave, leasedOf(t, op.k)
   local fresh, more = t.fresh[k], t.more[k]
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
+  op.kept = leased and keptOf(free - leave, leased) or 0
   free = max(0, free - leave - (leased or 0))
   op.allowed, op.retry, op.delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, op.last, leave, leased)
   op.remaining, op.nextFresh, op.excess, op.reset = free, nil, 0, fresh - now
@@ -109,7 +114,18 @@ local function commitOp(t, op)
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = op.nextFresh, op.nextA, op.nextB, true
 end
 
+-- Before a decision on a key with units on lease comes how many of these would be free.
+local KEPT = 19
+
+local function answerKept(t, op)
+  if op.kept > 0 then
+    t.out[t.length + 1], t.out[t.length + 2] = KEPT, op.kept
+    t.length = t.length + 2
+  end
+end
+
 local function answerOp(t, op, excess)
+  answerKept(t, op)
   t.length = answer(t.out, t.length, op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
 end
 
@@ -206,7 +222,7 @@ end
 local function refuse(t, verb, n)
   for i = 1, n do
     local op = t.ops[i]
-    op.allowed, op.remaining, op.retry, op.delay, op.reset = false, 0, 0, 0, 0
+    op.allowed, op.remaining, op.retry, op.delay, op.reset, op.kept = false, 0, 0, 0, 0, 0
     if not t.fresh[op.k] then
       answerForeign(t, FOREIGN)
     else

@@ -98,6 +98,7 @@ export interface LimitAnswer {
   limit: number
   remaining: number
   reserved?: number // units that a denied request lacks and that others have only reserved
+  leased?: number // units that other instances have on lease, as last known
   reset_at: number
   reset_after_ms: number
   retry_after_ms: number | null

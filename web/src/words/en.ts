@@ -464,6 +464,7 @@ export const en = {
   'clients.standing': 'Usage of',
   'clients.nolimit': 'No limit applies to this client.',
   'clients.used': 'Used',
+  'clients.leased': '{n} on lease',
   'clients.left': 'Remaining',
   'clients.reset': 'Resets in',
   'clients.unfold': 'Show more limits ({n} left)',

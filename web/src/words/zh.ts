@@ -465,6 +465,7 @@ export const zh: Record<Word, string> = {
   'clients.standing': '用量：',
   'clients.nolimit': '没有适用于这个客户端的限额。',
   'clients.used': '已用',
+  'clients.leased': '{n} 已租出',
   'clients.left': '剩余',
   'clients.reset': '完全重置还需',
   'clients.unfold': '显示更多限制（还有 {n} 个）',

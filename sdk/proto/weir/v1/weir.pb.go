@@ -1086,6 +1086,7 @@ type LimitResult struct {
 	Local         bool                   `protobuf:"varint,20,opt,name=local,proto3" json:"local,omitempty"`                   // the store was unavailable for this limit, and the instance decided by itself
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"` // by the store's clock; absent if it was not asked
 	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
+	Leased        int64                  `protobuf:"varint,23,opt,name=leased,proto3" json:"leased,omitempty"`                 // units that other instances have on lease, as last known: neither used nor remaining
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1270,6 +1271,13 @@ func (x *LimitResult) GetResetAt() *timestamppb.Timestamp {
 func (x *LimitResult) GetReserved() int64 {
 	if x != nil {
 		return x.Reserved
+	}
+	return 0
+}
+
+func (x *LimitResult) GetLeased() int64 {
+	if x != nil {
+		return x.Leased
 	}
 	return 0
 }
@@ -3634,7 +3642,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xb5\x05\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xcd\x05\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3660,7 +3668,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06excess\x18\x13 \x01(\x03R\x06excess\x12\x14\n" +
 	"\x05local\x18\x14 \x01(\bR\x05local\x125\n" +
 	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
-	"\breserved\x18\x16 \x01(\x03R\breserved\"T\n" +
+	"\breserved\x18\x16 \x01(\x03R\breserved\x12\x16\n" +
+	"\x06leased\x18\x17 \x01(\x03R\x06leased\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
