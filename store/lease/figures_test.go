@@ -120,3 +120,24 @@ func TestSimulationIsDeterministic(t *testing.T) {
 		t.Errorf("%+v\n%+v\n%+v", a, b, c)
 	}
 }
+
+// What is foreseen is about what the simulation does.
+func TestForesee(t *testing.T) {
+	for _, f := range figures() {
+		tr := f.trace
+		if f.table == "scenarios" || f.table == "a period of one second" && tr.trip > time.Millisecond || tr.keys > 0 || strings.HasPrefix(f.what, "5") || strings.HasPrefix(f.what, "0.8") {
+			continue
+		}
+		tr.span = max(6*time.Second, 2*min(weir.MustCompile(tr.limit).Limit().Period, 15*time.Second))
+		o, limit := simulate(tr), weir.MustCompile(tr.limit)
+		got := Foresee(limit, Load{Processes: tr.instances, Rate: tr.rate, RoundTrip: tr.trip, Term: time.Second})
+		calls := float64(o.calls-o.first) / (tr.span - time.Second).Seconds()
+		if !got.Leased || got.Calls < calls/2 || got.Calls > calls*2 || o.idle > 2*got.Unused || got.Unused*2 > 8*o.idle {
+			t.Errorf("%s, %s, %v: %.1f calls/s, foreseen %.1f; %d unused, foreseen %d", tr.limit, f.what, tr.trip, calls, got.Calls, o.idle, 2*got.Unused)
+		}
+	}
+	tr := on("sliding_window 1000/1m", 20, time.Millisecond, 0.8)
+	if got, o := Foresee(weir.MustCompile(tr.limit), Load{Processes: 20, Rate: tr.rate, RoundTrip: tr.trip, Term: time.Second}), simulate(tr); got.Leased || got.Calls != tr.rate || o.perCheck() < 0.9 {
+		t.Errorf("%+v, simulated %.2f calls a check", got, o.perCheck())
+	}
+}

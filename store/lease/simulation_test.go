@@ -161,9 +161,9 @@ type trace struct {
 // outcome is what came of it.
 type outcome struct {
 	requests, allowed, exact int64
-	worst                    float64 // allowed ÷ exact, of the window in which this is least
-	over                     int64   // units beyond what the algorithm allows in any window
-	calls, waited            int64
+	worst                    float64       // allowed ÷ exact, of the window in which this is least
+	over                     int64         // units beyond what the algorithm allows in any window
+	calls, first, waited     int64         // first: calls in the first second, when nothing is known of the keys
 	p50, p99                 time.Duration // of decisions
 	idle                     int64         // the most units that were on lease and not spent, at an instant
 	killed                   int64         // units that were lost with instances
@@ -253,6 +253,11 @@ func simulate(tr trace) outcome {
 			open(i)
 		})
 	}
+	w.at(time.Second, func() {
+		for _, l := range links {
+			o.first += l.calls
+		}
+	})
 	for at := time.Duration(0); at < tr.span; at += 10 * time.Millisecond {
 		w.at(at, func() {
 			var held int64
