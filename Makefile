@@ -120,7 +120,7 @@ lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI
 
 bench: ## measure weir beside its peers, and how wrong estimates are (55 minutes)
 	@scripts/packages.sh redis-server:redis-server valgrind:valgrind
-	cd test/bench && for suite in peers redis rules engine http gateway envoy resp start accuracy overrun holds instructions adaptive; do \
+	cd test/bench && for suite in peers redis rules engine http gateway envoy resp start accuracy overrun holds instructions adaptive leases; do \
 		go run . $$suite || exit 1; done
 
 curves: ## measure how the cost of a check grows, and draw it (5 minutes)

@@ -13,10 +13,12 @@ import (
 type asked struct {
 	e       *entry
 	answers uint32
+	later   bool // a message is to follow
 
 	// Of the message.
 	seq        int64 // 0 if there is none
 	keep, want int64
+	short      bool  // the store granted less than that
 	from, to   int64 // serial numbers of what it reports; equal if its receipt would not be known
 }
 
@@ -40,6 +42,7 @@ func (s *Store) ask(ctx context.Context, dst []weir.Decision, ops []weir.Op) ([]
 	if messages == nil {
 		dst, err = s.store.Take(ctx, dst, ops...)
 		if err == nil {
+			s.measure(s.now().elapsed - sent.elapsed)
 			s.learn(all, dst[first:], nil, ops)
 		}
 		return dst, err
@@ -70,7 +73,7 @@ func canLease(ops []weir.Op) bool {
 }
 
 // prepare notes which keys the ops are about, and returns the ops with messages about these, or nil if there is nothing to
-// say. If messages cannot go with the call, they go later.
+// say. If messages cannot go with the call, they follow it, so that they lease nothing that the call would take.
 func (s *Store) prepare(all []asked, ops []weir.Op, now instant, with bool) []weir.LeaseOp {
 	wants := true
 	for i := range ops {
@@ -94,8 +97,7 @@ func (s *Store) prepare(all []asked, ops []weir.Op, now instant, with bool) []we
 			switch {
 			case s.closing.Load() || held == 0 && (e.flight || !wants):
 			case !with:
-				e.refill = true
-				s.agenda.hasten(e, now.elapsed)
+				all[i].later = true
 			default:
 				if messages == nil {
 					messages = make([]weir.LeaseOp, len(ops))
@@ -162,16 +164,17 @@ func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.Leas
 	} else {
 		s.lost.Add(max(0, e.keep-e.spent))
 	}
-	a.seq, a.from, a.to = e.seq+1, e.toldAt, e.serial
+	a.answers, a.seq, a.from, a.to = e.answers, e.seq+1, e.toldAt, e.serial
 	if e.flight || e.unsure || e.spent == e.told {
 		a.from = a.to
 	}
-	a.want = max(0, min(e.target(now.elapsed)-held, max(e.most, 2*cost, 1)))
+	a.want = max(0, e.target(now.elapsed, s.roundTrip())-held)
 	if e.used+e.horizon <= now.elapsed || s.closing.Load() || e.keep > maxTotal {
 		a.want = 0
 	}
 	e.seq, e.told, e.toldAt, e.keep = a.seq, e.spent, e.serial, e.spent+held
 	e.flight, e.refill = true, false
+	e.probe(e.deniedCost, now.elapsed, s.roundTrip())
 	a.keep = e.keep
 	s.messages.Add(1)
 	return weir.LeaseOp{
@@ -185,8 +188,7 @@ func (s *Store) call(ctx context.Context, all []asked, messages []weir.LeaseOp, 
 	answers, err := s.store.Lease(ctx, nil, messages...)
 	now := s.now()
 	if err == nil {
-		trip := s.trip.Load()
-		s.trip.Store(trip + (int64(now.elapsed-sent.elapsed)-trip)/8)
+		s.measure(now.elapsed - sent.elapsed)
 	}
 	for i := range all {
 		a := &all[i]
@@ -200,7 +202,7 @@ func (s *Store) call(ctx context.Context, all []asked, messages []weir.LeaseOp, 
 			if a.seq == a.e.seq {
 				s.receiveLocked(a, &answers[i], messages[i].Cost, sent, now)
 			}
-			a.e.learn(&answers[i].Decision, messages[i].Cost, a.answers, now)
+			a.e.learn(&answers[i].Decision, messages[i].Cost, a, s.roundTrip(), now)
 		case a.seq == a.e.seq:
 			s.failLocked(a.e, now.elapsed)
 		}
@@ -226,17 +228,8 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 	e.charged = max(e.told, answer.Charged)
 	granted := max(0, min(a.want, answer.Granted-a.keep))
 	e.keep = min(a.keep, answer.Granted) + granted
-	switch {
-	case a.want == 0:
-	case granted < a.want:
-		e.most = 2 * granted
-	default:
-		e.most = max(e.most, 2*granted)
-	}
-	if granted < a.want/4+1 && a.want > 0 {
-		e.quiet = now.elapsed + e.horizon/4
-	}
-	if leaks := e.limit.Algorithm() == weir.TokenBucket || e.limit.Algorithm() == weir.LeakyBucket; a.from < a.to && (cost == 0 || !answer.Allowed || !leaks) {
+	a.short = granted < a.want
+	if a.from < a.to && (cost == 0 || !answer.Allowed || !e.leaks()) {
 		// Of a bucket, what the op took drains after what was reported.
 		if len(e.reports) == maxReports {
 			e.reports = append(e.reports[:0], e.reports[1:]...)
@@ -245,7 +238,7 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 	}
 	good := e.term - e.term/50 - time.Millisecond
 	e.until, e.untilWall = sent.elapsed+good, sent.wall+int64(good)
-	e.renew = e.until - min(max(e.term/4, 2*s.roundTrip()), good*3/4)
+	e.renew = sent.elapsed + renewal(e.term, s.roundTrip())
 	e.watch(now.elapsed, s.roundTrip())
 	if e.keep > maxTotal && e.keep <= e.spent && e.spent == e.charged {
 		e.begin(0)
@@ -272,10 +265,22 @@ func (s *Store) learn(all []asked, decisions []weir.Decision, failed []error, op
 		if e := all[i].e; e != nil && (failed == nil || failed[i] == nil) {
 			sh := s.shardOf(e.hash)
 			sh.mu.Lock()
-			e.learn(&decisions[i], ops[i].Cost, all[i].answers, now)
+			e.learn(&decisions[i], ops[i].Cost, &all[i], s.roundTrip(), now)
+			if all[i].later {
+				e.refill = true
+				s.agenda.hasten(e, now.elapsed)
+			}
 			sh.mu.Unlock()
 		}
 	}
+}
+
+// measure takes in how long a call took.
+func (s *Store) measure(took time.Duration) {
+	if trip := s.trip.Load(); trip > 0 {
+		took = time.Duration(trip) + (took-time.Duration(trip))/8
+	}
+	s.trip.Store(int64(max(1, took)))
 }
 
 func (s *Store) roundTrip() time.Duration { return time.Duration(s.trip.Load()) }

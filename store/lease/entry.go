@@ -31,14 +31,13 @@ type entry struct {
 	unsure bool // it has failed
 	refill bool // more units are wanted before a request has to wait for them
 
-	term time.Duration
+	term, ahead time.Duration
 
-	// Units that were allowed, by intervals of the horizon: the time for which units are leased ahead.
+	// Units that were asked for, also in vain, by intervals of the horizon.
 	horizon       time.Duration
 	since, used   time.Duration
 	count, before int64
-	low           int64         // with so many left, it is time for a refill
-	quiet         time.Duration // no refill before, because there was nothing
+	low           int64 // with so many left, it is time for a refill
 
 	// What the store has said last.
 	free, others     int64 // others is on lease, but not of this lease
@@ -54,7 +53,6 @@ type entry struct {
 	hash, kind   uint64
 	seq, charged int64
 	told, toldAt int64         // what the newest one said was spent, and serial as of then
-	most         int64         // to want at once: twice what was granted last
 	renew, retry time.Duration // when one is due, so that the lease goes on, or because the newest has failed
 	tries        uint
 	reports      []report // the latest, for refunds
@@ -79,8 +77,13 @@ const (
 	tagAt        = 46
 )
 
-// horizon is for how long units of a limit are leased ahead.
-func (s *Store) horizon(c *weir.Compiled) time.Duration { return min(s.termOf(c), c.Limit().Period/20) }
+// ahead is for how long units of a limit are leased ahead.
+func (s *Store) ahead(c *weir.Compiled) time.Duration { return min(s.termOf(c), c.Limit().Period/20) }
+
+// horizon is for how long a key is watched to know how much it uses, and that it is idle.
+func (s *Store) horizon(c *weir.Compiled) time.Duration {
+	return max(s.ahead(c), min(s.termOf(c), 2*s.roundTrip()))
+}
 
 // termOf is how long units of a limit are leased; 0 if they are not.
 func (s *Store) termOf(c *weir.Compiled) time.Duration {
@@ -93,7 +96,7 @@ func (s *Store) termOf(c *weir.Compiled) time.Duration {
 func (s *Store) newEntry(hash uint64, op *weir.Op, seen, now time.Duration) *entry {
 	e := &entry{
 		hash: hash, key: strings.Clone(op.Key), kind: op.Limit.Kind(), limit: op.Limit, leave: op.Leave,
-		term: s.termOf(op.Limit), horizon: s.horizon(op.Limit), since: seen, used: now, count: seldom, most: 2 * op.Cost, place: out,
+		term: s.termOf(op.Limit), ahead: s.ahead(op.Limit), horizon: s.horizon(op.Limit), since: seen, used: now, count: seldom, place: out,
 	}
 	e.begin(0)
 	return e
@@ -118,13 +121,21 @@ func (e *entry) held(now instant) int64 {
 // unknown is how many units the store knows as on lease here, if it has answered what was reported last.
 func (e *entry) unknown() int64 { return max(0, e.keep-e.charged) }
 
-// add counts units that are allowed.
+// add counts units that are asked for.
 func (e *entry) add(units int64, now, trip time.Duration) {
 	e.used = max(e.used, now)
 	if now-e.since >= e.horizon {
 		e.turn(now, trip)
 	}
 	e.count += units
+}
+
+// miss counts units that are denied, unless they always would be.
+func (e *entry) miss(units int64, now, trip time.Duration) {
+	if units > e.limit.Capacity()-e.leave {
+		units = 0
+	}
+	e.add(units, now, trip)
 }
 
 // turn begins another interval.
@@ -135,10 +146,11 @@ func (e *entry) turn(now, trip time.Duration) {
 	}
 	e.before, e.count = e.count, 0
 	e.since += n * e.horizon
+	e.horizon = max(e.ahead, min(e.term, 2*trip))
 	e.watch(now, trip)
 }
 
-// rate is how many units are allowed within a horizon.
+// rate is how many units are asked for within a horizon.
 func (e *entry) rate(now time.Duration) int64 {
 	switch past := now - e.since; {
 	case past >= 2*e.horizon:
@@ -160,48 +172,84 @@ func share(units int64, part, of time.Duration) int64 {
 }
 
 // target is how many units the key can use.
-func (e *entry) target(now time.Duration) int64 { return e.rate(now) + e.low }
+func (e *entry) target(now, trip time.Duration) int64 {
+	return share(e.rate(now), e.ahead+trip, e.horizon) + e.low
+}
 
 // surplus is how many units are more than the key can use.
-func (e *entry) surplus(now instant) int64 { return max(0, e.held(now)-2*e.target(now.elapsed)) }
+func (e *entry) surplus(now instant, trip time.Duration) int64 {
+	return max(0, e.held(now)-2*e.target(now.elapsed, trip))
+}
 
 // open reports whether there is something to tell the store.
 func (e *entry) open() bool { return e.keep > e.spent || e.spent > e.charged }
 
-// learn takes in a decision of the store, to which it adds what is held here. A denial is remembered until asking
-// again is worth a call.
-func (e *entry) learn(d *weir.Decision, cost int64, answers uint32, now instant) {
+// learn takes in a decision of the store, to which it adds what is held here. That there is nothing is remembered until asking
+// again is worth a call: a denial, or that the store could not grant what is used, while little more comes back.
+func (e *entry) learn(d *weir.Decision, cost int64, a *asked, trip time.Duration, now instant) {
 	if !e.flight { // otherwise it is not known how much is of this lease
 		e.others = max(0, d.Leased-e.unknown())
 	}
 	d.Leased = e.others
 	e.free, e.resetAt, e.at = d.Remaining, d.ResetAt, now.elapsed
 	e.storeAt = d.ResetAt - weir.Micros(d.ResetAfter/time.Microsecond)
-	d.Remaining += e.held(now)
-	if !d.Allowed {
-		e.count = max(0, e.count-cost)
+	wait := e.pace()
+	far := trip > e.ahead && !e.leaks()
+	if far { // what is on its way would be too much of the limit, so requests rather wait
+		wait, trip = e.ahead/4, 0
 	}
+	scarce := d.Allowed && a.short && !far && d.Remaining <= e.trickle(trip)
 	switch {
-	case answers != e.answers: // asked before what is remembered
-	case d.Allowed:
-		if cost >= e.deniedCost {
-			e.deniedUntil = 0
-		}
-	default:
+	case a.answers != e.answers: // asked before what is remembered
+	case scarce || !d.Allowed:
 		e.deniedCost, e.retryAt = cost, math.MaxInt64
-		if d.RetryAfter < math.MaxInt64-now.elapsed {
-			e.retryAt = now.elapsed + d.RetryAfter
+		if scarce {
+			if e.deniedCost, e.retryAt = 1, now.elapsed; e.free == 0 && e.limit.Algorithm() == weir.FixedWindow {
+				e.retryAt += d.ResetAfter
+			}
+			e.free = 0
+		} else {
+			wait = max(wait, min(d.RetryAfter, e.ahead))
+			if d.RetryAfter < math.MaxInt64-now.elapsed {
+				e.retryAt = now.elapsed + d.RetryAfter
+			}
 		}
-		e.deniedUntil = now.elapsed + max(min(d.RetryAfter, e.horizon), e.horizon/4)
+		// What is known is half a round trip old, and the next message is there half of one after it is sent.
+		e.deniedUntil = now.elapsed + max(0, min(wait, d.ResetAfter)-trip*3/4)
 		e.answers++
+	case max(cost, e.free) >= e.deniedCost:
+		e.deniedUntil = 0
 	}
+	d.Remaining += e.held(now)
+}
+
+// leaks reports whether what waits for being asked for is not lost. In a window it is, because what is asked for later is missing
+// later.
+func (e *entry) leaks() bool {
+	a := e.limit.Algorithm()
+	return a == weir.TokenBucket || a == weir.LeakyBucket
+}
+
+// pace is how often to ask for a key whose units are used up.
+func (e *entry) pace() time.Duration {
+	l := e.limit.Limit()
+	if e.leaks() {
+		return min(e.ahead, time.Duration(float64(l.Period)*float64(e.limit.Capacity())/float64(l.N)/20))
+	}
+	return min(e.ahead, l.Period/120)
+}
+
+// trickle is twice what comes back in that time.
+func (e *entry) trickle(trip time.Duration) int64 {
+	l := e.limit.Limit()
+	return int64(2 * float64(l.N) * float64(max(e.pace(), trip)) / float64(l.Period))
 }
 
 // probe has the denial that a request finds ended be remembered until its answer is there, so that others do not wait for
 // the same one.
 func (e *entry) probe(cost int64, now, trip time.Duration) {
-	if e.deniedUntil > 0 && cost >= e.deniedCost && now >= e.deniedUntil {
-		e.deniedUntil = now + min(2*trip, e.horizon)
+	if e.deniedUntil > 0 && cost >= e.deniedCost {
+		e.deniedUntil = max(e.deniedUntil, now+2*trip)
 	}
 }
 

@@ -16,7 +16,9 @@
 //   - Remaining is what was last known to be free in the store, and what is leased here. Leased is what was last known to be
 //     on lease elsewhere, so that what neither is nor remains was used. ResetAfter and ResetAt are as of the last answer of the store.
 //   - A denial is remembered for a twentieth of the period, at most for a term: requests on the key that cost at least as
-//     much are denied without a call. Then one request asks, and the others do not wait for the answer. Refund and Reset
+//     much are denied without a call. Then one request asks, and the others do not wait for the answer. So is it when the store
+//     cannot grant what the key uses, and has no more left than comes back in two round trips or in a 60th of the period (of a bucket: a tenth of its capacity):
+//     for a 120th of the period (of a bucket: the time in which a 20th of it comes back), at most for a term. Refund and Reset
 //     through this store end that at once; those through other processes do not.
 //   - The Receipt of a request that was decided here is 2^62 or more. Refund gives its units back to the lease, or to the
 //     store if they were reported lately, and gives nothing back later than that: within about 8 reports, as long as the key
@@ -134,7 +136,6 @@ func New(store weir.LeaseStore, o Options) *Store {
 	if own, ok := store.(interface{ Quick(weir.Store) any }); ok {
 		s.quick, _ = own.Quick(store).(quickStore)
 	}
-	s.trip.Store(int64(time.Millisecond))
 	s.agenda.poke = make(chan struct{}, 1)
 	s.background, s.cancel = context.WithCancel(context.Background())
 	for i := range s.shards {

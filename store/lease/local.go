@@ -79,7 +79,7 @@ func (s *Store) decideOne(op *weir.Op, d *weir.Decision) (allowed, decided bool)
 			sh.local++
 		case e.denies(op.Cost, now):
 			decided = true
-			e.used = max(e.used, now.elapsed)
+			e.miss(op.Cost, now.elapsed, s.roundTrip())
 			if d != nil {
 				e.deny(d, op.Cost, now)
 			}
@@ -102,7 +102,7 @@ func (s *Store) spendLocked(e *entry, cost int64, d *weir.Decision, now instant)
 		e.describe(d, now)
 		d.Allowed = true
 	}
-	if e.keep-e.spent <= e.low && !e.flight && !e.unsure && !e.refill && now.elapsed >= max(e.quiet, e.deniedUntil) {
+	if e.keep-e.spent <= e.low && !e.flight && !e.unsure && !e.refill && now.elapsed >= e.deniedUntil {
 		e.refill = true
 		s.agenda.hasten(e, now.elapsed)
 	}
@@ -150,6 +150,7 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 		allowed = false
 		if e.denies(ops[i].Cost, now) {
 			denied = true
+			e.miss(ops[i].Cost, now.elapsed, s.roundTrip())
 		} else if e.resetAt == 0 || ops[i].Cost > e.free+e.held(now) {
 			known = false
 		}

@@ -86,12 +86,10 @@ func (s *Store) run() {
 	timer := time.NewTimer(never)
 	defer timer.Stop()
 	for !s.closing.Load() || s.keys.Load() > 0 {
-		e, wait := s.agenda.next(s.now().elapsed)
+		e, wait := s.due()
 		if e != nil {
-			if s.tend(e) {
-				slots <- struct{}{}
-				calls.Go(func() { s.report(e); <-slots })
-			}
+			slots <- struct{}{}
+			calls.Go(func() { s.report(e); <-slots })
 			continue
 		}
 		timer.Reset(wait)
@@ -100,6 +98,15 @@ func (s *Store) run() {
 		case <-s.agenda.poke:
 		case <-s.background.Done():
 			return
+		}
+	}
+}
+
+// due takes out a key of which there is something to say, or returns when one may be due.
+func (s *Store) due() (*entry, time.Duration) {
+	for {
+		if e, wait := s.agenda.next(s.now().elapsed); e == nil || s.tend(e) {
+			return e, wait
 		}
 	}
 }
@@ -128,7 +135,7 @@ func (s *Store) tend(e *entry) bool {
 			s.agenda.wake()
 		}
 		return false
-	case idle || e.unsure || e.refill || e.surplus(now) > 0 || e.open() && now.elapsed >= e.renew:
+	case idle || e.unsure || e.refill || e.surplus(now, s.roundTrip()) > 0 || e.open() && now.elapsed >= e.renew:
 		return true
 	case e.open():
 		due = min(due, e.renew)
@@ -161,7 +168,7 @@ func (s *Store) report(e *entry) {
 	sh := s.shardOf(e.hash)
 	sh.mu.Lock()
 	if !e.flight { // otherwise a request has just told it
-		held := e.held(sent) - e.surplus(sent)
+		held := e.held(sent) - e.surplus(sent, s.roundTrip())
 		if s.closing.Load() || sent.elapsed-e.used >= e.horizon {
 			held = 0
 		}

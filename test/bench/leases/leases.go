@@ -1,0 +1,48 @@
+// Package leases has how well leases work: what stores with leases allow beside the exact limiter on the same
+// requests, how many calls they need, and who waits for these. Time is virtual, and two runs do not differ.
+package leases
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+const heading = `Instances of weir with leases of one second on one store, simulated: the code of store/lease in virtual time.
+allowed: ÷ what the exact limiter allows of the same requests, in all and in the window in which this is least (of those
+after the first). over: units beyond what the algorithm allows. calls: to the store, for each request, background included.
+waited: requests that waited for a call. p50, p99: time of a decision. idle: most units on lease and unspent at an instant.
+lost: units that instances had leased when they were killed.
+`
+
+// Run writes the tables. The simulation looks at more than a store shows, so it is a test of store/lease, which this runs.
+func Run(r *bench.Run) {
+	rows := filepath.Join(r.TempDir(), "rows")
+	test := exec.Command("go", "test", "./store/lease", "-run", "^TestFigures$", "-count", "1", "-timeout", "0", "-args", "-rows", rows)
+	test.Dir, test.Stderr = filepath.Join("..", ".."), os.Stderr
+	out, err := test.Output()
+	if err != nil {
+		r.Fatalf("%v\n%s", err, out)
+	}
+	file := r.File("leases.txt")
+	file.WriteString(heading)
+	var title string
+	var table *bench.Table
+	for line := range strings.Lines(string(testkit.Must(os.ReadFile(rows))(r))) {
+		cells := strings.Split(strings.TrimSuffix(line, "\n"), "|")
+		if cells[0] != title {
+			if table != nil {
+				table.Write(file)
+			}
+			title = cells[0]
+			file.WriteString("\n" + title + "\n\n")
+			table = bench.NewTable("<limit", "<requests", "instances", "round trip", "allowed", "worst window", "over", "calls", "waited", "p50", "p99", "idle", "lost")
+		}
+		table.Cells(cells[1:])
+	}
+	table.Write(file)
+}
