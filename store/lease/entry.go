@@ -40,6 +40,9 @@ type entry struct {
 	low           int64         // with so many left, it is time for a refill
 	quiet         time.Duration // no refill before, because there was nothing
 
+	counts        *counts
+	local, denied int64 // requests that were decided here
+
 	// What the store has said last.
 	free, others     int64 // others is on lease, but not of this lease
 	resetAt, storeAt weir.Micros
@@ -92,7 +95,7 @@ func (s *Store) termOf(c *weir.Compiled) time.Duration {
 
 func (s *Store) newEntry(hash uint64, op *weir.Op, seen, now time.Duration) *entry {
 	e := &entry{
-		hash: hash, key: strings.Clone(op.Key), kind: op.Limit.Kind(), limit: op.Limit, leave: op.Leave,
+		hash: hash, key: strings.Clone(op.Key), kind: op.Limit.Kind(), limit: op.Limit, leave: op.Leave, counts: s.names.of(op.Limit),
 		term: s.termOf(op.Limit), horizon: s.horizon(op.Limit), since: seen, used: now, count: seldom, most: 2 * op.Cost, place: out,
 	}
 	e.begin(0)

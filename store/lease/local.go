@@ -84,6 +84,7 @@ func (s *Store) decideOne(op *weir.Op, d *weir.Decision) (allowed, decided bool)
 				e.deny(d, op.Cost, now)
 			}
 			sh.denied++
+			e.denied++
 		}
 	}
 	sh.mu.Unlock()
@@ -98,6 +99,7 @@ func (s *Store) spendLocked(e *entry, cost int64, d *weir.Decision, now instant)
 	}
 	e.spent += cost
 	e.serial += cost
+	e.local++
 	if d != nil {
 		e.describe(d, now)
 		d.Allowed = true
@@ -164,9 +166,11 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 			s.spendLocked(e, ops[i].Cost, &d, now)
 		case e.held(now) < ops[i].Cost && e.denies(ops[i].Cost, now):
 			e.deny(&d, ops[i].Cost, now)
+			e.denied++
 		default:
 			e.describe(&d, now)
 			d.Allowed = true
+			e.denied++ // it, too, needed no call
 		}
 		dst = append(dst, d)
 	}

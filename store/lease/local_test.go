@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,6 +321,49 @@ func TestLeasedElsewhere(t *testing.T) {
 		testkit.OK(t, s.Close(t.Context()))
 		if d := testkit.Must(other.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: hourly}))(t)[0]; d.Leased != 0 {
 			t.Errorf("%+v after the other one has returned what it had", d)
+		}
+	})
+}
+
+// What happens is counted by the names of limits, which are the ids of rules.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		named := func(name string, count int64) *weir.Compiled {
+			limit := weir.Limit{Name: name, Algorithm: weir.FixedWindow, N: count, Period: time.Hour}
+			return testkit.Must(limit.Compile())(t)
+		}
+		api, login := named("api", 1000), named("login", 200)
+		for range 300 {
+			testkit.Must(s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: api, Cost: 1}, weir.Op{Key: "k", Limit: login, Cost: 1}))(t)
+			time.Sleep(time.Millisecond)
+		}
+		all := s.Stats()
+		if len(all.Names) != 2 || all.Names[0].Name != "api" || all.Names[1].Name != "login" {
+			t.Fatalf("%+v", all)
+		}
+		for _, one := range all.Names {
+			if one.Local != all.Local || one.Denied != all.Denied || one.Asked != all.Asked || one.Local < 150 || one.Denied < 50 || one.Asked == 0 {
+				t.Errorf("%+v of %+v", one, all)
+			}
+		}
+		if got := all.Names[0].Leased + all.Names[1].Leased; got != all.Leased || all.Names[0].Leased == 0 {
+			t.Errorf("%+v", all)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		idle := s.Stats()
+		if idle.Leased != 0 || idle.Names[0].Returned < all.Names[0].Leased || idle.Names[0].Local != all.Local || idle.Keys != 0 {
+			t.Errorf("%+v when nothing is used, and before %+v", idle, all)
+		}
+		if n.Account("k", api).Out != 0 {
+			t.Error("something is on lease")
+		}
+		for i := range MaxNames + 5 {
+			s.names.of(named(fmt.Sprint("rule", i), 10))
+		}
+		if names := s.Stats().Names; len(names) != MaxNames+1 || names[0].Name != "" {
+			t.Errorf("%d names", len(names))
 		}
 	})
 }
