@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// entry is what this process knows of a key under one limit, for ops that leave the same: units serve only those. It is
+// entry is what this process knows of a key under one limit, for ops that leave the same. Its units serve those, and ops that leave less. It is
 // guarded by the mutex of its shard.
 type entry struct {
 	// First what every check needs, so that it is in a few lines of the processor's cache.

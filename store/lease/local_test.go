@@ -199,6 +199,67 @@ func TestUnitsServeTheirOwn(t *testing.T) {
 	}
 }
 
+// A lower limit, of a rule, another tier or an override, applies at once where it is known, whatever is held under the one before. That is returned,
+// and the limit before applies again when it is back.
+func TestLimitIsLowered(t *testing.T) {
+	for _, text := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "sliding_buckets"} {
+		synctest.Test(t, func(t *testing.T) {
+			s, n := opened(t, time.Millisecond)
+			high, low := weir.MustCompile(text+" 1000/1h"), weir.MustCompile(text+" 300/1h")
+			for range 400 {
+				if d := take(t, s, "k", high, 1); !d.Allowed {
+					t.Fatalf("%s: %+v", text, d)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if s.Stats().Leased == 0 {
+				t.Fatal("nothing is leased")
+			}
+			for range 20 {
+				if d := take(t, s, "k", low, 1); d.Allowed {
+					t.Fatalf("%s: %+v", text, d)
+				}
+			}
+			time.Sleep(2 * DefaultTerm)
+			synctest.Wait()
+			if out := n.Account("k", high).Out; out != 0 {
+				t.Errorf("%s: %d are still on lease", text, out)
+			}
+			if d := take(t, s, "k", high, 1); !d.Allowed {
+				t.Errorf("%s: the limit before: %+v", text, d)
+			}
+		})
+	}
+}
+
+// Units that were granted although more was left for others serve a request that leaves less, such as one of a higher priority.
+func TestUnitsThatLeaveMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		low, high := weir.Op{Key: "k", Limit: hourly, Cost: 1, Leave: 100}, weir.Op{Key: "k", Limit: hourly, Cost: 1}
+		for range 5 {
+			testkit.Must(s.Take(t.Context(), nil, low))(t)
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		held, calls := s.Stats().Leased, n.calls.Load()
+		d := testkit.Must(s.Take(t.Context(), nil, high))(t)[0]
+		if s.Stats().Leased != held-1 || n.calls.Load() != calls || !d.Allowed || d.Receipt < localReceipt {
+			t.Errorf("%+v, %d calls, %d of %d held", d, n.calls.Load()-calls, s.Stats().Leased, held)
+		}
+		for _, peeked := range testkit.Must(s.Peek(t.Context(), nil, high))(t) {
+			if peeked.Remaining != 994 || peeked.Leased != 0 {
+				t.Errorf("6 of 1000 were taken: %+v", peeked)
+			}
+		}
+		high.Receipt = d.Receipt
+		testkit.OK(t, s.Refund(t.Context(), high))
+		if s.Stats().Leased != held {
+			t.Errorf("%d of %d held after a refund", s.Stats().Leased, held)
+		}
+	})
+}
+
 // A limit that was compiled again is the same one.
 func TestCompiledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
