@@ -37,7 +37,7 @@ func everything(t *testing.T) exposed {
 		Keys: func() memory.Stats { return memory.Stats{} },
 
 		StoreFunctions: func() bool { return true },
-		Leases:         func() lease.Stats { return lease.Stats{} },
+		Leases:         func() lease.Stats { return lease.Stats{Names: []lease.NameStats{{}}} },
 
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Counters:   func() metrics.Counters { return metrics.Counters{} },

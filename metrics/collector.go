@@ -4,7 +4,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/tally"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/lease"
 )
 
 // collector makes series of what was counted when somebody asks, so that counting
@@ -34,9 +36,10 @@ var (
 	leaseChecksDesc   = desc("lease_checks_total", "Requests under limits with a lease, by how they were decided.", "how")
 	leaseMessagesDesc = desc("lease_messages_total", "Messages to the store about leases.")
 	leaseKeysDesc     = desc("lease_keys", "Keys of which this process leases units.")
-	leaseUnitsDesc    = desc("lease_units", "Units on lease that this process can spend.")
-	leaseReturnedDesc = desc("lease_units_returned_total", "Units on lease that were returned unspent.")
-	leaseLostDesc     = desc("lease_units_lost_total", "Units on lease that the store charged although they were not spent.")
+	leaseRulesDesc    = desc("lease_decisions_total", "Decisions of each rule with a lease, by how they were made.", "rule", "how")
+	leaseUnitsDesc    = desc("lease_units", "Units on lease that this process can spend, of each rule.", "rule")
+	leaseReturnedDesc = desc("lease_units_returned_total", "Units on lease that were returned unspent, of each rule.", "rule")
+	leaseLostDesc     = desc("lease_units_lost_total", "Units on lease that the store charged although they were not spent, of each rule.", "rule")
 
 	keysDesc    = desc("keys", "Keys in the memory store.")
 	maxKeysDesc = desc("keys_max", "Maximum number of keys in the memory store.")
@@ -106,15 +109,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		gauge(ch, functionsDesc, number(c.options.StoreFunctions()))
 	}
 	if c.options.Leases != nil {
-		s := c.options.Leases()
-		for how, n := range map[string]int64{"local": s.Local, "denied": s.Denied, "asked": s.Asked} {
-			counter(ch, leaseChecksDesc, uint64(n), how)
-		}
-		counter(ch, leaseMessagesDesc, uint64(s.Messages))
-		gauge(ch, leaseKeysDesc, float64(s.Keys))
-		gauge(ch, leaseUnitsDesc, float64(s.Leased))
-		counter(ch, leaseReturnedDesc, uint64(s.Returned))
-		counter(ch, leaseLostDesc, uint64(s.Lost))
+		c.collectLeases(ch)
 	}
 	gauge(ch, delayedDesc, float64(c.options.Delayed()))
 	if c.options.Keys != nil {
@@ -150,6 +145,38 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.options.Files != nil {
 		collectFiles(ch, c.options.Files())
+	}
+}
+
+func (c *collector) collectLeases(ch chan<- prometheus.Metric) {
+	s, rules := c.options.Leases(), c.rules.Load()
+	for how, n := range map[string]int64{"local": s.Local, "denied": s.Denied, "asked": s.Asked} {
+		counter(ch, leaseChecksDesc, uint64(n), how)
+	}
+	counter(ch, leaseMessagesDesc, uint64(s.Messages))
+	gauge(ch, leaseKeysDesc, float64(s.Keys))
+	byLabel := map[string]lease.NameStats{}
+	for _, one := range s.Names {
+		label := tally.Other
+		if r, own := rules.ByID(one.Name); own {
+			label = r.label
+		}
+		sum := byLabel[label]
+		sum.Local += one.Local
+		sum.Denied += one.Denied
+		sum.Asked += one.Asked
+		sum.Leased += one.Leased
+		sum.Returned += one.Returned
+		sum.Lost += one.Lost
+		byLabel[label] = sum
+	}
+	for rule, n := range byLabel {
+		counter(ch, leaseRulesDesc, uint64(n.Local), rule, "local")
+		counter(ch, leaseRulesDesc, uint64(n.Denied), rule, "denied")
+		counter(ch, leaseRulesDesc, uint64(n.Asked), rule, "asked")
+		gauge(ch, leaseUnitsDesc, float64(n.Leased), rule)
+		counter(ch, leaseReturnedDesc, uint64(n.Returned), rule)
+		counter(ch, leaseLostDesc, uint64(n.Lost), rule)
 	}
 }
 

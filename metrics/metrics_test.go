@@ -118,7 +118,9 @@ func TestGauges(t *testing.T) {
 	b := newBench(t, several, Options{
 		Version: "v1.2.3", StoreUp: func() bool { return up }, StoreFunctions: func() bool { return !up }, Delayed: func() int { return delayed },
 		Leases: func() lease.Stats {
-			return lease.Stats{Local: 90, Denied: 5, Asked: 6, Messages: 7, Keys: 3, Leased: 40, Returned: 8, Lost: 2}
+			return lease.Stats{Local: 90, Denied: 5, Asked: 6, Messages: 7, Keys: 3, Leased: 40, Returned: 8, Lost: 2, Names: []lease.NameStats{
+				{Name: "by-user", Local: 60, Denied: 4, Asked: 3, Leased: 30, Returned: 8}, {Name: "gone", Local: 20, Leased: 7}, {Name: "gone, too", Local: 1, Leased: 3, Lost: 2},
+			}}
 		},
 		Keys: func() memory.Stats { return stats }, MaxKeys: 10, Clock: func() time.Time { return someTime },
 		Queues: func() []Queue {
@@ -143,7 +145,7 @@ func TestGauges(t *testing.T) {
 	want(t, b.Metrics, "weir_queue_oldest_seconds", `{queue="mail"} 1.5`, `{queue="sms"} 0`)
 	for name, value := range map[string]string{
 		"weir_store_up": "1", "weir_store_functions": "0", "weir_delayed_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
-		"weir_lease_messages_total": "7", "weir_lease_keys": "3", "weir_lease_units": "40", "weir_lease_units_returned_total": "8", "weir_lease_units_lost_total": "2",
+		"weir_lease_messages_total": "7", "weir_lease_keys": "3",
 		"weir_counter_entries": "8", "weir_counter_capacity": "6", "weir_counter_rejected_total": "4",
 		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
 		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
@@ -153,6 +155,11 @@ func TestGauges(t *testing.T) {
 		want(t, b.Metrics, name, value)
 	}
 	want(t, b.Metrics, "weir_lease_checks_total", `{how="asked"} 6`, `{how="denied"} 5`, `{how="local"} 90`)
+	want(t, b.Metrics, "weir_lease_decisions_total", `{how="asked",rule="(other)"} 0`, `{how="asked",rule="by-user"} 3`, `{how="denied",rule="(other)"} 0`,
+		`{how="denied",rule="by-user"} 4`, `{how="local",rule="(other)"} 21`, `{how="local",rule="by-user"} 60`)
+	want(t, b.Metrics, "weir_lease_units", `{rule="(other)"} 10`, `{rule="by-user"} 30`)
+	want(t, b.Metrics, "weir_lease_units_returned_total", `{rule="(other)"} 0`, `{rule="by-user"} 8`)
+	want(t, b.Metrics, "weir_lease_units_lost_total", `{rule="(other)"} 2`, `{rule="by-user"} 0`)
 	up, delayed = false, 0
 	b.ReloadFailed()
 	want(t, b.Metrics, "weir_store_up", "0")

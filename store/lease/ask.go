@@ -119,11 +119,15 @@ func (s *Store) isWorth(op *weir.Op) bool {
 }
 
 func (s *Store) countAsked(ops []weir.Op) {
+	worth := false
 	for i := range ops {
 		if s.isWorth(&ops[i]) {
-			s.asked.Add(1)
-			return
+			worth = true
+			s.names.of(ops[i].Limit).asked.Add(1)
 		}
+	}
+	if worth {
+		s.asked.Add(1)
 	}
 }
 
@@ -160,9 +164,9 @@ func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.Leas
 		held = 0
 	}
 	if n := e.held(now); n > 0 {
-		s.returned.Add(n - held)
+		e.counts.returned.Add(n - held)
 	} else {
-		s.lost.Add(max(0, e.keep-e.spent))
+		e.counts.lost.Add(max(0, e.keep-e.spent))
 	}
 	a.answers, a.seq, a.from, a.to = e.answers, e.seq+1, e.toldAt, e.serial
 	if e.flight || e.unsure || e.spent == e.told {
@@ -220,7 +224,7 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 		s.unsure.Add(-1)
 	}
 	if answer.Drop {
-		s.lost.Add(e.held(now))
+		e.counts.lost.Add(e.held(now))
 		e.begin(max(0, e.spent-answer.Charged))
 		s.agenda.hasten(e, now.elapsed)
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// entry is what this process knows of a key under one limit, for ops that leave the same: units serve only those. It is
+// entry is what this process knows of a key under one limit, for ops that leave the same. Its units serve those, and ops that leave less. It is
 // guarded by the mutex of its shard.
 type entry struct {
 	// First what every check needs, so that it is in a few lines of the processor's cache.
@@ -38,6 +38,9 @@ type entry struct {
 	since, used   time.Duration
 	count, before int64
 	low           int64 // with so many left, it is time for a refill
+
+	counts        *counts
+	local, denied int64 // requests that were decided here
 
 	// What the store has said last.
 	free, others     int64 // others is on lease, but not of this lease
@@ -95,7 +98,7 @@ func (s *Store) termOf(c *weir.Compiled) time.Duration {
 
 func (s *Store) newEntry(hash uint64, op *weir.Op, seen, now time.Duration) *entry {
 	e := &entry{
-		hash: hash, key: strings.Clone(op.Key), kind: op.Limit.Kind(), limit: op.Limit, leave: op.Leave,
+		hash: hash, key: strings.Clone(op.Key), kind: op.Limit.Kind(), limit: op.Limit, leave: op.Leave, counts: s.names.of(op.Limit),
 		term: s.termOf(op.Limit), ahead: s.ahead(op.Limit), horizon: s.horizon(op.Limit), since: seen, used: now, count: seldom, place: out,
 	}
 	e.begin(0)

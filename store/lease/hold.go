@@ -36,11 +36,19 @@ func (s *Store) addHeld(decisions []weir.Decision, failed []error, ops []weir.Op
 		}
 		hash := maphash.String(s.seed, ops[i].Key)
 		sh, d := s.shardOf(hash), &decisions[i]
+		free := d.Remaining
 		sh.mu.Lock()
-		if e := sh.findLocked(hash, &ops[i]); e != nil {
-			d.Remaining += e.held(now)
+		for e := sh.keys[hash]; e != nil; e = e.next {
+			if e.leave < ops[i].Leave || e.key != ops[i].Key || !e.isUnder(ops[i].Limit) {
+				continue
+			}
+			fits := e.held(now)
+			d.Remaining += fits
 			d.Leased = max(0, d.Leased-e.unknown())
-			if !d.Allowed && ops[i].Cost <= d.Remaining {
+			if e.leave == ops[i].Leave {
+				fits += free // of which a request gives back its own units first
+			}
+			if !d.Allowed && ops[i].Cost <= fits {
 				d.Allowed, d.RetryAfter = true, 0
 			}
 		}

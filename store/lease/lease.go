@@ -96,7 +96,7 @@ type Store struct {
 
 	keys, unsure     atomic.Int64
 	asked, messages  atomic.Int64
-	returned, lost   atomic.Int64
+	names            names
 	full             atomic.Int64
 	trip             atomic.Int64 // nanoseconds of a call, as averaged over the last ones
 	background       context.Context
@@ -169,14 +169,27 @@ type Stats struct {
 	Returned int64 // units that were given up, for others to take
 	Lost     int64 // units whose lease ended before they were spent or given up; the store has charged them
 	Full     int64 // requests that asked the store only because MaxKeys others had leases
+
+	// Names has the numbers by the Name of the limits, in order. A request under several limits counts for each. Beyond
+	// MaxNames, names are counted together, as "".
+	Names []NameStats
 }
+
+// NameStats are the numbers of the limits with one Name: for rules, its id. See Stats.
+type NameStats struct {
+	Name                                         string
+	Local, Denied, Asked, Leased, Returned, Lost int64
+}
+
+// MaxNames is how many names of limits are counted apart.
+const MaxNames = 1000
 
 // Stats returns the current numbers. It looks at every key with a lease.
 func (s *Store) Stats() Stats {
 	t := Stats{
-		Asked: s.asked.Load(), Messages: s.messages.Load(), Keys: s.keys.Load(), Unanswered: s.unsure.Load(),
-		Returned: s.returned.Load(), Lost: s.lost.Load(), Full: s.full.Load(),
+		Asked: s.asked.Load(), Messages: s.messages.Load(), Keys: s.keys.Load(), Unanswered: s.unsure.Load(), Full: s.full.Load(),
 	}
+	byName := map[*counts]*NameStats{}
 	now := s.now()
 	for i := range s.shards {
 		sh := &s.shards[i]
@@ -185,10 +198,23 @@ func (s *Store) Stats() Stats {
 		t.Denied += sh.denied
 		for _, e := range sh.keys {
 			for ; e != nil; e = e.next {
-				t.Leased += e.held(now)
+				of := byName[e.counts]
+				if of == nil {
+					of = &NameStats{}
+					byName[e.counts] = of
+				}
+				of.Local += e.local
+				of.Denied += e.denied
+				of.Leased += e.held(now)
 			}
 		}
 		sh.mu.Unlock()
+	}
+	t.Names = s.names.stats(byName)
+	for i := range t.Names {
+		t.Leased += t.Names[i].Leased
+		t.Returned += t.Names[i].Returned
+		t.Lost += t.Names[i].Lost
 	}
 	return t
 }

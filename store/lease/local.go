@@ -49,6 +49,21 @@ func (sh *shard) findLocked(hash uint64, op *weir.Op) *entry {
 	return nil
 }
 
+// servingLocked returns the entry whose units serve an op: its own, or one that leaves more for others. If none can, it
+// returns its own. It is nil if there is none.
+func (sh *shard) servingLocked(hash uint64, op *weir.Op, now instant) *entry {
+	own := sh.findLocked(hash, op)
+	if own != nil && own.held(now) >= op.Cost {
+		return own
+	}
+	for e := sh.keys[hash]; e != nil; e = e.next {
+		if e.leave > op.Leave && e.key == op.Key && e.held(now) >= op.Cost && e.isUnder(op.Limit) {
+			return e
+		}
+	}
+	return own
+}
+
 // isUnder reports whether the units of an entry are of a limit. A limit that was compiled again is the same.
 func (e *entry) isUnder(limit *weir.Compiled) bool {
 	if e.limit == limit {
@@ -71,7 +86,7 @@ func (s *Store) decideOne(op *weir.Op, d *weir.Decision) (allowed, decided bool)
 	hash := maphash.String(s.seed, op.Key)
 	sh := s.shardOf(hash)
 	sh.mu.Lock()
-	if e := sh.findLocked(hash, op); e != nil {
+	if e := sh.servingLocked(hash, op, now); e != nil {
 		switch {
 		case e.held(now) >= op.Cost:
 			allowed, decided = true, true
@@ -84,6 +99,7 @@ func (s *Store) decideOne(op *weir.Op, d *weir.Decision) (allowed, decided bool)
 				e.deny(d, op.Cost, now)
 			}
 			sh.denied++
+			e.denied++
 		}
 	}
 	sh.mu.Unlock()
@@ -98,6 +114,7 @@ func (s *Store) spendLocked(e *entry, cost int64, d *weir.Decision, now instant)
 	}
 	e.spent += cost
 	e.serial += cost
+	e.local++
 	if d != nil {
 		e.describe(d, now)
 		d.Allowed = true
@@ -138,7 +155,7 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 	}()
 	allowed, denied, known := true, false, true
 	for i := range ops {
-		e := s.shardOf(hashes[i]).findLocked(hashes[i], &ops[i])
+		e := s.shardOf(hashes[i]).servingLocked(hashes[i], &ops[i], now)
 		if e == nil {
 			return dst, false
 		}
@@ -165,9 +182,11 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 			s.spendLocked(e, ops[i].Cost, &d, now)
 		case e.held(now) < ops[i].Cost && e.denies(ops[i].Cost, now):
 			e.deny(&d, ops[i].Cost, now)
+			e.denied++
 		default:
 			e.describe(&d, now)
 			d.Allowed = true
+			e.denied++ // it, too, needed no call
 		}
 		dst = append(dst, d)
 	}

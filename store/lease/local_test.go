@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -198,6 +199,67 @@ func TestUnitsServeTheirOwn(t *testing.T) {
 	}
 }
 
+// A lower limit, of a rule, another tier or an override, applies at once where it is known, whatever is held under the one before. That is returned,
+// and the limit before applies again when it is back.
+func TestLimitIsLowered(t *testing.T) {
+	for _, text := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "sliding_buckets"} {
+		synctest.Test(t, func(t *testing.T) {
+			s, n := opened(t, time.Millisecond)
+			high, low := weir.MustCompile(text+" 1000/1h"), weir.MustCompile(text+" 300/1h")
+			for range 400 {
+				if d := take(t, s, "k", high, 1); !d.Allowed {
+					t.Fatalf("%s: %+v", text, d)
+				}
+				time.Sleep(time.Millisecond)
+			}
+			if s.Stats().Leased == 0 {
+				t.Fatal("nothing is leased")
+			}
+			for range 20 {
+				if d := take(t, s, "k", low, 1); d.Allowed {
+					t.Fatalf("%s: %+v", text, d)
+				}
+			}
+			time.Sleep(2 * DefaultTerm)
+			synctest.Wait()
+			if out := n.Account("k", high).Out; out != 0 {
+				t.Errorf("%s: %d are still on lease", text, out)
+			}
+			if d := take(t, s, "k", high, 1); !d.Allowed {
+				t.Errorf("%s: the limit before: %+v", text, d)
+			}
+		})
+	}
+}
+
+// Units that were granted although more was left for others serve a request that leaves less, such as one of a higher priority.
+func TestUnitsThatLeaveMore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		low, high := weir.Op{Key: "k", Limit: hourly, Cost: 1, Leave: 100}, weir.Op{Key: "k", Limit: hourly, Cost: 1}
+		for range 5 {
+			testkit.Must(s.Take(t.Context(), nil, low))(t)
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		held, calls := s.Stats().Leased, n.calls.Load()
+		d := testkit.Must(s.Take(t.Context(), nil, high))(t)[0]
+		if s.Stats().Leased != held-1 || n.calls.Load() != calls || !d.Allowed || d.Receipt < localReceipt {
+			t.Errorf("%+v, %d calls, %d of %d held", d, n.calls.Load()-calls, s.Stats().Leased, held)
+		}
+		for _, peeked := range testkit.Must(s.Peek(t.Context(), nil, high))(t) {
+			if peeked.Remaining != 994 || peeked.Leased != 0 {
+				t.Errorf("6 of 1000 were taken: %+v", peeked)
+			}
+		}
+		high.Receipt = d.Receipt
+		testkit.OK(t, s.Refund(t.Context(), high))
+		if s.Stats().Leased != held {
+			t.Errorf("%d of %d held after a refund", s.Stats().Leased, held)
+		}
+	})
+}
+
 // A limit that was compiled again is the same one.
 func TestCompiledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -320,6 +382,49 @@ func TestLeasedElsewhere(t *testing.T) {
 		testkit.OK(t, s.Close(t.Context()))
 		if d := testkit.Must(other.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: hourly}))(t)[0]; d.Leased != 0 {
 			t.Errorf("%+v after the other one has returned what it had", d)
+		}
+	})
+}
+
+// What happens is counted by the names of limits, which are the ids of rules.
+func TestNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		named := func(name string, count int64) *weir.Compiled {
+			limit := weir.Limit{Name: name, Algorithm: weir.FixedWindow, N: count, Period: time.Hour}
+			return testkit.Must(limit.Compile())(t)
+		}
+		api, login := named("api", 1000), named("login", 200)
+		for range 300 {
+			testkit.Must(s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: api, Cost: 1}, weir.Op{Key: "k", Limit: login, Cost: 1}))(t)
+			time.Sleep(time.Millisecond)
+		}
+		all := s.Stats()
+		if len(all.Names) != 2 || all.Names[0].Name != "api" || all.Names[1].Name != "login" {
+			t.Fatalf("%+v", all)
+		}
+		for _, one := range all.Names {
+			if one.Local != all.Local || one.Denied != all.Denied || one.Asked != all.Asked || one.Local < 150 || one.Denied < 50 || one.Asked == 0 {
+				t.Errorf("%+v of %+v", one, all)
+			}
+		}
+		if got := all.Names[0].Leased + all.Names[1].Leased; got != all.Leased || all.Names[0].Leased == 0 {
+			t.Errorf("%+v", all)
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		idle := s.Stats()
+		if idle.Leased != 0 || idle.Names[0].Returned < all.Names[0].Leased || idle.Names[0].Local != all.Local || idle.Keys != 0 {
+			t.Errorf("%+v when nothing is used, and before %+v", idle, all)
+		}
+		if n.Account("k", api).Out != 0 {
+			t.Error("something is on lease")
+		}
+		for i := range MaxNames + 5 {
+			s.names.of(named(fmt.Sprint("rule", i), 10))
+		}
+		if names := s.Stats().Names; len(names) != MaxNames+1 || names[0].Name != "" {
+			t.Errorf("%d names", len(names))
 		}
 	})
 }

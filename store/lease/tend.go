@@ -145,6 +145,9 @@ func (s *Store) tend(e *entry) bool {
 }
 
 func (sh *shard) removeLocked(e *entry) {
+	e.counts.local.Add(e.local)
+	e.counts.denied.Add(e.denied)
+	e.local, e.denied = 0, 0
 	first := sh.keys[e.hash]
 	if first == e {
 		first = e.next

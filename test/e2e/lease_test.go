@@ -48,7 +48,7 @@ func TestLeases(t *testing.T) {
 		}
 		return int(value)
 	}
-	for deadline := time.Now().Add(5 * time.Minute); series(instances[0], "weir_lease_units") == 0 || series(instances[1], "weir_lease_units") == 0; {
+	for deadline := time.Now().Add(5 * time.Minute); series(instances[0], "weir_lease_keys") == 0 || series(instances[1], "weir_lease_keys") == 0; {
 		for _, p := range instances {
 			for range 30 {
 				asks(p, `{}`)

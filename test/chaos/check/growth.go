@@ -13,6 +13,7 @@ type Sample struct {
 	Life       int
 	Goroutines int
 	Resident   int64 // bytes
+	Local      int64 // requests that it allowed by leased units
 }
 
 const (

@@ -10,19 +10,20 @@ type Kind string
 
 // The kinds of faults.
 const (
-	Kill     Kind = "kill"      // a server crashes, stays away, and comes back empty
-	Restart  Kind = "restart"   // it crashes and comes back empty at once
-	Pause    Kind = "pause"     // it stands still
-	Slow     Kind = "latency"   // replies are late
-	Cut      Kind = "cut"       // the line is cut, and refuses new connections
-	Reset    Kind = "reset"     // connections are reset in mid-reply
-	Flush    Kind = "flush"     // SCRIPT FLUSH, FUNCTION FLUSH
-	Full     Kind = "oom"       // no memory is left
-	Hangup   Kind = "hangup"    // CLIENT KILL, again and again
-	Failover Kind = "failover"  // an operator makes a replica the master
-	Reshard  Kind = "reshard"   // slots move to another master
-	Crash    Kind = "weir kill" // a weir is killed and started again
-	Stop     Kind = "weir stop" // a weir is told to stop, and started again
+	Kill     Kind = "kill"       // a server crashes, stays away, and comes back empty
+	Restart  Kind = "restart"    // it crashes and comes back empty at once
+	Pause    Kind = "pause"      // it stands still
+	Slow     Kind = "latency"    // replies are late
+	Cut      Kind = "cut"        // the line is cut, and refuses new connections
+	Reset    Kind = "reset"      // connections are reset in mid-reply
+	Flush    Kind = "flush"      // SCRIPT FLUSH, FUNCTION FLUSH
+	Full     Kind = "oom"        // no memory is left
+	Hangup   Kind = "hangup"     // CLIENT KILL, again and again
+	Failover Kind = "failover"   // an operator makes a replica the master
+	Reshard  Kind = "reshard"    // slots move to another master
+	Crash    Kind = "weir kill"  // a weir is killed and started again
+	Stop     Kind = "weir stop"  // a weir is told to stop, and started again
+	Suspend  Kind = "weir pause" // a weir stands still, for longer than what it has is on lease
 )
 
 // Topology is a way to run Redis.
@@ -43,7 +44,7 @@ func Topologies() []Topology { return []Topology{Single, Sentinel, Cluster, Host
 
 // Kinds are the faults that a topology can have.
 func (t Topology) Kinds() []Kind {
-	kinds := []Kind{Kill, Restart, Pause, Pause, Slow, Slow, Cut, Cut, Reset, Flush, Full, Hangup, Crash, Stop}
+	kinds := []Kind{Kill, Restart, Pause, Pause, Slow, Slow, Cut, Cut, Reset, Flush, Full, Hangup, Crash, Stop, Suspend}
 	switch t {
 	case Sentinel:
 		kinds = append(kinds, Failover)
@@ -94,6 +95,8 @@ func (s *Schedule) Next() Fault {
 		}
 	case Reset:
 		f.For, f.Bytes = s.between(200, 1500), s.r.IntN(60)
+	case Suspend:
+		f.For = Lease + s.between(200, 1500)
 	default:
 		f.For = s.between(200, 2000)
 	}

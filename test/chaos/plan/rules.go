@@ -25,7 +25,11 @@ type Rule struct {
 	OnExpiry  string // keep or release; "" if nobody reserves under it
 	MaxCost   int64  // no request costs more
 	Wide      bool   // so much that no client is ever denied
+	Busy      bool   // asked for so often that instances lease units of it
 }
+
+// Lease is for how long instances lease units of every limit of which they can.
+const Lease = time.Second
 
 // Rules are a document of rules.
 type Rules []Rule
@@ -57,6 +61,11 @@ func DrawRules(r *rand.Rand) Rules {
 			rules[n].Paths = append(rules[n].Paths, path)
 		}
 	}
+	for _, a := range weir.Algorithms() {
+		if a != weir.InFlight {
+			rules = append(rules, drawBusy(r, a))
+		}
+	}
 	return append(rules, Rule{
 		ID: "wide", Paths: []string{"/wide"}, Key: "user", OnFailure: "closed", MaxCost: 1, Wide: true,
 		Limits: []weir.Limit{{N: 1_000_000, Burst: 1_000_000, Period: time.Second}},
@@ -81,6 +90,23 @@ func draw(r *rand.Rand, id string, limit weir.Limit) Rule {
 		rule.MaxCost = min(rule.MaxCost, l.N)
 	}
 	return rule
+}
+
+// drawBusy makes a rule for all clients, of which so much is asked that every instance leases units.
+func drawBusy(r *rand.Rand, a weir.Algorithm) Rule {
+	id := "busy-" + a.String()
+	limit := weir.Limit{Algorithm: a, Period: []time.Duration{20 * time.Second, 30 * time.Second, time.Hour}[r.IntN(3)]}
+	limit.N = 150 + r.Int64N(150)
+	if limit.Period == time.Hour {
+		limit.N *= 5
+	}
+	if a == weir.TokenBucket || a == weir.LeakyBucket {
+		limit.Burst = limit.N
+	}
+	if a == weir.SlidingBuckets {
+		limit.Buckets = 10
+	}
+	return Rule{ID: id, Paths: []string{"/" + id}, Key: "global", OnFailure: []string{"closed", "local"}[r.IntN(2)], MaxCost: 1 + r.Int64N(3), Limits: []weir.Limit{limit}, Busy: true}
 }
 
 // numbered gives a limit its period and less units than are asked for.
@@ -188,6 +214,9 @@ func NewTraffic(rules Rules) *Traffic {
 			}
 			if !slices.Contains(t.paths, path) {
 				t.paths = append(t.paths, path)
+				if r.Busy {
+					t.paths = append(t.paths, path)
+				}
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
@@ -26,6 +27,9 @@ func (s *scene) make(f plan.Fault) {
 	case plan.Crash, plan.Stop:
 		s.endInstance(f)
 		return
+	case plan.Suspend:
+		s.suspendInstance(f)
+		return
 	case plan.Kill, plan.Restart:
 		s.watch.begin(true)
 		s.crash(f, master)
@@ -45,7 +49,7 @@ func (s *scene) make(f plan.Fault) {
 func describe(f plan.Fault, master *testredis.Server) string {
 	what := fmt.Sprintf("%s for %v", f.Kind, f.For)
 	switch f.Kind {
-	case plan.Crash, plan.Stop:
+	case plan.Crash, plan.Stop, plan.Suspend:
 		return what
 	case plan.Slow:
 		what += fmt.Sprintf(" by %v", f.Delay)
@@ -62,6 +66,17 @@ func (s *scene) endInstance(f plan.Fault) {
 	i.end(f.Kind == plan.Crash)
 	s.sleep(f.For)
 	testkit.OK(s.scope, i.start())
+}
+
+// suspendInstance lets a weir stand still. What it is asked meanwhile may have no answer.
+func (s *scene) suspendInstance(f plan.Fault) {
+	i := s.fleet[1+f.Pick%(len(s.fleet)-1)]
+	s.line.Down(i.number, check.Span{From: s.now(), To: check.Open})
+	i.process.Signal(syscall.SIGSTOP)
+	s.sleep(f.For)
+	i.process.Signal(syscall.SIGCONT)
+	s.sleep(felt)
+	s.line.Ready(i.number, s.now())
 }
 
 // crash kills a server, which comes back empty: at once, or after a replica has taken over.

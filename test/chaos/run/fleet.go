@@ -101,6 +101,8 @@ func (i *instance) sample() (check.Sample, error) {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		value, _ := strconv.ParseFloat(text, 64)
 		switch name {
+		case `weir_lease_checks_total{how="local"}`:
+			s.Local = int64(value)
 		case "go_goroutines":
 			s.Goroutines = int(value)
 		case "process_resident_memory_bytes":
@@ -121,7 +123,7 @@ func startFleet(h *testkit.Scope, program, store, rules string, now func() time.
 	var fleet []*instance
 	for n := range plan.Instances {
 		i := &instance{number: n, path: program, log: filepath.Join(dir, fmt.Sprintf("weir%d.log", n)), now: now, line: line,
-			args: []string{"serve", "--rules", file, "--store", store, "--instances", strconv.Itoa(plan.Instances), "--http", "127.0.0.1:0", "--grpc", "off", "--log-level", "warn"}}
+			args: []string{"serve", "--rules", file, "--store", store, "--instances", strconv.Itoa(plan.Instances), "--lease", plan.Lease.String(), "--http", "127.0.0.1:0", "--grpc", "off", "--log-level", "warn"}}
 		line.Down(n, check.Span{From: 0, To: check.Open})
 		testkit.OK(h, i.start())
 		h.Cleanup(func() { i.process.Kill() })

@@ -19,7 +19,7 @@ import (
 // Write writes the figures as a table, and then what was broken.
 func (r *Report) Write(w io.Writer, seed uint64) {
 	rows := [][]string{{""}, {"time"}, {"requests"}, {"allowed"}, {"denied"}, {"degraded"}, {"  by stalls of the machine only"}, {"not answered (weir down)"}, {"holds, in accounts"}, {"  read exactly"}, {"places in flight"},
-		{"longest answer beyond stalls"}, {"longest recovery"}, {"stalls of the machine, longest"}, {"goroutines, first and last"}, {"resident MB, first and last"}, {"faults"}}
+		{"longest answer beyond stalls"}, {"longest recovery"}, {"stalls of the machine, longest"}, {"allowed by leases, at least"}, {"goroutines, first and last"}, {"resident MB, first and last"}, {"faults"}}
 	kinds := map[plan.Kind]bool{}
 	for _, s := range r.Scenes {
 		for k := range s.Faults {
@@ -38,7 +38,7 @@ func (r *Report) Write(w io.Writer, seed uint64) {
 		}
 		column := []any{s.Topology, s.Took.Round(time.Second), t.Requests, t.Allowed, t.Denied, t.Degraded, t.Hiccups, t.Unanswered, fmt.Sprintf("%d, %d", t.Holds, t.Accounts), t.Exact, t.Places,
 			t.Longest.Round(time.Millisecond), t.Recovery.Round(time.Millisecond),
-			fmt.Sprintf("%v, %v", s.Stalled.Round(time.Millisecond), s.Stall.Round(time.Millisecond)),
+			fmt.Sprintf("%v, %v", s.Stalled.Round(time.Millisecond), s.Stall.Round(time.Millisecond)), local(s.Samples),
 			firstAndLast(s.Samples, func(s check.Sample) int64 { return int64(s.Goroutines) }),
 			firstAndLast(s.Samples, func(s check.Sample) int64 { return s.Resident >> 20 }), faults}
 		for _, k := range order {
@@ -93,6 +93,19 @@ func endOf(t time.Duration) string {
 		return "the end"
 	}
 	return t.Round(time.Millisecond).String()
+}
+
+// local is how many requests were allowed by leased units, as far as samples tell.
+func local(samples []check.Sample) (sum int64) {
+	most := map[[2]int]int64{}
+	for _, s := range samples {
+		life := [2]int{s.Instance, s.Life}
+		most[life] = max(most[life], s.Local)
+	}
+	for _, n := range most {
+		sum += n
+	}
+	return sum
 }
 
 // firstAndLast is of the instance that lives from the beginning to the end.

@@ -64,7 +64,10 @@ func TestWatch(t *testing.T) {
 			}
 		}
 		w.end()
-		if clock++; line.Lost(check.Span{From: clock, To: clock}, 1) {
+		if c.lost[1] && !line.Lost(check.Span{From: clock, To: clock}, 1) {
+			t.Errorf("%s: the loss ends before the leases of the former master do", c.name)
+		}
+		if clock += plan.Lease + time.Millisecond; line.Lost(check.Span{From: clock, To: clock}, 1) {
 			t.Errorf("%s: the loss does not end", c.name)
 		}
 		if clock = time.Minute; line.Lost(check.Span{From: clock, To: clock}, 1) {

@@ -102,6 +102,10 @@ func (s *scene) close() {
 func (s *scene) act(share time.Duration, tell func(*scene, string)) {
 	tell(s, "warming up")
 	s.sleep(warmUp(share))
+	for !s.leases() && s.now() < share/2 && s.ctx.Err() == nil {
+		tell(s, "waiting for leases")
+		s.sleep(time.Second)
+	}
 	s.measure()
 	schedule := plan.NewSchedule(s.random("faults"), s.topology)
 	for last := s.now(); s.ctx.Err() == nil; {
@@ -124,6 +128,17 @@ func (s *scene) act(share time.Duration, tell func(*scene, string)) {
 	tell(s, "ending")
 	s.sleep(recovered)
 	s.measure()
+}
+
+// leases reports whether every instance allows requests by leased units. They begin when all have agreed on the format of
+// leases, which takes more than a minute.
+func (s *scene) leases() bool {
+	for _, i := range s.fleet {
+		if testkit.Must(i.sample())(s.scope).Local == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // recovered is how long it takes at most until all is as before a fault.

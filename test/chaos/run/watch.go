@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/plan"
 )
 
 // watch finds out by itself when the store is well and who serves, and tells the timeline.
@@ -94,5 +95,5 @@ func (w *watch) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.since, w.expected = 0, false
-	w.timeline.EndLosses(w.now())
+	w.timeline.EndLosses(w.now() + plan.Lease) // until then, instances may spend what a lost master had leased
 }
