@@ -35,5 +35,9 @@ var ErrBusy = errors.New("weir: this process was too busy to ask the store in ti
 // Nothing was charged. Use Take instead: the estimate then stays charged.
 var ErrHoldsFull = errors.New("weir: the store has no place for another hold")
 
+// ErrHoldExists is returned by Reserve of a store that has a hold with this id, or has had one
+// lately. Nothing was charged. A store may deny the reservation instead, with a RetryAfter of 0.
+var ErrHoldExists = errors.New("weir: there is a hold with this id already; use a random one")
+
 // errShape is Allow on a limit that would have to be waited for.
 var errShape = errors.New("weir: a shaping limit delays requests; use Take or Wait instead of Allow")

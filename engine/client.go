@@ -156,8 +156,10 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 		defer e.wakeAll(v)
 	}
 	if v.Hold != (weir.HoldID{}) {
-		if _, err := e.Cancel(ctx, v.Hold); err != nil {
-			return err
+		for _, id := range append(v.others, v.Hold) {
+			if _, err := e.Cancel(ctx, id); err != nil {
+				return err
+			}
 		}
 	}
 	var errs [2]error

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"slices"
+	"errors"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -23,54 +23,108 @@ type Demand struct {
 	// Always charges the cost even if it does not fit, whatever other demands say; see
 	// [weir.Op.Always]. Default false.
 	Always bool
+
+	// Hold makes the cost an estimate on which a hold begins, or ends a hold with the cost as what was
+	// used, whatever other demands say. Default nil: the cost is charged for good.
+	Hold *NamedHold
 }
 
-// isOwed reports whether the demand is charged whatever others say.
-func (d *Demand) isOwed() bool { return d.Always && d.Cost > 0 }
+// part is what becomes of a demand.
+type part uint8
+
+const (
+	charged part = iota // all of them, or none
+	begun               // likewise, with a hold
+	owed                // charged whatever others say
+	ended               // ends a hold, whatever others say
+)
+
+func (d *Demand) part() part {
+	switch {
+	case d.Hold != nil && d.Hold.Ends:
+		return ended
+	case d.Cost == 0:
+		return charged
+	case d.Hold != nil:
+		return begun
+	case d.Always:
+		return owed
+	}
+	return charged
+}
 
 // Demand decides a request by its demands instead of the rules in force, as Check does:
-// all are charged, or none, and then those with Always. Result.Demand tells to which demand
-// a result belongs.
+// all are charged, or none. Those that end a hold do so first, and those with Always are charged last, whatever becomes of the
+// others. Result.Demand tells to which demand a result belongs. A demand that ends a hold has none.
 func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error {
 	e.begin(v)
-	v.clear()
 	in := e.installed.Load()
-	v.Version, v.Priority = in.version, rule.Normal
-	if err := e.chargeDemands(ctx, in, demands, false, v); err != nil {
+	v.reset(in)
+	var parts [ended + 1]int
+	var failed error
+	for i := range demands {
+		if parts[demands[i].part()]++; demands[i].part() == ended {
+			failed = errors.Join(failed, e.endHold(ctx, &demands[i]))
+		}
+	}
+	if parts[ended] == len(demands) {
+		v.Allowed = true // and this is no request
+		return failed
+	}
+	var err error
+	if parts[begun] > 0 {
+		err = e.reserveDemands(ctx, in, demands, v)
+	} else {
+		err = e.chargeDemands(ctx, in, demands, func(d *Demand) bool { return d.part() == charged }, v)
+	}
+	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(demands, func(d Demand) bool { return d.isOwed() }) {
-		owed := Verdict{charging: charging{way: always}, timing: v.timing}
-		if err := e.chargeDemands(ctx, in, demands, true, &owed); err != nil {
+	if parts[owed] > 0 {
+		other := Verdict{charging: charging{way: always}, timing: v.timing}
+		if err := e.chargeDemands(ctx, in, demands, func(d *Demand) bool { return d.part() == owed }, &other); err != nil {
 			return err
 		}
-		v.appendVerdict(&owed)
+		v.appendVerdict(&other)
+	}
+	if v.Unheld {
+		e.observeHold(UnheldHold, nil)
+	} else if v.isCrowded() {
+		e.observeHold(CrowdedHold, nil)
 	}
 	e.observe(&noRequest, v)
-	return nil
+	return failed
+}
+
+// reset makes the verdict ready for demands.
+func (v *Verdict) reset(in *installed) {
+	v.clear()
+	v.Version, v.Priority = in.version, rule.Normal
 }
 
 // PeekDemand returns the answer that Demand would return, and charges nothing. Observers are
 // not called.
 func (e *Engine) PeekDemand(ctx context.Context, demands []Demand, v *Verdict) error {
-	v.clear()
 	in := e.installed.Load()
-	v.Version, v.Priority = in.version, rule.Normal
-	for g := range groups {
-		v.addDemands(demands, false, g)
-		v.addDemands(demands, true, g)
-		v.endGroup(g)
-	}
+	v.reset(in)
+	v.listDemands(demands, func(d *Demand) bool { return d.part() != ended })
 	return e.peek(ctx, in, v)
 }
 
-// chargeDemands charges those that are owed, or the others.
-func (e *Engine) chargeDemands(ctx context.Context, in *installed, demands []Demand, owed bool, v *Verdict) error {
-	for g, more := enforced, true; more && g < groups; g++ {
-		more = v.addDemands(demands, owed, g)
+// chargeDemands charges some demands.
+func (e *Engine) chargeDemands(ctx context.Context, in *installed, demands []Demand, pick func(*Demand) bool, v *Verdict) error {
+	v.listDemands(demands, pick)
+	return e.charge(ctx, in, v)
+}
+
+// listDemands puts the limits of some demands on the list.
+func (v *Verdict) listDemands(demands []Demand, pick func(*Demand) bool) {
+	for g, more := enforced, true; g < groups; g++ {
+		if more {
+			more = v.addDemands(demands, pick, g)
+		}
 		v.endGroup(g)
 	}
-	return e.charge(ctx, in, v)
 }
 
 // appendVerdict adds another verdict on the same request.
@@ -91,12 +145,12 @@ func (v *Verdict) appendVerdict(other *Verdict) {
 // noRequest is what observers are told of demands.
 var noRequest rule.Request
 
-// addDemands puts the limits of the demands of a group on the list. It reports whether others
+// addDemands puts the limits of some demands of a group on the list. It reports whether others
 // have a later group.
-func (v *Verdict) addDemands(demands []Demand, owed bool, g group) (more bool) {
+func (v *Verdict) addDemands(demands []Demand, pick func(*Demand) bool, g group) (more bool) {
 	for i := range demands {
 		d := &demands[i]
-		if d.isOwed() != owed {
+		if !pick(d) {
 			continue
 		}
 		if own := groupOf(d.Rule); own != g {

@@ -92,6 +92,7 @@ type Engine struct {
 	told     lossy[told]     // by usageKey
 	tiers    lossy[uint64]   // hashes of tiers, by that of a client
 	issued   lossy[struct{}] // by issuedKey
+	names    lossy[numbers]  // likewise
 	seeding  [256]sync.Mutex // of clients in local, by usageKey
 	outages  outages
 
@@ -142,7 +143,7 @@ func New(o Options) (*Engine, error) {
 	if spans := only[SpanObserver](o.Observers); len(spans) > 0 {
 		e.spanObserver = spans[0]
 	}
-	e.seen.bits, e.told.bits, e.tiers.bits, e.issued.bits = 12, 12, 14, 16
+	e.seen.bits, e.told.bits, e.tiers.bits, e.issued.bits, e.names.bits = 12, 12, 14, 16, 12
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err

@@ -180,7 +180,7 @@ func (e *Engine) giveBack(ctx context.Context, deadline time.Time, v *Verdict) {
 		if hold != (weir.HoldID{}) { // of which no observer has heard
 			s := &settlement{id: hold, used: Units(0), kind: CancelledHold}
 			s.byTag = s.usedByTag
-			if _, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil); err != nil {
+			if _, err := e.settleOnce(ctx, time.Time{}, s, nil); err != nil {
 				_ = e.retryLater(s, err)
 			}
 		}

@@ -78,7 +78,7 @@ func (e *Engine) retryLater(s *settlement, cause error) error {
 	if s.until == 0 { // else others read it already
 		s.until = e.clock().Add(weir.MaxHoldTTL)
 		_, ours := e.issued.get(issuedKey(s.id))
-		s.foreign = s.ops == nil && !ours
+		s.foreign = s.ops == nil && s.end == nil && !ours
 	}
 	if !e.pending.enqueue(s, e.retryPending) {
 		e.observeHold(LostHold, s.parts)
@@ -92,8 +92,12 @@ func (p *pending) enqueue(s *settlement, work func()) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.byID[s.id] != nil:
+	case p.byID[s.id] != nil && s.end == nil:
 		return true
+	case p.byID[s.id] != nil: // another call ends that hold
+		s.id, s.end.again = weir.NewHoldID(), false
+	}
+	switch {
 	case p.closed || len(p.byID) >= maxPending || s.foreign && p.foreign >= maxForeign:
 		return false
 	case p.byID == nil:

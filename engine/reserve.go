@@ -33,6 +33,8 @@ type charging struct {
 	began  weir.Micros // if places are taken
 	id     weir.HoldID // of the first hold
 	groups byte        // how many of its holds are in use
+	named  *NamedHold  // that it is; nil if the id is random
+	number byte        // of its name's
 	tags   []string
 }
 
@@ -42,7 +44,7 @@ func (v *Verdict) isAlways() bool { return v.charging.way == always }
 // few holds, and plain rules are often for a key that many requests share. A handler may know
 // how many units were used of a rule that has some.
 func (h *charging) isFinal(r *Result) bool {
-	return h.way == reserved && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.CostUnit() == "")
+	return h.way == reserved && r.final || h.way == reserved && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.CostUnit() == "")
 }
 
 // holds reports whether there is to be a hold on any of the results.
@@ -144,7 +146,6 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 			more++
 		}
 	}
-	id := sibling(h.id, h.groups)
 	if v.places > 0 && !h.served {
 		h.ttl, h.began = v.lasts(h.ttl), e.clock()
 	}
@@ -152,14 +153,7 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 	for i := range results {
 		e.addTag(h, &results[i], more)
 	}
-	r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags}
-	var decisions []weir.Decision
-	var err error
-	if e.partial != nil && g == enforced {
-		decisions, v.failed, err = e.partial.ReservePartial(ctx, v.decisions[:0], r, ops...)
-	} else {
-		decisions, err = e.holds.Reserve(ctx, v.decisions[:0], r, ops...)
-	}
+	decisions, id, err := e.openHold(ctx, v, g, ops)
 	if err != nil {
 		h.groups++ // there may be a hold
 		return decisions, err
@@ -186,6 +180,26 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 		}
 	}
 	return decisions, nil
+}
+
+// openHold asks the store to reserve a group of results. A hold with a name gets a number that is free.
+func (e *Engine) openHold(ctx context.Context, v *Verdict, g group, ops []weir.Op) (decisions []weir.Decision, id weir.HoldID, err error) {
+	for h := &v.charging; ; {
+		if id = sibling(h.id, h.groups); h.named == nil || e.kept.holdOf(id, e.clock) == nil {
+			r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags}
+			if e.partial != nil && g == enforced {
+				decisions, v.failed, err = e.partial.ReservePartial(ctx, v.decisions[:0], r, ops...)
+			} else {
+				decisions, err = e.holds.Reserve(ctx, v.decisions[:0], r, ops...)
+			}
+			if h.named == nil || !isTaken(ops, decisions, err) {
+				return decisions, id, err
+			}
+		}
+		if !e.nextNumber(h) {
+			return nil, id, weir.ErrHoldsFull
+		}
+	}
 }
 
 // sibling is the id of another hold of the same request.

@@ -150,6 +150,7 @@ type settlement struct {
 	ttl   time.Duration
 	kind  HoldKind
 
+	end     *holdEnd  // of a hold that is known by its name
 	ops     []weir.Op // of a charge without a hold
 	parts   []SettledPart
 	until   weir.Micros // to repeat it
@@ -187,6 +188,9 @@ func (e *Engine) settle(ctx context.Context, s *settlement, dst []SettledPart) (
 
 // settleOnce is settle without regard to others. After an error it can be made again.
 func (e *Engine) settleOnce(ctx context.Context, deadline time.Time, s *settlement, dst []SettledPart) (Settled, error) {
+	if s.end != nil {
+		return e.settleEnd(ctx, deadline, s)
+	}
 	if s.ops != nil {
 		return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, s)
 	}

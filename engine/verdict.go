@@ -37,6 +37,8 @@ type Verdict struct {
 	// the store had no place for one. What was charged stays.
 	Unheld bool
 
+	others []weir.HoldID // holds besides, of demands
+
 	// Priority is that of the request: its own, else the highest that a rule gives it, else
 	// rule.Normal.
 	Priority rule.Priority
@@ -119,6 +121,7 @@ type Result struct {
 
 	weir.Decision
 
+	final     bool          // it is charged for good, while others of the request are held
 	held      bool          // it is a part of the verdict's hold
 	full      bool          // it denies because the key has too many holds
 	isPenalty bool          // and not a limit of the rule
@@ -204,7 +207,7 @@ func (v *Verdict) Outcome() Outcome {
 
 // Held reports whether v.Hold has a part of a result's rule, which said something.
 func (v *Verdict) Held(i int, said Outcome) bool {
-	return v.Hold != (weir.HoldID{}) && (said == OutcomeAllowed || said == OutcomeDegradedAllowed && !v.Results[i].Shadow)
+	return v.Hold != (weir.HoldID{}) && !v.Results[i].final && (said == OutcomeAllowed || said == OutcomeDegradedAllowed && !v.Results[i].Shadow)
 }
 
 // Said returns the outcome of a result's rule, for all its limits together, and the
@@ -275,6 +278,7 @@ func (v *Verdict) clear() {
 	clear(v.ops)
 	v.Allowed, v.Reason, v.Delay, v.RetryAfter, v.Degraded = false, 0, 0, 0, nil
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
+	v.others = v.others[:0]
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]
 	v.upTo, v.speaker, v.failed, v.charging.way = [groups]int{}, 0, nil, plain
 	v.penalties, v.places, v.warns, v.counts, v.countsLater, v.waitUpTo, v.shares = 0, 0, false, false, false, 0, false

@@ -22,6 +22,8 @@ import (
 	"github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/app"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/overload"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/trust"
@@ -72,6 +74,8 @@ type serverFlags struct {
 	signInScope string
 
 	envoyHeaderNames []string
+	envoyCalendar    string
+	envoyHolds       []string
 
 	stats     bool
 	statsKeep string
@@ -112,6 +116,8 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "names (`name list`) of the headers of --envoy-headers: limit, remaining, reset")
 	flags.BoolVar(&f.Envoy.DynamicMetadata, "envoy-metadata", false, "send Envoy the checked request as dynamic metadata, for its logs and other filters")
 	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "allow several files, or resources of --envoy-xds, to configure the same domain")
+	flags.StringVar(&f.envoyCalendar, "envoy-calendar", "", "time `zone`, such as Europe/Berlin, whose calendar limits by the day, week, month and year of an Envoy configuration follow that have no zone (default a month has 30 days, a year 365, and periods begin by UTC)")
+	flags.StringArrayVar(&f.envoyHolds, "envoy-hold", nil, "`hold` for descriptors of an Envoy configuration that have none: the key of the entry that names a request, how many units to reserve, and options, as in request_id=4000,end=phase:done,hold_ttl=10m,on_expiry=release (repeatable)")
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
 	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "shadow mode for Envoy: count, and allow every request")
 	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: name, rights (read, use, admin, check, charge) and token")
@@ -200,6 +206,14 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	o.SignInScope = map[string]trust.Rights{"read": trust.Read, "use": trust.Use, "admin": trust.Admin}[f.signInScope]
 	if len(f.envoyHeaderNames) != 3 {
 		return o, usage("--envoy-header-names: got %d names; write three: limit, remaining, reset", len(f.envoyHeaderNames))
+	}
+	if f.envoyCalendar != "" {
+		if o.Envoy.Calendar, err = notation.LoadZone(f.envoyCalendar); err != nil {
+			return o, usage("--envoy-calendar: %w", err)
+		}
+	}
+	if o.Envoy.Holds, err = envoyconfig.ParseHolds(strings.Join(f.envoyHolds, ";")); err != nil {
+		return o, usage("--envoy-hold: %w", err)
 	}
 	o.Envoy.HeaderNames = envoyrls.HeaderNames{Limit: f.envoyHeaderNames[0], Remaining: f.envoyHeaderNames[1], Reset: f.envoyHeaderNames[2]}
 	for _, name := range f.headers {

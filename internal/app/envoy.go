@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/envoy/envoyxds"
@@ -17,7 +18,7 @@ func (a *App) openEnvoy(_, background context.Context) error {
 		return nil
 	}
 	read := envoyconfig.Options{
-		MergeDomains: a.options.Envoy.MergeDomains,
+		MergeDomains: a.options.Envoy.MergeDomains, Calendar: a.options.Envoy.Calendar, Holds: a.options.Envoy.Holds,
 		// The descriptors have names in metrics and statistics.
 		Install: func(c *envoyconfig.Config) { a.installDemands(a.envoy.Rules(c)) },
 	}
@@ -91,6 +92,9 @@ func (a *App) reportEnvoy(c *envoyconfig.Config, warnings rule.Problems, trouble
 	default:
 		for _, w := range warnings {
 			logger.Warn("warning about the Envoy configuration", "problem", w.String())
+		}
+		if own := c.Own(); len(own) > 0 { // for who may want to go back
+			logger = logger.With("only_in_weir", strings.Join(own, ","))
 		}
 		logger.Info("loaded the Envoy configuration", "domains", len(c.Domains()), "descriptors", c.Descriptors())
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/notation"
@@ -166,12 +167,13 @@ type Envoy struct {
 	// false: it starts, and Envoy's requests get an error until the files are mended.
 	RequireConfig bool
 
-	// ReadyWithConfig makes it ready only once a configuration was loaded. Default
-	// false: it is ready without, unless the configuration comes by XDS.
+	// ReadyWithConfig makes it ready only once a configuration was loaded. Default false, unless it comes by XDS.
 	ReadyWithConfig bool
 
-	// MergeDomains is as in envoy.Options.
+	// MergeDomains, Calendar and Holds are as in envoyconfig.Options.
 	MergeDomains bool
+	Calendar     *time.Location
+	Holds        []envoyconfig.Hold
 
 	// Options of the service. Engine, Config and Logger are filled in.
 	envoyrls.Options

@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"sync"
 	"time"
@@ -121,8 +120,6 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	return dst, nil
 }
 
-var errHoldExists = errors.New("memory: there is a hold with this id already; use a random one")
-
 // concludeLocked keeps a hold if what it holds was charged.
 func (sh *holdShard) concludeLocked(h *hold, allowed bool) {
 	if allowed {
@@ -139,7 +136,7 @@ func (c *core) openLocked(sh *holdShard, id *weir.HoldID, now weir.Micros, ttl t
 		return nil, errTooManyHolds
 	}
 	if _, open, done := c.lookLocked(sh, id, now); open != nil || done != nil {
-		return nil, errHoldExists
+		return nil, weir.ErrHoldExists
 	}
 	h := sh.open.add()
 	h.id, h.expires = *id, now.Add(ttl)

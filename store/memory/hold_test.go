@@ -301,7 +301,7 @@ func TestIDsOfForgottenHolds(t *testing.T) {
 			last = reserve(t, s, i, ops[0], false)
 			settle(t, s, last, 1)
 		}
-		if err := again(last); !errors.Is(err, errHoldExists) {
+		if err := again(last); !errors.Is(err, weir.ErrHoldExists) {
 			t.Errorf("%d ops: %v", n, err)
 		}
 		if d := testkit.Must(s.Peek(t.Context(), nil, ops[0]))(t); d[0].Remaining != 100-3*passed {

@@ -44,6 +44,9 @@ type Config struct {
 	domains map[string]*Domain
 	count   int             // of descriptors
 	secrets map[string]bool // of the keys that are in the files: whether they sound secret
+
+	own      []string       // fields that only weir knows and that are in the files
+	calendar *time.Location // of limits that requests bring; nil if none
 }
 
 // Domain returns a domain, or nil if there is none of this name.
@@ -54,6 +57,15 @@ func (c *Config) Domains() []string { return slices.Sorted(maps.Keys(c.domains))
 
 // Descriptors is how many descriptors all domains have together.
 func (c *Config) Descriptors() int { return c.count }
+
+// Own returns the fields in the files that envoyproxy/ratelimit does not know, in order.
+func (c *Config) Own() []string { return slices.Sorted(slices.Values(c.own)) }
+
+func (c *Config) noteOwn(field string) {
+	if slices.Contains(ownFields, field) && !slices.Contains(c.own, field) {
+		c.own = append(c.own, field)
+	}
+}
 
 // Nodes visits all nodes, by domain and in the order of the files; the last of a domain
 // stands for all limits that requests bring.
@@ -84,7 +96,8 @@ type Domain struct {
 	config  *Config
 	root    level
 	failure OnFailure
-	brought Node // what all limits have in common that requests bring
+	brought Node     // what all limits have in common that requests bring
+	beside  []string // keys of entries that belong to no descriptor, because they are about holds
 
 	mu        sync.RWMutex
 	overrides map[override]*Node
@@ -126,6 +139,9 @@ type Node struct {
 	// already.
 	Always bool
 
+	// Hold says how calls begin and end a hold. Nil if each is charged.
+	Hold *Hold
+
 	// Replaces are the names of limits that do not apply where this one does.
 	Replaces []string
 
@@ -152,6 +168,24 @@ type Limit struct {
 	Period     time.Duration
 	Algorithm  weir.Algorithm
 	Burst      int64
+
+	// Zone is where the periods follow the calendar, and Starts when they begin there. Nil and "" if they
+	// have a constant length.
+	Zone   *time.Location
+	Starts string
+
+	named  bool           // the unit was given by its name
+	bounds *weir.Compiled // tells where the periods of a calendar begin; nil for others
+}
+
+// EndOf returns when the window ends that contains an instant.
+func (l *Limit) EndOf(at weir.Micros) weir.Micros {
+	if l.bounds != nil {
+		bounds, _ := l.bounds.Periods(at)
+		return bounds[2]
+	}
+	period := weir.Micros(l.Period.Microseconds())
+	return at - max(0, at)%period + period
 }
 
 // Terms are how to charge a node.
@@ -161,9 +195,9 @@ type Terms struct {
 }
 
 // Terms are how to charge the node. With countDenied, its windows count requests that
-// are denied, too. With watch it has no say, as if it were a shadow.
+// are denied, too, but what is denied a hold is charged when it ends. With watch it has no say, as if it were a shadow.
 func (n *Node) Terms(countDenied, watch bool) *Terms {
-	return &n.terms[index(countDenied)][index(watch || n.Shadow || n.Quota)]
+	return &n.terms[index(countDenied && n.Hold == nil)][index(watch || n.Shadow || n.Quota)]
 }
 
 // Denies is whether a limit of the node is 0, so that there is nothing to be counted.
@@ -273,11 +307,20 @@ func (n *Node) dump(b *bufio.Writer) {
 		if l.Burst > 0 {
 			fmt.Fprintf(b, ", burst: %d", l.Burst)
 		}
+		if l.Zone != nil {
+			fmt.Fprintf(b, ", zone: %s", l.Zone)
+		}
+		if l.Starts != "" {
+			fmt.Fprintf(b, ", starts: %s", l.Starts)
+		}
 		if n.Failure.Failure != FailOpen {
 			fmt.Fprintf(b, ", on_failure: %s", n.Failure)
 		}
 		if n.Always {
 			b.WriteString(", charge: always")
+		}
+		if n.Hold != nil {
+			b.WriteString(", " + n.Hold.String())
 		}
 		b.WriteByte('\n')
 	}
@@ -288,8 +331,8 @@ func (n *Node) dump(b *bufio.Writer) {
 // counter of the one in the file, if the unit is the same.
 const counterName = "@envoy"
 
-// maxID is the longest id under which a node is reported, in bytes.
-const maxID = 200
+// maxID is the longest id under which a node is reported, in bytes. The tag of a hold has it, too.
+const maxID = weir.MaxTagLen - 8
 
 // compileRules makes ready under which name a node is reported, and how it is treated.
 func (n *Node) compileRules() {
@@ -311,8 +354,8 @@ func (n *Node) compileLimits() error {
 	}
 	for _, counting := range []bool{false, true} {
 		limits := make([]*weir.Compiled, len(n.Limits))
-		for i, l := range n.Limits {
-			c, err := l.compile(counting)
+		for i := range n.Limits {
+			c, err := n.Limits[i].compile(counting, n.Hold != nil && n.Hold.OnExpiry == rule.Release)
 			if err != nil {
 				return err
 			}
@@ -326,9 +369,10 @@ func (n *Node) compileLimits() error {
 }
 
 // compile makes a limit ready. Buckets cannot count what they deny.
-func (l *Limit) compile(counting bool) (*weir.Compiled, error) {
+func (l *Limit) compile(counting, release bool) (*weir.Compiled, error) {
 	bucket := l.Algorithm == weir.TokenBucket || l.Algorithm == weir.LeakyBucket
 	return weir.Limit{
 		Name: counterName, Algorithm: l.Algorithm, N: int64(l.N), Burst: l.Burst, Period: l.Period, CountDenied: counting && !bucket,
+		Zone: l.Zone, Starts: l.Starts, Release: release,
 	}.Compile()
 }

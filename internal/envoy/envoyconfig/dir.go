@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/document"
@@ -22,6 +23,13 @@ type Options struct {
 	// MergeDomains lets several files say something of the same domain. Default
 	// false: that is an error.
 	MergeDomains bool
+
+	// Calendar is the zone whose calendar limits by the day, week, month and year follow that say none. Default none:
+	// these have a constant length.
+	Calendar *time.Location
+
+	// Holds are those of descriptors that say none. Default none.
+	Holds []Hold
 
 	// Install is called with each configuration before it comes into force. Default none.
 	Install func(*Config)

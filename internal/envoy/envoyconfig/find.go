@@ -21,13 +21,20 @@ type Entry struct{ Key, Value string }
 type Query struct {
 	Entries []Entry
 
-	text []byte // the composite key that is looked for
+	// ID names the hold that the entries are about, and Ends is whether they end it. They are set by Find
+	// for a node that has a Hold.
+	ID   string
+	Ends bool
+
+	text   []byte // the composite key that is looked for
+	beside []int  // entries without a descriptor, because they are about a hold
 }
 
 // Clear makes the query ready for another list.
 func (q *Query) Clear() {
 	clear(q.Entries)
-	q.Entries = q.Entries[:0]
+	q.Entries, q.beside = q.Entries[:0], q.beside[:0]
+	q.ID, q.Ends = "", false
 }
 
 // Find returns the node that a list of entries leads to, or nil if there is none, or if
@@ -39,20 +46,33 @@ func (q *Query) Clear() {
 //
 // The value of an entry that shares a limit with all others of its pattern is replaced
 // by the pattern, so that AppendKey names the counter of all of them.
+//
+// Entries that name a hold and its end need no descriptor. For a node that has a Hold, they are removed from the list,
+// so that they are no part of the counter's key.
 func (d *Domain) Find(q *Query) *Node {
-	at := &d.root
+	at, last := &d.root, (*branch)(nil)
 	for i := range q.Entries {
 		e := &q.Entries[i]
-		b := at.find(q, e)
-		if b == nil {
+		switch b := at.find(q, e); {
+		case b != nil:
+			at, last = &b.below, b
+		case slices.Contains(d.beside, e.Key):
+			q.beside = append(q.beside, i)
+		default:
 			return nil
 		}
-		if i == len(q.Entries)-1 {
-			return b.node
-		}
-		at = &b.below
 	}
-	return nil
+	switch {
+	case last == nil || last.node == nil:
+		return nil
+	case last.node.Hold != nil:
+		if !last.node.Hold.take(q) {
+			return nil
+		}
+	case len(q.beside) > 0:
+		return nil
+	}
+	return last.node
 }
 
 // find returns the branch for an entry.
@@ -106,13 +126,19 @@ const maxOverrides = 10_000
 type override struct {
 	n, multiplier uint32
 	unit          Unit
+	hold          *Hold
 }
 
 // Override returns a node for a limit that a request brings along, of n in as many
 // units as the multiplier says; 0 is one. It counts in fixed windows, and goes on with
-// the counter of a limit in the file that has the same period.
-func (d *Domain) Override(n uint32, unit Unit, multiplier uint32) (*Node, error) {
-	o := override{n, multiplier, unit}
+// the counter of a limit in the file that has the same period. Holds are those of the file.
+func (d *Domain) Override(q *Query, n uint32, unit Unit, multiplier uint32) (*Node, error) {
+	o := override{n: n, multiplier: multiplier, unit: unit}
+	if len(d.beside) > 0 {
+		if in := d.Find(q); in != nil {
+			o.hold = in.Hold
+		}
+	}
 	d.mu.RLock()
 	node := d.overrides[o]
 	d.mu.RUnlock()
@@ -142,7 +168,10 @@ func (d *Domain) newOverride(o override) (*Node, error) {
 		return nil, fmt.Errorf("envoy: the limit of a descriptor is for %d times a %s, which is longer than ten years; send a shorter one", times, o.unit)
 	}
 	node := d.brought
-	node.Limits = []Limit{{N: o.n, Unit: o.unit, Multiplier: o.multiplier, Period: period * times, Algorithm: weir.FixedWindow}}
+	node.Hold = o.hold
+	l := Limit{N: o.n, Unit: o.unit, Multiplier: o.multiplier, Period: period * times, Algorithm: weir.FixedWindow, named: times == 1}
+	l.follow(d.config.calendar)
+	node.Limits = []Limit{l}
 	if err := node.compileLimits(); err != nil {
 		return nil, fmt.Errorf("envoy: the limit of a descriptor: %w", err)
 	}

@@ -24,7 +24,7 @@ func TestOverride(t *testing.T) {
 		{5, Unit(99), 0, "envoy: the limit of a descriptor has the unknown unit 99; send SECOND to YEAR"},
 		{5, Year, 11, "envoy: the limit of a descriptor is for 11 times a year, which is longer than ten years; send a shorter one"},
 	} {
-		n, err := d.Override(c.n, c.unit, c.multiplier)
+		n, err := d.Override(&Query{}, c.n, c.unit, c.multiplier)
 		var got string
 		switch {
 		case err != nil:
@@ -39,8 +39,8 @@ func TestOverride(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c, got, c.want)
 		}
 	}
-	one, _ := d.Override(5, Minute, 0)
-	if two, _ := d.Override(5, Minute, 0); one != two {
+	one, _ := d.Override(&Query{}, 5, Minute, 0)
+	if two, _ := d.Override(&Query{}, 5, Minute, 0); one != two {
 		t.Error("the same limit is made twice")
 	}
 }
@@ -52,7 +52,7 @@ func TestOverridesAreBounded(t *testing.T) {
 	for g := range 4 {
 		wg.Go(func() {
 			for i := range maxOverrides/2 + 10 {
-				if _, err := d.Override(uint32(g*maxOverrides+i+1), Hour, 0); err != nil {
+				if _, err := d.Override(&Query{}, uint32(g*maxOverrides+i+1), Hour, 0); err != nil {
 					t.Error(err)
 					return
 				}

@@ -26,7 +26,7 @@ type File struct {
 // The problems are everything that is wrong with them, errors and warnings. With errors
 // there is no configuration; [rule.Problems.Err] tells.
 func Read(files []File, o Options) (*Config, rule.Problems) {
-	r := &reader{config: &Config{domains: map[string]*Domain{}, secrets: map[string]bool{}}, options: o, first: map[string]string{}}
+	r := &reader{config: &Config{domains: map[string]*Domain{}, secrets: map[string]bool{}, calendar: o.Calendar}, options: o, first: map[string]string{}}
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	var problems rule.Problems
@@ -69,6 +69,8 @@ func (r *reader) file(f File) rule.Problems {
 type parser struct {
 	*report
 	*reader
+	domainIn *Domain
+	keys     []string // of the descriptor that is read and those above it
 }
 
 var (
@@ -76,9 +78,13 @@ var (
 	descriptorFields = []string{
 		"key", "value", "rate_limit", "rate_limits", "descriptors", "shadow_mode", "quota_mode",
 		"detailed_metric", "value_to_metric", "share_threshold", "metadata", "on_failure", "charge",
+		"hold", "reserve", "hold_ttl", "on_expiry",
 	}
-	limitFields    = []string{"name", "unit", "requests_per_unit", "unlimited", "replaces", "algorithm", "burst"}
+	limitFields    = []string{"name", "unit", "requests_per_unit", "unlimited", "replaces", "algorithm", "burst", "zone", "starts"}
 	replacesFields = []string{"name"}
+
+	// ownFields are those that envoyproxy/ratelimit does not know.
+	ownFields      = []string{"on_failure", "rate_limits", "charge", "algorithm", "burst", "zone", "starts", "hold", "reserve", "hold_ttl", "on_expiry"}
 	fallbackFields = []string{"local", "then"}
 )
 
@@ -107,6 +113,7 @@ func (p *parser) domain(root *document.Element) {
 		return
 	}
 	d.failure = p.failure(f["on_failure"], d.failure)
+	p.domainIn = d
 	p.descriptors(f["descriptors"], &d.root, name, d.failure)
 }
 
@@ -160,11 +167,13 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 	p.where = where{path: path}
 	shadow, quota, always := p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode"), p.always(f["charge"])
 	metadata := p.metadata(f["metadata"])
+	p.keys = append(p.keys, b.key)
+	defer func() { p.keys = p.keys[:len(p.keys)-1] }()
 	if b.node = p.node(f, path, failure); b.node != nil {
 		b.node.Shadow, b.node.Quota, b.node.Always, b.node.Metadata = shadow, quota, always, metadata
 	}
-	for i, field := range []string{"shadow_mode", "quota_mode", "charge"} {
-		if b.node == nil && [...]bool{shadow, quota, always}[i] {
+	for i, field := range []string{"shadow_mode", "quota_mode", "charge", "hold"} {
+		if b.node == nil && [...]bool{shadow, quota, always, f["hold"] != nil}[i] {
 			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
 		}
 	}
@@ -261,15 +270,22 @@ func (p *parser) node(f fields, path string, failure OnFailure) *Node {
 	}
 	n := &Node{Path: path, Failure: failure}
 	before := p.errors
+	n.Hold = p.hold(f)
 	for _, e := range limits {
 		p.limit(e, n, several != nil)
 	}
 	if p.errors > before {
 		return n // whatever it is, it is not used
 	}
+	if n.Unlimited && f["hold"] != nil {
+		p.warnf(f["hold"].Place, "hold: has no effect when unlimited is true; remove one of them")
+	}
 	n.compileRules()
 	if err := n.compileLimits(); err != nil {
 		p.errorf(limits[0].Place, "rate_limit: %s", reason(err))
+		return n
 	}
+	p.checkHold(f, n)
+	p.domainIn.addHold(n.Hold)
 	return n
 }

@@ -37,6 +37,7 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 		case slices.Contains(known, name):
 			if m.Value.Kind != document.Nothing {
 				f[name] = m.Value
+				p.config.noteOwn(name)
 			}
 		case isElsewhere(name):
 			// A file that was good enough until now must not keep weir from starting.

@@ -28,7 +28,7 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 		p.unlimited(f, n, several)
 		return
 	}
-	if !p.rate(e, f, &l) || !p.algorithm(f, &l) {
+	if !p.rate(e, f, &l) || !p.algorithm(f, &l) || !p.calendar(e, f, &l) {
 		return
 	}
 	if slices.ContainsFunc(n.Limits, func(other Limit) bool { return other.Algorithm == l.Algorithm && other.Period == l.Period }) {
@@ -39,7 +39,7 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 	if l.N == 0 {
 		return
 	}
-	if _, err := l.compile(false); err != nil {
+	if _, err := l.compile(false, false); err != nil {
 		p.errorf(e.Place, "rate_limit: %s", reason(err))
 	}
 }
@@ -53,7 +53,7 @@ func (p *parser) unlimited(f fields, n *Node, several bool) {
 	if e := f["unit"]; e != nil {
 		p.errorf(e.Place, "unit: cannot be combined with unlimited: true; remove one of them")
 	}
-	for _, field := range []string{"requests_per_unit", "algorithm", "burst"} {
+	for _, field := range []string{"requests_per_unit", "algorithm", "burst", "zone", "starts"} {
 		if e := f[field]; e != nil {
 			p.warnf(e.Place, "%s: has no effect when unlimited is true; remove one of them", field)
 		}
@@ -76,7 +76,7 @@ func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
 		p.errorf(at, "unit: required; write second, minute, hour, day, week, month, year, or a period such as 10s")
 		return false
 	}
-	if l.Unit, l.Period, ok = parseUnit(text); !ok {
+	if l.Unit, l.Period, l.named, ok = parseUnit(text); !ok {
 		p.errorf(at, "unit: %s is unknown; write second, minute, hour, day, week, month, year, or a period such as 10s", document.Quote(text))
 	}
 	return ok && good
@@ -102,6 +102,55 @@ func (p *parser) algorithm(f fields, l *Limit) bool {
 		return false
 	}
 	return true
+}
+
+// calendar reads where the periods of a limit begin.
+func (p *parser) calendar(e *document.Element, f fields, l *Limit) bool {
+	name, ok := p.text(f["zone"], "zone")
+	starts, good := p.text(f["starts"], "starts")
+	if !ok || !good {
+		return false
+	}
+	zone := p.options.Calendar
+	if name != "" {
+		var err error
+		if zone, err = notation.LoadZone(name); err != nil {
+			p.errorf(f["zone"].Place, "zone: %v", err)
+			return false
+		}
+	}
+	if name == "" && starts == "" {
+		l.follow(zone)
+		return true
+	}
+	if zone == nil {
+		zone = time.UTC
+	}
+	if err := l.onCalendar(zone, starts); err != nil {
+		field := "zone"
+		if starts != "" {
+			field = "starts"
+		}
+		p.errorf(f.place(field, e), "%s: %s", field, reason(err))
+		return false
+	}
+	return true
+}
+
+// follow lets a limit that says nothing of a calendar follow that of a zone, if its unit is from a day to a year.
+func (l *Limit) follow(zone *time.Location) {
+	if zone != nil && l.named && l.Period >= 24*time.Hour && l.Algorithm == weir.FixedWindow {
+		_ = l.onCalendar(zone, "") // all of these are periods of the calendar
+	}
+}
+
+// onCalendar makes the periods of a limit those of a calendar.
+func (l *Limit) onCalendar(zone *time.Location, starts string) (err error) {
+	if l.Zone, l.Starts = zone, starts; l.named {
+		l.Period = l.Unit.onCalendar()
+	}
+	l.bounds, err = weir.Limit{Algorithm: l.Algorithm, N: 1, Period: l.Period, Zone: zone, Starts: starts}.Compile()
+	return err
 }
 
 // replaces reads the names of limits that this one stands in for.
@@ -174,6 +223,17 @@ func (u Unit) String() string { return units[u.known()].name }
 // is Unknown.
 func (u Unit) Period() time.Duration { return units[u.known()].period }
 
+// onCalendar is the period of the unit where a calendar says how long it is.
+func (u Unit) onCalendar() time.Duration {
+	switch u {
+	case Month:
+		return weir.Month
+	case Year:
+		return weir.Year
+	}
+	return u.Period()
+}
+
 func (u Unit) known() Unit {
 	if int(u) < len(units) {
 		return u
@@ -183,12 +243,12 @@ func (u Unit) known() Unit {
 
 // parseUnit reads a unit by its name in any case, or a period such as "10s", which may be
 // as long as a unit.
-func parseUnit(text string) (Unit, time.Duration, bool) {
+func parseUnit(text string) (u Unit, period time.Duration, named, ok bool) {
 	period, err := notation.ParseDuration(text)
 	for u := Second; int(u) < len(units); u++ {
-		if strings.EqualFold(text, units[u].name) || err == nil && period == units[u].period {
-			return u, units[u].period, true
+		if named := strings.EqualFold(text, units[u].name); named || err == nil && period == units[u].period {
+			return u, units[u].period, named, true
 		}
 	}
-	return Unknown, period, err == nil && period > 0
+	return Unknown, period, false, err == nil && period > 0
 }

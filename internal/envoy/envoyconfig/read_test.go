@@ -110,7 +110,7 @@ func dumpNode(b *strings.Builder, n *Node) {
 			fmt.Fprintf(b, ", 0 a %s", l.Unit)
 			continue
 		}
-		c, err := l.compile(false)
+		c, err := l.compile(false, false)
 		if err != nil {
 			fmt.Fprintf(b, ", %v", err)
 			continue

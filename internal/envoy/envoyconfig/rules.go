@@ -156,6 +156,9 @@ func (x *exporter) remark(at []*branch, n *Node) {
 	if n.Always {
 		x.note("%s: rules have no charge: always, so a cost that does not fit is denied. A caller can send it with each request.", x.where(at))
 	}
+	if n.Hold != nil {
+		x.note("%s: rules have no hold by entries. A caller reserves before a request, and settles after it.", x.where(at))
+	}
 	if len(n.Replaces) > 0 {
 		x.note("%s: it replaces %s, which rules do not support, so both apply.", x.where(at), strings.Join(n.Replaces, ", "))
 	}
@@ -168,7 +171,9 @@ func (x *exporter) remark(at []*branch, n *Node) {
 func groups(limits []Limit) [][]Limit {
 	var out [][]Limit
 	for _, l := range limits {
-		i := slices.IndexFunc(out, func(g []Limit) bool { return g[0].Algorithm == l.Algorithm && g[0].Burst == l.Burst })
+		i := slices.IndexFunc(out, func(g []Limit) bool {
+			return g[0].Algorithm == l.Algorithm && g[0].Burst == l.Burst && g[0].Zone == l.Zone && g[0].Starts == l.Starts
+		})
 		if i < 0 {
 			out = append(out, []Limit{l})
 			continue
@@ -179,7 +184,10 @@ func groups(limits []Limit) [][]Limit {
 }
 
 func quotaOf(limits []Limit) rule.Quota {
-	q := rule.Quota{Burst: limits[0].Burst}
+	q := rule.Quota{Burst: limits[0].Burst, Starts: limits[0].Starts}
+	if zone := limits[0].Zone; zone != nil {
+		q.Zone = zone.String()
+	}
 	for _, l := range limits {
 		q.Rates = append(q.Rates, rule.Rate{N: int64(l.N), Period: l.Period})
 	}

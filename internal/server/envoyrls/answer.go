@@ -98,8 +98,8 @@ func (s *Service) reset(it *item) int64 {
 	switch {
 	case limit.Algorithm == weir.FixedWindow && after == 0:
 		// Nothing of this window is used, so the store knows of none.
-		period := weir.Micros(limit.Period.Microseconds())
-		after = time.Duration(period-max(0, s.options.Clock())%period) * time.Microsecond
+		now := s.options.Clock()
+		after = time.Duration(limit.EndOf(now)-now) * time.Microsecond
 	case limit.Algorithm != weir.FixedWindow && it.over && it.retry == weir.Never:
 		after = limit.Period
 	case limit.Algorithm != weir.FixedWindow && it.over:

@@ -33,7 +33,7 @@ type bench struct {
 	now  atomic.Int64
 	lost atomic.Bool
 	log  logged
-	weir.Store
+	weir.HoldStore
 }
 
 var errLost = errors.New("it is lost")
@@ -42,14 +42,28 @@ func (b *bench) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if b.lost.Load() {
 		return nil, errLost
 	}
-	return b.Store.Take(ctx, dst, ops...)
+	return b.HoldStore.Take(ctx, dst, ops...)
 }
 
 func (b *bench) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if b.lost.Load() {
 		return nil, errLost
 	}
-	return b.Store.Peek(ctx, dst, ops...)
+	return b.HoldStore.Peek(ctx, dst, ops...)
+}
+
+func (b *bench) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	if b.lost.Load() {
+		return nil, errLost
+	}
+	return b.HoldStore.Reserve(ctx, dst, r, ops...)
+}
+
+func (b *bench) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
+	if b.lost.Load() {
+		return weir.Settled{}, errLost
+	}
+	return b.HoldStore.Settle(ctx, s)
 }
 
 func newBench(t testing.TB, source string, o Options) *bench {
@@ -61,7 +75,7 @@ func newBench(t testing.TB, source string, o Options) *bench {
 	b := &bench{}
 	b.now.Store(int64(24*3600*1_000_000*20_000) + 1_500_000) // a second and a half into a day
 	clock := func() weir.Micros { return weir.Micros(b.now.Load()) }
-	b.Store = memory.New(memory.Options{Clock: clock})
+	b.HoldStore = memory.New(memory.Options{Clock: clock})
 	var err error
 	if o.Engine, err = engine.New(engine.Options{Store: b, Clock: clock}); err != nil {
 		t.Fatal(err)

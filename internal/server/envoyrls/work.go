@@ -1,6 +1,8 @@
 package envoyrls
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"slices"
 	"time"
 	"unsafe"
@@ -20,6 +22,7 @@ type work struct {
 	query     envoyconfig.Query
 	keys      []byte
 	items     []item // one for each descriptor
+	holds     []engine.NamedHold
 	replaced  []string
 	demands   []engine.Demand
 	owners    []int // the items of the demands
@@ -32,9 +35,11 @@ type work struct {
 
 // item is what becomes of one descriptor.
 type item struct {
-	node *envoyconfig.Node // nil if nothing applies
-	key  string
-	cost int64
+	node   *envoyconfig.Node // nil if nothing applies
+	key    string
+	cost   int64
+	always bool              // the hits tell what is done already
+	hold   *engine.NamedHold // that begins or ends; nil if the hits are charged
 
 	quota  bool // it denies only together with all others that are
 	over   bool
@@ -56,6 +61,7 @@ func (w *work) clear() {
 	clear(w.items)
 	clear(w.replaced)
 	clear(w.demands)
+	w.holds = w.holds[:0]
 	w.items, w.replaced, w.demands, w.owners = w.items[:0], w.replaced[:0], w.demands[:0], w.owners[:0]
 	w.keys = w.keys[:0]
 	w.held, w.over, w.quotas, w.quotaOver = false, false, 0, false
@@ -99,7 +105,7 @@ func (w *work) conclude(globalQuota bool) {
 	for i := range w.items {
 		it := &w.items[i]
 		switch {
-		case it.node == nil || it.node.Unlimited || it.node.Shadow:
+		case it.node == nil || it.node.Unlimited || it.node.Shadow || it.hold != nil && it.hold.Ends:
 		case it.node.Quota || globalQuota:
 			it.quota = true
 			w.quotas++
@@ -137,7 +143,9 @@ func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
 		if err != nil {
 			return err
 		}
-		it.cost = costOf(req, d)
+		if it.cost = costOf(req, d); it.isCounted() && it.node.Hold != nil {
+			w.hold(&it, d)
+		}
 		w.items = append(w.items, it)
 	}
 	w.replace()
@@ -160,7 +168,7 @@ func (w *work) look(domain *envoyconfig.Domain, d *common.RateLimitDescriptor) (
 	case domain == nil:
 		return it, nil
 	case o != nil:
-		it.node, err = domain.Override(o.GetRequestsPerUnit(), envoyconfig.Unit(max(0, min(o.GetUnit(), 255))), o.GetUnitMultiplier().GetValue())
+		it.node, err = domain.Override(&w.query, o.GetRequestsPerUnit(), envoyconfig.Unit(max(0, min(o.GetUnit(), 255))), o.GetUnitMultiplier().GetValue())
 		if err != nil {
 			return it, status.Error(codes.InvalidArgument, err.Error())
 		}
@@ -170,6 +178,7 @@ func (w *work) look(domain *envoyconfig.Domain, d *common.RateLimitDescriptor) (
 	if it.node == nil {
 		return it, nil
 	}
+	it.always = it.node.Always
 	w.replaced = append(w.replaced, it.node.Replaces...)
 	if it.isCounted() {
 		it.key = w.key(domain)
@@ -184,6 +193,36 @@ func (w *work) key(domain *envoyconfig.Domain) string {
 	w.keys = domain.AppendKey(w.keys, w.query.Entries)
 	key := w.keys[begin:]
 	return unsafe.String(unsafe.SliceData(key), len(key))
+}
+
+// hold finds out whether the hits of a descriptor are of a request that begins or of one that ends. Without an
+// id, what is reserved and what is used are both charged, so that nobody gets more by leaving it out.
+func (w *work) hold(it *item, d *common.RateLimitDescriptor) {
+	h := it.node.Hold
+	begins := h.Begins(&w.query, it.cost, d.GetHitsAddend() != nil)
+	if begins && h.Reserve > 0 {
+		it.cost = h.Reserve
+	}
+	if it.always = !begins; w.query.ID == "" {
+		return
+	}
+	if len(w.holds) == cap(w.holds) { // demands point to those that are there
+		w.holds = make([]engine.NamedHold, 0, max(4, 2*cap(w.holds)))
+	}
+	w.holds = append(w.holds, engine.NamedHold{Name: w.holdName(it.key), TTL: h.TTL, Ends: !begins})
+	it.hold = &w.holds[len(w.holds)-1]
+}
+
+// holdName is the name of the query's hold on a counter: who sends the id of another counter's hold
+// cannot end it.
+func (w *work) holdName(key string) (name weir.HoldID) {
+	begin := len(w.keys)
+	w.keys = binary.BigEndian.AppendUint32(append(w.keys, "weir:envoy:hold:"...), uint32(len(key)))
+	w.keys = append(append(w.keys, key...), w.query.ID...)
+	sum := sha256.Sum256(w.keys[begin:])
+	w.keys = w.keys[:begin]
+	copy(name[:], sum[:])
+	return name
 }
 
 // costOf is how much a descriptor is charged. Its own number goes before that of the
@@ -227,14 +266,14 @@ func (s *Service) demand(w *work) error {
 		terms := s.terms(it.node)
 		limits += len(terms.Limits)
 		w.owners = append(w.owners, i)
-		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost, Always: it.node.Always})
+		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost, Always: it.always, Hold: it.hold})
 	}
 	if limits > weir.MaxOps {
 		return status.Errorf(codes.InvalidArgument, "envoyrls: %d limits apply to the request; the maximum is %d; send fewer descriptors", limits, weir.MaxOps)
 	}
 	if w.held = denied && !s.options.CountDenied; w.held {
 		for i := range w.demands {
-			if !w.demands[i].Always {
+			if d := &w.demands[i]; !d.Always && (d.Hold == nil || !d.Hold.Ends) {
 				w.demands[i].Cost = 0
 			}
 		}
