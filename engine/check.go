@@ -111,10 +111,11 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 			return err
 		}
 	}
+	denied := in.resolve(req, v)
 	switch {
 	case in.table.Exempt(req):
-		v.Allowed, v.Reason = true, Exempt
-	case in.table.Blocked(req):
+		v.Allowed, v.Reason, v.UnknownClient = true, Exempt, false
+	case denied, in.table.Blocked(req):
 		v.Reason = Blocked
 	default:
 		if err := e.gather(in, req, v); err != nil {
@@ -176,7 +177,8 @@ func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict
 	for _, end := range v.ends {
 		identity := v.key(start, end)
 		if v.charging.way != peeked && len(c.Tiers) > 0 {
-			e.rememberTier(identity, req.Tier)
+			_, tier := req.Client()
+			e.rememberTier(identity, tier)
 		}
 		v.addIdentity(in, c.Entry, req, identity, cost)
 		start = end
@@ -212,9 +214,10 @@ func (e *PermitError) Error() string {
 
 // addIdentity adds the limits of a rule for one of the request's identities.
 func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
-	limits, override := in.limits(c, identity, req.Tier)
+	_, tier := req.Client()
+	limits, override := in.limits(c, identity, tier)
 	if c.Mode.Denies() {
-		v.Priority = max(v.Priority, c.PriorityOf(identity, req.Tier))
+		v.Priority = max(v.Priority, c.PriorityOf(identity, tier))
 	}
 	for _, limit := range limits {
 		if limit.Algorithm() == weir.InFlight && (v.charging.way == placed || v.isAlways()) {

@@ -96,6 +96,11 @@ func (in *installed) everyLimit(c client) []*weir.Compiled {
 	if r := in.replacementOf(c); r != nil { // to reset one kind twice does no harm
 		limits = c.rule.AppendMarkers(append(limits, r.limits...), r.limits)
 	}
+	if in.clients != nil {
+		if own, ok := in.clients.limitsOf(c.rule, c.key, ""); ok {
+			limits = c.rule.AppendMarkers(append(limits, own...), own)
+		}
+	}
 	// Requests in flight are still there after a reset.
 	return slices.DeleteFunc(limits, func(limit *weir.Compiled) bool { return limit.Algorithm() == weir.InFlight })
 }

@@ -43,6 +43,7 @@ const (
 	ReducedCapacity              // the store is unavailable, too many requests are delayed, or there is an overload
 	ClientBlocked                // the client is on the block list, or there is a [PermitError]
 	InvalidRequest               // the request is invalid
+	ClientUnknown                // no directory knows the client; see [Clients]
 )
 
 // HTTPStatus returns the status for an HTTP client: that of the rule, if it defines
@@ -51,7 +52,7 @@ func (d *Denial) HTTPStatus() int {
 	if d.status != 0 {
 		return d.status
 	}
-	return [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusBadRequest}[d.Cause]
+	return [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusBadRequest, http.StatusUnauthorized}[d.Cause]
 }
 
 // outage is the time to wait while the store is unavailable: a failover takes two or three
@@ -62,6 +63,9 @@ const outage = 5 * time.Second
 func Describe(v *Verdict) Denial {
 	switch v.Reason {
 	case Blocked:
+		if v.UnknownClient {
+			return hopeless(v, ClientUnknown, "A known API key is required.")
+		}
 		return hopeless(v, ClientBlocked, "This client is blocked.")
 	case Unavailable:
 		return unavailable(v)

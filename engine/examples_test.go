@@ -139,6 +139,10 @@ var examples = map[string][]ask{
 		{0, 12, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "dora", "business" }), 10, "reports"},
 		{24 * time.Hour, 12, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "dora", "business" }), 10, "reports"},
 	},
+	"clients.yaml": { // with the clients, in TestClientsExample
+		{0, 15, on("GET", "/v1/x", nil), 10, "api"},
+		{0, 6, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "bob", "pro" }), 5, "reports"},
+	},
 	"tiers.yaml": {
 		{0, 30, on("GET", "/api/x", func(r *rule.Request) { r.User = "nobody" }), 20, "api"},
 		{0, 120, on("GET", "/api/x", func(r *rule.Request) { r.User, r.Tier = "f", "free" }), 100, "api"},

@@ -15,13 +15,17 @@ type installed struct {
 	loaded    bool                    // by Install
 	overrides []Override              // all, whether or not they have an effect
 	replaced  map[client]*replacement // by those that have; nil if there are none
+	clients   *clients                // nil if there is no directory
 	clock     func() weir.Micros
 	shares    shares
 }
 
 // under returns other rules, with overrides as they are under these rules.
 func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
-	next := &installed{table: table, version: version, loaded: true, overrides: all, clock: in.clock}
+	next := &installed{table: table, version: version, loaded: true, overrides: all, clients: in.clients, clock: in.clock}
+	if in.clients != nil && table != in.table {
+		next.clients = newClients(in.clients.Clients, table)
+	}
 	for i := range all {
 		if c, limits, err := all[i].under(table); err == nil {
 			if next.replaced == nil {
@@ -80,7 +84,7 @@ func (o *Override) under(table *rule.Table) (c client, limits []*weir.Compiled, 
 	if c.key, err = c.rule.ParseIdentity(o.Key); err != nil {
 		return c, nil, &KeyError{Rule: o.Rule, Err: err}
 	}
-	limits, err = c.rule.Compile(o.Quota)
+	limits, err = c.rule.CompileFor(c.key, o.Quota)
 	return c, limits, err
 }
 
@@ -109,6 +113,11 @@ func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compi
 	if r := in.replacementOf(client{c, identity}); r != nil {
 		return r.limits, r.override
 	}
+	if in.clients != nil {
+		if limits, ok := in.clients.limitsOf(c, identity, tier); ok {
+			return limits, nil
+		}
+	}
 	return c.Limits(identity, tier), nil
 }
 
@@ -124,7 +133,7 @@ type TierFrom uint8
 const (
 	NoTier      TierFrom = iota // no limit of the client depends on the tier
 	AskedTier                   // the caller named it
-	SeenTier                    // the tier of the client's last request
+	SeenTier                    // the tier of the client's last request, or of the directory
 	UnknownTier                 // the client was not seen recently, and may have another tier
 )
 
@@ -148,6 +157,11 @@ func (e *Engine) lastTier(in *installed, clients []client) Tier {
 	for _, c := range clients {
 		if _, told := c.rule.TierOf(c.key); told || !c.rule.ByTier(c.key) || in.replacementOf(c) != nil {
 			continue
+		}
+		if in.clients != nil {
+			if by, ok := in.clients.Directory.Counts(c.rule, c.key); ok && by.Tier != "" {
+				return Tier{by.Tier, SeenTier}
+			}
 		}
 		seen, known := e.tiers.get(e.hash(c.key))
 		if found.From = UnknownTier; !known {

@@ -16,6 +16,9 @@ type Verdict struct {
 	// Reason tells why the request was allowed or denied.
 	Reason Reason
 
+	// UnknownClient reports that the request is blocked because no directory knows its client; see [Clients].
+	UnknownClient bool
+
 	// Delay is how long to delay an allowed request.
 	Delay time.Duration
 
@@ -79,7 +82,7 @@ type Reason uint8
 const (
 	Limits      Reason = iota // the limits decided, or no rule applies
 	Exempt                    // the client is on the exempt list
-	Blocked                   // the client is on the block list
+	Blocked                   // the client is on the block list, or blocked in the directory or unknown to it
 	Unavailable               // the store is unavailable, and a rule fails closed
 	Overloaded                // the process has shed the request; see [Gate.Protect]
 )
@@ -158,7 +161,7 @@ const (
 	OutcomeSoftDenied              // allowed; a soft rule would have denied it, and the client is told
 	OutcomeDegradedAllowed         // allowed without the store
 	OutcomeDegradedDenied          // denied without the store: a rule fails closed, or counts locally
-	OutcomeBlocked                 // the client is on the block list; not an outcome of a rule
+	OutcomeBlocked                 // the client is on the block list, or blocked in the directory or unknown to it; not an outcome of a rule
 	OutcomeExempt                  // the client is on the exempt list; not an outcome of a rule
 	OutcomeNoRule                  // allowed, because no rule applied
 	Outcomes                       // number of outcomes
@@ -276,7 +279,7 @@ func (v *Verdict) clear() {
 	clear(v.Results)
 	clear(v.hits)
 	clear(v.ops)
-	v.Allowed, v.Reason, v.Delay, v.RetryAfter, v.Degraded = false, 0, 0, 0, nil
+	v.Allowed, v.Reason, v.UnknownClient, v.Delay, v.RetryAfter, v.Degraded = false, 0, false, 0, 0, nil
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
 	v.others = v.others[:0]
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]

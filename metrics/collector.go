@@ -61,8 +61,8 @@ var (
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
 	hashDesc     = desc("rules_hash", "A number from 0 to 65535 that is made from the document of the rules in force.")
 	sinceDesc    = desc("rules_loaded_timestamp_seconds", "Time at which the rules in force were loaded.")
-	reloadedDesc = desc("rules_last_reload_successful", "Whether the latest rules and the latest Envoy configuration are in force.")
-	failedDesc   = desc("rules_reload_failures_total", "Rules and Envoy configurations that could not be loaded.")
+	reloadedDesc = desc("rules_last_reload_successful", "Whether the latest rules, clients and Envoy configuration are in force.")
+	failedDesc   = desc("rules_reload_failures_total", "Rules, clients and Envoy configurations that could not be loaded.")
 	delayedDesc  = desc("delayed_requests", "Requests that are delayed now.")
 
 	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
@@ -276,7 +276,7 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 	if !f.since.IsZero() {
 		gauge(ch, sinceDesc, float64(f.since.UnixMilli())/1000)
 	}
-	gauge(ch, reloadedDesc, number(!c.rulesStale.Load() && !c.envoyStale.Load()))
+	gauge(ch, reloadedDesc, number(!c.rulesStale.Load() && !c.envoyStale.Load() && !c.clientsStale.Load()))
 	counter(ch, failedDesc, c.reloadFailed.Load())
 }
 

@@ -164,6 +164,14 @@ func (m *Metrics) ReloadFailed() {
 	m.rulesStale.Store(true)
 }
 
+// ClientsReloaded records whether the newest directory of clients is in force.
+func (m *Metrics) ClientsReloaded(ok bool) {
+	if !ok {
+		m.reloadFailed.Add(1)
+	}
+	m.clientsStale.Store(!ok)
+}
+
 // EnvoyReloaded records whether the newest configuration for Envoy is in force.
 func (m *Metrics) EnvoyReloaded(ok bool) {
 	if !ok {

@@ -19,7 +19,7 @@ type Explanation struct {
 	// Identity is the key that a store counts by. It is "" if a part is missing.
 	Identity string
 
-	// Quota tells where the limits come from: "default", "tier pro" or "override". It
+	// Quota tells where the limits come from: "default", "tier pro", "override" or "limits of user:ann". It
 	// is "" if the rule does not apply.
 	Quota  string
 	Limits []*weir.Compiled // empty if unlimited
@@ -65,7 +65,7 @@ func (c *Entry) explain(all []Explanation, req *Request) []Explanation {
 	for _, end := range ends {
 		e.Identity, from = string(identities[from:end]), end
 		if e.Applies = len(e.Why) == 0; e.Applies {
-			e.Quota, e.Limits = c.origin(e.Identity, req.Tier), c.Limits(e.Identity, req.Tier)
+			e.Quota, e.Limits = c.explainLimits(e.Identity, req)
 		}
 		all = append(all, e)
 		if !e.Applies {
@@ -73,6 +73,24 @@ func (c *Entry) explain(all []Explanation, req *Request) []Explanation {
 		}
 	}
 	return all
+}
+
+// explainLimits are the limits of a client of the request, and where they come from.
+func (c *Entry) explainLimits(identity string, req *Request) (origin string, limits []*weir.Compiled) {
+	tier := req.tier()
+	found, known := Counted{}, false
+	if req.line.in != nil {
+		if found, known = req.line.in.Counts(c, identity); known {
+			tier = c.TierAt(found, tier)
+		}
+	}
+	origin, limits = c.origin(identity, tier), c.Limits(identity, tier)
+	if own, has := found.Of(c.ID); has {
+		if compiled, err := c.CompileFor(identity, *own); err == nil {
+			origin, limits = "limits of "+found.Name, compiled
+		}
+	}
+	return origin, c.Dated(limits, found.Zone, found.Starts)
 }
 
 // origin is where the limits of a client come from.
@@ -97,8 +115,8 @@ func (l *list) why(req *Request) string {
 	if network, found := l.network(req.IP); found {
 		return canonicalIP(req.IP).String() + " is in " + network.String()
 	}
-	if _, found := l.users[req.User]; found && req.User != "" {
-		return "user " + req.User + " is on the list"
+	if user, _ := req.Client(); user != "" && l.has(User, user) {
+		return "user " + user + " is on the list"
 	}
 	if l.has(APIKey, req.APIKey) {
 		return "API key " + HashAPIKey(req.APIKey) + " is on the list"
@@ -123,7 +141,7 @@ func (c *Entry) whyIdentity(req *Request) (why []string) {
 var sourceWords = []string{
 	IP: "IP address", User: "user", APIKey: "API key", Global: "identity",
 	Tier: "tier", Host: "host", Method: "method", Route: "route",
-	Header: "header ", Cookie: "cookie ", Query: "query parameter ", Attribute: "attribute ",
+	Header: "header ", Cookie: "cookie ", Query: "query parameter ", Attribute: "attribute ", Level: "level ", Levels: "level",
 }
 
 func (p *part) describe() string {

@@ -210,7 +210,9 @@ func (p *part) in(req *Request) bool {
 func (p *part) value(req *Request, from int) (string, int) {
 	switch p.source.Kind {
 	case User:
-		return several(req.User, req.OtherUsers, from)
+		return req.users(from)
+	case Level:
+		return req.level(p, from)
 	case APIKey:
 		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:

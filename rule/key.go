@@ -57,6 +57,11 @@ func newPart(s Source, bits int) (part, error) {
 		return p, nil
 	case s.Kind < Header:
 		return p, nil
+	case s.Kind == Level && !isLevelName(s.Name) && s.Name != sources.names[User] && s.Name != sources.names[APIKey]:
+		return part{}, fmt.Errorf("%q cannot be the name of a level; %s", s.Name, levelNames)
+	case s.Kind == Level:
+		p.prefix = s.Name + ":"
+		return p, nil
 	case s.Name == "":
 		return part{}, fmt.Errorf("%s has no name; write for example %s:X", kind, kind)
 	case len(s.Name) > maxValue:
@@ -146,6 +151,9 @@ func (p *part) begins(text string) bool {
 }
 
 func unescapeValue(text string) (string, error) {
+	if strings.IndexByte(text, '\\') < 0 {
+		return text, nil
+	}
 	var value strings.Builder
 	for i := 0; i < len(text); i++ {
 		if text[i] == '\\' {

@@ -28,7 +28,7 @@ func (p *part) name(req *Request, route match.Route, from int) (name, next int) 
 	case Method:
 		return p.match.Method(req.Method), match.Only
 	}
-	if i, known := p.tiers[req.Tier]; known {
+	if i, known := p.tiers[req.tier()]; known {
 		return i, match.Only
 	}
 	return len(p.tiers), match.Only

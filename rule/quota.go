@@ -73,8 +73,11 @@ func (q Quota) Texts() []string {
 
 // Compile returns the limits that a client of the rule would have with another quota, none
 // if that is unlimited. The client keeps its usage under each limit whose period does
-// not change. An error is a *weir.InvalidError.
-func (c *Entry) Compile(q Quota) ([]*weir.Compiled, error) {
+// not change. An error is a *weir.InvalidError. Under a rule with levels, use CompileFor.
+func (c *Entry) Compile(q Quota) ([]*weir.Compiled, error) { return c.CompileFor("", q) }
+
+// CompileFor is Compile for the client with this identity.
+func (c *Entry) CompileFor(identity string, q Quota) ([]*weir.Compiled, error) {
 	compiled, err := (&compiler{limits: map[weir.Limit]*weir.Compiled{}}).quota(c.Rule, q)
 	if err != nil {
 		return nil, err

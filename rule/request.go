@@ -75,6 +75,8 @@ type Request struct {
 	// Prompt describes a request to a language model, for rules that count tokens. Such rules
 	// do not apply to an empty prompt. Nil means unknown.
 	Prompt *Prompt
+
+	line line // see Resolve
 }
 
 // Values returns headers, cookies and query parameters of a request. A name can have

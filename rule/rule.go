@@ -261,4 +261,6 @@ const (
 	Cookie
 	Query
 	Attribute
+	Level  // a client that a [Directory] names, such as an organization; the name is that of one of Set.Levels
+	Levels // all of Set.Levels, each of which is counted; alone in a key
 )

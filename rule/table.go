@@ -292,18 +292,18 @@ func (l *list) contains(req *Request, all bool) bool {
 			return true
 		}
 	}
-	return len(l.users) > 0 && l.containsSome(User, req.User, req.OtherUsers, all) ||
-		len(l.apiKeys) > 0 && l.containsSome(APIKey, req.APIKey, req.OtherAPIKeys, all)
+	return len(l.users) > 0 && l.containsSome(&ownUser, req, all) ||
+		len(l.apiKeys) > 0 && l.containsSome(&ownAPIKey, req, all)
 }
 
-func (l *list) containsSome(kind SourceKind, first string, others []string, all bool) bool {
+func (l *list) containsSome(p *part, req *Request, all bool) bool {
 	some := false
 	for at := 0; ; {
 		var value string
-		if value, at = several(first, others, at); at == 0 {
+		if value, at = p.value(req, at); at == 0 {
 			return some
 		}
-		if some = l.has(kind, value); some != all {
+		if some = l.has(p.source.Kind, value); some != all {
 			return some
 		}
 	}

@@ -50,7 +50,7 @@ var (
 	sources = vocabulary[SourceKind]{"SourceKind", []string{
 		IP: "ip", User: "user", APIKey: "api_key", Global: "global",
 		Tier: "tier", Host: "host", Method: "method", Route: "route",
-		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr",
+		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr", Level: "level", Levels: "levels",
 	}, map[string]string{
 		"address": "ip", "ip_address": "ip", "client_ip": "ip", "source_ip": "ip", "remote_addr": "ip", "remote_address": "ip", "remote_ip": "ip",
 		"user_id": "user", "userid": "user", "username": "user",
@@ -109,11 +109,11 @@ func ParseSource(text string) (Source, error) {
 	kind, name, named := strings.Cut(text, ":")
 	i := slices.Index(sources.names, kind)
 	switch {
-	case i < 0:
+	case i < 0 || SourceKind(i) == Level:
 		return Source{}, unknownSource(kind, name, named)
-	case SourceKind(i) < Header && named:
+	case (SourceKind(i) < Header || SourceKind(i) == Levels) && named:
 		return Source{}, fmt.Errorf("%s has no name; write %q alone", kind, kind)
-	case SourceKind(i) >= Header && name == "":
+	case SourceKind(i) >= Header && SourceKind(i) != Levels && name == "":
 		return Source{}, fmt.Errorf("%s needs a name; write for example %q", kind, kind+":"+sourceExamples[SourceKind(i)])
 	case len(name) > maxName:
 		return Source{}, fmt.Errorf("the name has %d bytes; the maximum is %d", len(name), maxName)
@@ -155,8 +155,11 @@ func (s Source) String() string {
 	if s.Kind == IP {
 		return s.prefixes()
 	}
-	if s.Kind < Header {
+	switch {
+	case s.Kind < Header || s.Kind == Levels:
 		return kind
+	case s.Kind == Level:
+		return s.Name
 	}
 	return kind + ":" + s.Name
 }

@@ -78,7 +78,7 @@ func (f *requestFlags) request() (*rule.Request, error) {
 
 func newRulesExplain() *cobra.Command {
 	var f requestFlags
-	var output string
+	var output, clients string
 	cmd := &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Show which rules of a file apply to a request, and why the others do not",
@@ -101,11 +101,27 @@ and limits, and why the other rules do not apply. Nothing is charged.`,
 			if err != nil {
 				return err
 			}
-			noteTier(cmd, table, req.Tier)
+			found := rule.Resolution{}
+			if clients != "" {
+				d, err := readClients(cmd, clients)
+				if err != nil {
+					return err
+				}
+				found = req.Resolve(d, false)
+			}
+			_, tier := req.Client()
+			noteTier(cmd, table, tier)
+			if output == "text" {
+				printLine(cmd.OutOrStdout(), req.Lines())
+				if found.Blocked {
+					fmt.Fprintln(cmd.OutOrStdout(), "blocked: a client is blocked; the request is denied")
+				}
+			}
 			return explain(cmd.OutOrStdout(), table, req, output)
 		},
 	}
 	f.addRequestFlags(cmd)
+	cmd.Flags().StringVar(&clients, "clients", "", "`file` of clients, as for weir serve")
 	addOutput(cmd, &output)
 	return cmd
 }
@@ -179,7 +195,8 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 			x.spoken = append(x.spoken, text)
 		}
 		if e.Applies {
-			x.describe(e.Rule, e.Rule.PriorityOf(e.Identity, req.Tier))
+			_, tier := req.Client()
+			x.describe(e.Rule, e.Rule.PriorityOf(e.Identity, tier))
 		}
 		all = append(all, x)
 	}

@@ -73,6 +73,8 @@ type serverFlags struct {
 	headers     []string
 	signInScope string
 
+	unknownClients string
+
 	envoyHeaderNames []string
 	envoyCalendar    string
 	envoyHolds       []string
@@ -92,6 +94,9 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.String("config", "", "`file` with settings (YAML)")
 	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, which weir creates if it does not exist; or redis, to keep the rules in Redis; or none, for no rules. With --envoy-config or --envoy-xds, or in a directory that is not writable, none is the default if there is no rules.yaml")
+	flags.StringVar(&f.Clients.File, "clients", "", "`file` of clients (NDJSON or YAML): to whom an API key belongs, tiers, and limits of single clients")
+	flags.StringVar(&f.unknownClients, "clients-unknown", "allow", "what becomes of requests whose API key is not among the --clients: `allow` or deny (with status 401)")
+	flags.BoolVar(&f.Clients.TrustRequest, "clients-trust-request", false, "let the user and the tier that an application sends take precedence over those of --clients; without it, they count only for what --clients does not say")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
 	flags.DurationVar(&f.Lease, "lease", 0, "`duration` for which weir leases units of every limit, to decide without asking Redis; 0 leases only for rules that have the field lease")
@@ -169,6 +174,10 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if !cmd.Flags().Changed("rules") {
 		o.Rules = "" // which depends on the others
 	}
+	if err := oneOf("clients-unknown", f.unknownClients, "allow", "deny"); err != nil {
+		return o, err
+	}
+	o.Clients.DenyUnknown = f.unknownClients == "deny"
 	o.Grace = cmp.Or(o.Grace, time.Nanosecond) // a written 0 is none, not the default
 	o.Stats.Off = !f.stats
 	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {

@@ -38,6 +38,7 @@ type App struct {
 	metrics *metrics.Metrics
 	store   store
 	rules   *rules
+	clients *clients
 	editor  *manage.Editor
 
 	overrides *manage.Overrides // nil if there are no rules
@@ -97,7 +98,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
 		a.openSecrets, a.openTraces, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine,
-		a.openRules, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
+		a.openRules, a.openClients, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()
@@ -113,10 +114,10 @@ func (a *App) Start(ctx context.Context) error {
 // Failed tells why a server ended that was not told to.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Reload reads again what lies in files: rules, tokens and certificates. What cannot be
+// Reload reads again what lies in files: rules, clients, tokens and certificates. What cannot be
 // used stays as it was, and the error says why.
 func (a *App) Reload(ctx context.Context) error {
-	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx)}
+	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx), a.clients.reload()}
 	if a.envoyDir != nil {
 		wrong = append(wrong, a.envoyDir.Reload())
 	}

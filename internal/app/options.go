@@ -99,6 +99,8 @@ type Options struct {
 	// RuleOptions say how rules are read.
 	RuleOptions rule.Options
 
+	Clients Clients
+
 	// Data is a directory of what should survive a restart: what is in a store in
 	// memory, older versions of the rules. Default none does.
 	Data string
@@ -315,7 +317,7 @@ func (o *Options) checkStore() error {
 }
 
 func (o *Options) checkRest() error {
-	wrong := []error{o.Envoy.check()}
+	wrong := []error{o.Envoy.check(), o.Clients.check()}
 	if l := &o.Limits; (l.UserHeader != "" || l.TierHeader != "" || l.PriorityHeader != "") && len(l.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}

@@ -190,6 +190,9 @@ func (r *rules) install(v repo.Version) error {
 	}
 	r.warnConcurrency(table)
 	r.warnRestart(table)
+	if r.app.clients != nil {
+		r.app.clients.warn()
+	}
 	if problems := v.Document.Warnings; len(problems) > 0 {
 		r.app.options.Logger.Warn("the rules have warnings; weir rules validate shows all of them", "rules", r.where, "warnings", len(problems),
 			"first", problems[0].Code+" "+problems[0].Message)

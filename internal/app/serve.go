@@ -102,12 +102,14 @@ func (a *App) newAPI() (http.Handler, error) {
 		home = mux
 	}
 	o := httpapi.Options{
-		Home:       home,
-		Service:    a.service(a.tokens.Load),
-		SignIn:     httpapi.SignIn{Header: a.options.SignInHeader, Scope: a.options.SignInScope},
-		Authz:      a.limits(),
-		Hosts:      a.options.HostNames,
-		Trouble:    func() error { return errors.Join(a.store.trouble(), a.rules.trouble(), a.notSaved()) },
+		Home:    home,
+		Service: a.service(a.tokens.Load),
+		SignIn:  httpapi.SignIn{Header: a.options.SignInHeader, Scope: a.options.SignInScope},
+		Authz:   a.limits(),
+		Hosts:   a.options.HostNames,
+		Trouble: func() error {
+			return errors.Join(a.store.trouble(), a.rules.trouble(), a.clients.trouble(), a.notSaved())
+		},
 		NotLoaded:  a.rules.notLoaded,
 		Metrics:    a.metrics.Handler(),
 		Profiles:   a.options.Profiles,

@@ -23,6 +23,7 @@ const (
 	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the store is unavailable, too many calls are delayed, or there is an overload
 	Blocked         = "BLOCKED"                    // the client is on the block list
 	InvalidRequest  = "INVALID_REQUEST"            // the call is invalid
+	UnknownClient   = "UNKNOWN_CLIENT"             // no directory knows the client
 )
 
 // Denial describes why a call was denied. A Deny function may change it before it
@@ -42,6 +43,7 @@ var statuses = [...]struct {
 	engine.ReducedCapacity: {codes.Unavailable, ReducedCapacity},
 	engine.ClientBlocked:   {codes.PermissionDenied, Blocked},
 	engine.InvalidRequest:  {codes.InvalidArgument, InvalidRequest},
+	engine.ClientUnknown:   {codes.Unauthenticated, UnknownClient},
 }
 
 // Describe returns the Denial for a verdict that denies.

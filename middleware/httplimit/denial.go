@@ -33,6 +33,7 @@ var problems = [...]struct{ kind, title string }{
 	engine.ReducedCapacity: {reducedCapacity, "Temporary Reduced Capacity"},
 	engine.ClientBlocked:   {"about:blank", "Forbidden"},
 	engine.InvalidRequest:  {"about:blank", ""}, // that of the status
+	engine.ClientUnknown:   {"about:blank", "Unauthorized"},
 }
 
 // Describe returns the Denial for a verdict that denies.

@@ -52,9 +52,11 @@ func (in *input) request(name string) any {
 	case "request.path":
 		return types.String(match.CanonicalPath(req.Path))
 	case "request.user":
-		return types.String(req.User)
+		user, _ := req.Client()
+		return types.String(user)
 	case "request.tier":
-		return types.String(req.Tier)
+		_, tier := req.Client()
+		return types.String(tier)
 	case "request.ip":
 		if !req.IP.IsValid() {
 			return types.String("")

@@ -1,0 +1,311 @@
+package rule
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"hash/maphash"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+// Bounds on a file of clients.
+const (
+	maxClientLine = 64 << 10 // bytes
+	maxKinds      = 64
+)
+
+// ReadDirectory reads clients: a JSON object in each line (NDJSON), or a document in YAML or JSON of at most MaxDocument that has
+// them in the list "clients". The ending of the name tells which: .yaml, .yml and .json are documents, .ndjson and .jsonl are lines, and anything
+// else is lines if it begins with a brace. A client may come before those that it belongs to.
+//
+// ReadDirectory returns all problems. If there are any, the directory is nil. The error is that of the reader.
+func ReadDirectory(name string, r io.Reader) (*Directory, Problems, error) {
+	in := bufio.NewReaderSize(r, maxClientLine)
+	lines := false
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".ndjson", ".jsonl":
+		lines = true
+	case ".yaml", ".yml", ".json":
+	default:
+		first, _ := in.Peek(1)
+		lines = string(first) == "{"
+	}
+	d := newDirectoryReader(name)
+	read := d.readDocument
+	if lines {
+		read = d.readLines
+	}
+	if err := read(name, in); err != nil {
+		return nil, nil, err
+	}
+	d.checkLines()
+	problems := d.done()
+	for i := range problems {
+		problems[i].Code = "" // which are of rules
+	}
+	if len(problems) > 0 {
+		return nil, problems, nil
+	}
+	d.records = slices.Clone(d.records)
+	return d.Directory, nil, nil
+}
+
+// directoryReader makes a directory.
+type directoryReader struct {
+	*parser
+	*Directory
+	lines []uint32 // of each client; 0 if it is only named as a parent
+
+	tierOf, noteOf, limitsOf map[string]uint32
+	datesOf                  map[dates]uint32
+	full                     bool
+}
+
+func newDirectoryReader(name string) *directoryReader {
+	r := &report{file: name, quoter: document.NewQuoter(""), seen: map[seen]bool{}, faults: map[document.Place]bool{}}
+	return &directoryReader{
+		parser: &parser{report: r},
+		Directory: &Directory{
+			index: make([]uint32, 16), seed: maphash.MakeSeed(),
+			kinds: make([]string, 1), tiers: make([]string, 1), dates: make([]dates, 1), limitSets: make([][]OwnLimit, 1), notes: make([]string, 1),
+		},
+		tierOf: map[string]uint32{"": 0}, noteOf: map[string]uint32{"": 0}, limitsOf: map[string]uint32{"": 0}, datesOf: map[dates]uint32{{}: 0},
+	}
+}
+
+func (d *directoryReader) readDocument(name string, in io.Reader) error {
+	text, err := io.ReadAll(io.LimitReader(in, MaxDocument+1))
+	if err != nil {
+		return err
+	}
+	defer makeRoom(len(text))()
+	root := document.ReadEach(name, string(text), d.fault, "clients", d.readClient)
+	if root == nil || root.Kind == document.Nothing {
+		return nil
+	}
+	if clients := d.parser.fields(root, wholeDocument, []string{"clients"})["clients"]; clients != nil && clients.Kind != document.List && clients.Kind != document.Nothing {
+		d.errorf("", clients.Place, "clients", "this is %s; write a list, as in - {client: \"user:ann\", tier: pro}", clients.Describe())
+	}
+	return nil
+}
+
+func (d *directoryReader) readLines(_ string, in io.Reader) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxClientLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) == 0 || d.full {
+			continue
+		}
+		before := len(d.problems[Error])
+		if root := document.Read("line.json", lines.Text(), d.fault); root != nil {
+			root.Line = number
+			d.readClient(root)
+		}
+		for i := before; i < len(d.problems[Error]); i++ {
+			d.problems[Error][i].Line = number
+		}
+		if d.found() > 0 { // the next line has the same places
+			clear(d.seen)
+			clear(d.faults)
+		}
+	}
+	if err := lines.Err(); err == bufio.ErrTooLong {
+		d.errorf("", document.Place{Line: number + 1, Column: 1}, "", "the line is longer than %d bytes; write one client in each line", maxClientLine)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}
+
+// entry is a client that is being read.
+type entry struct {
+	record
+	Quota // zone and starts
+	tier  string
+	note  string
+	own   []OwnLimit
+}
+
+var clientFields = []string{"client", "parent", "tier", "zone", "starts", "limits", "blocked", "note"}
+
+func (d *directoryReader) readClient(e *document.Element) {
+	before := d.found()
+	f := d.parser.fields(e, "a client", clientFields)
+	if f == nil || d.full {
+		return
+	}
+	if f["client"] == nil {
+		d.errorf("", e.Place, "client", "required; write whom the entry is about, such as \"user:ann\"")
+	}
+	name, kind := d.name(f["client"], "client")
+	parent, parentKind := d.name(f["parent"], "parent")
+	var q Quota
+	if e := f["zone"]; e != nil {
+		d.zone(e, "zone", &q)
+	}
+	if e := f["starts"]; e != nil {
+		d.starts(e, "starts", &q)
+	}
+	r := record{name: name, kind: kind, blocked: d.truth(f["blocked"], "blocked"), dates: intern(&d.dates, d.datesOf, dates{q.Zone, q.Starts})}
+	if e := f["tier"]; e != nil {
+		text, _ := d.text(e, "tier", maxName)
+		r.tier = intern(&d.tiers, d.tierOf, text)
+	}
+	if e := f["note"]; e != nil {
+		text, _ := d.text(e, "note", maxText)
+		r.note = intern(&d.notes, d.noteOf, text)
+	}
+	own, text := d.ownLimits(f["limits"])
+	switch {
+	case name == "":
+		return
+	case d.found() > before: // but there it is, for those below
+		r, own, text, parent = record{name: name, kind: kind}, nil, "", ""
+	}
+	if _, known := d.limitsOf[text]; !known {
+		d.limitsOf[text] = uint32(len(d.limitSets))
+		d.limitSets = append(d.limitSets, own)
+	}
+	r.limits = d.limitsOf[text]
+	at := d.find(name)
+	if at != 0 && d.lines[at-1] != 0 {
+		d.errorf("", f["client"].Place, "client", "%s is in line %d, too; remove one of the two", document.Quote(name), d.lines[at-1])
+		return
+	}
+	if parent != "" {
+		if r.parent = d.find(parent); r.parent == 0 && parent != name {
+			r.parent = d.enterClient(record{name: strings.Clone(parent), kind: parentKind}, document.Place{})
+		}
+	}
+	if at == 0 {
+		r.name = strings.Clone(name)
+		at = d.enterClient(r, e.Place)
+	} else {
+		r.name = d.records[at-1].name
+		d.records[at-1], d.lines[at-1] = r, uint32(e.Line)
+	}
+	if parent == name {
+		d.records[at-1].parent = at
+	}
+}
+
+func (d *directoryReader) enterClient(r record, at document.Place) uint32 {
+	if len(d.records) == MaxClients && !d.full {
+		d.full = true
+		d.errorf("", at, "", "there are more than %d clients; leave out those that say nothing", MaxClients)
+	}
+	d.lines = append(d.lines, uint32(at.Line))
+	return d.addRecord(r)
+}
+
+// name reads the name of a client, and the number of its kind. It quotes no API key.
+func (d *directoryReader) name(e *document.Element, field string) (string, uint16) {
+	if e == nil {
+		return "", 0
+	}
+	text, ok := d.text(e, field, 4*maxValue)
+	if !ok {
+		return "", 0
+	}
+	name, p, err := clientName(text)
+	if err != nil {
+		d.errorf("", e.Place, field, "%v", err)
+		return "", 0
+	}
+	kind := slices.Index(d.kinds, p.prefix)
+	if kind < 0 {
+		if kind = len(d.kinds); kind > maxKinds {
+			d.errorf("", e.Place, field, "%s is one kind of clients too many; the maximum is %d", document.Quote(p.prefix), maxKinds)
+			return "", 0
+		}
+		d.kinds = append(d.kinds, p.prefix)
+		if p.source.Kind == Attribute {
+			d.named = append(d.named, p)
+		}
+	}
+	return name, uint16(kind)
+}
+
+// intern returns the number of a value that many clients have.
+func intern[T comparable](all *[]T, numbers map[T]uint32, value T) uint32 {
+	n, known := numbers[value]
+	if !known {
+		n = uint32(len(*all))
+		numbers[value] = n
+		*all = append(*all, value)
+	}
+	return n
+}
+
+// ownLimits reads the limits of a client by rules, and writes them as a text that equal ones have in common.
+func (d *directoryReader) ownLimits(e *document.Element) (own []OwnLimit, text string) {
+	if e == nil {
+		return nil, ""
+	}
+	if e.Kind != document.Mapping || len(e.Members) == 0 {
+		d.errorf("", e.Place, "limits", "this is %s; write rules and limits, as in {api: 100/1m}", e.Describe())
+		return nil, ""
+	}
+	if len(e.Members) > maxOwnLimits {
+		d.errorf("", e.Place, "limits", "there are limits for %d rules; the maximum is %d", len(e.Members), maxOwnLimits)
+		return nil, ""
+	}
+	for _, m := range e.Members {
+		id, _ := d.text(m.Name, "limits", MaxIDLen)
+		whose := "limits: " + id + ": "
+		f := fields{"limit": m.Value}
+		switch m.Value.Kind {
+		case document.List:
+			f = fields{"limits": m.Value}
+		case document.Mapping:
+			f = d.parser.fields(m.Value, strings.TrimSuffix(whose, ": "), []string{"limit", "limits", "burst", "concurrency"})
+		}
+		q, _ := d.quota(whose, m.Name.Place, f)
+		own = append(own, OwnLimit{id, q.Quota})
+	}
+	slices.SortFunc(own, func(a, b OwnLimit) int { return strings.Compare(a.Rule, b.Rule) })
+	return own, fmt.Sprintf("%+v", own)
+}
+
+// maxOwnLimits is for how many rules a client can have limits of its own.
+const maxOwnLimits = 64
+
+// checkLines finds clients that belong to nobody known, or to themselves.
+func (d *directoryReader) checkLines() {
+	for i := range d.records {
+		r := &d.records[i]
+		if r.parent == 0 {
+			continue
+		}
+		at := document.Place{Line: int(d.lines[i]), Column: 1}
+		if d.lines[r.parent-1] == 0 {
+			d.errorf("", at, "parent", "%s is not in the file; add it, or correct the name", document.Quote(d.records[r.parent-1].name))
+			continue
+		}
+		n := 1
+		for above := r.parent; above != 0; n++ {
+			other := &d.records[above-1]
+			if other.kind == r.kind {
+				wrong := "%s and %s above it are of the same kind, and a client belongs to one of each; give them names such as division:… and org:…"
+				if other == r {
+					wrong = "%s belongs to %s, and so to itself; correct one parent in the cycle"
+					other = &d.records[r.parent-1]
+				}
+				d.errorf("", at, "parent", wrong, document.Quote(r.name), document.Quote(other.name))
+				break
+			}
+			if n >= MaxLine {
+				d.errorf("", at, "parent", "%s has more than %d levels above it, or a cycle; a client and those above it are at most %d", document.Quote(r.name), MaxLine-1, MaxLine)
+				break
+			}
+			above = other.parent
+		}
+	}
+}
