@@ -143,6 +143,29 @@ func (r *rules) warnConcurrency(table *rule.Table) {
 	}
 }
 
+// warnLeases tells of leases for which the store is too far away, as measured at the start.
+func (r *rules) warnLeases(table *rule.Table) {
+	far := r.app.store.trip
+	if far == 0 {
+		return
+	}
+	leases := func(least time.Duration) func(*rule.Entry) bool {
+		return func(c *rule.Entry) bool {
+			return slices.ContainsFunc(c.Every(), func(l *weir.Compiled) bool {
+				term := cmp.Or(l.Lease(), r.app.options.Lease)
+				return l.Leasable() && term != 0 && (least == 0 || term < least)
+			})
+		}
+	}
+	said := far.Round(100 * time.Microsecond)
+	if timeout := r.app.store.redis.Timeout(); timeout <= 2*far {
+		r.warn(table, leases(0), "rules have leases, and the store's timeout is not more than two round trips, so many checks may be decided without the store; set a longer timeout in --store",
+			"timeout", timeout, "round_trip", said, "at_least", (3 * far).Round(time.Millisecond))
+	}
+	r.warn(table, leases(10*far), "rules have leases of less than ten round trips to the store, so requests wait for it; write a longer lease",
+		"round_trip", said, "at_least", (10 * far).Round(time.Millisecond))
+}
+
 // warnRestart tells of windows in which a restart is likely, and resets the usage.
 func (r *rules) warnRestart(table *rule.Table) {
 	if r.app.store.memory == nil || r.app.options.Data != "" {
@@ -154,7 +177,7 @@ func (r *rules) warnRestart(table *rule.Table) {
 }
 
 // warn names the rules that are in force and of which something is true.
-func (r *rules) warn(table *rule.Table, is func(*rule.Entry) bool, message string) {
+func (r *rules) warn(table *rule.Table, is func(*rule.Entry) bool, message string, more ...any) {
 	var ids []string
 	for _, c := range table.Rules() {
 		if c.Mode != rule.Off && is(c) {
@@ -162,7 +185,7 @@ func (r *rules) warn(table *rule.Table, is func(*rule.Entry) bool, message strin
 		}
 	}
 	if len(ids) > 0 {
-		r.app.options.Logger.Warn(message, "rules", strings.Join(ids[:min(10, len(ids))], ", "))
+		r.app.options.Logger.Warn(message, append(more, "rules", strings.Join(ids[:min(10, len(ids))], ", "))...)
 	}
 }
 
@@ -190,6 +213,7 @@ func (r *rules) install(v repo.Version) error {
 	}
 	r.warnConcurrency(table)
 	r.warnRestart(table)
+	r.warnLeases(table)
 	if problems := v.Document.Warnings; len(problems) > 0 {
 		r.app.options.Logger.Warn("the rules have warnings; weir rules validate shows all of them", "rules", r.where, "warnings", len(problems),
 			"first", problems[0].Code+" "+problems[0].Message)
