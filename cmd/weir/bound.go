@@ -48,7 +48,7 @@ client whose requests are spread evenly over the instances: whether the limit ca
 exceeded, how many units may lie unused at the instances, how many are lost with an
 instance or a region, and the calls and bytes a second at Redis.
 
-weir computes the figures, and asks nobody. Calls are between half and twice of the
+weir computes the figures: it sends nothing. Calls are between half and twice of the
 simulated ones.`,
 		Example: `  weir bound rules.yaml --instances 40 --rate 2000
   weir bound rules.yaml --instances 40 --regions 3 --rate 2000 --rtt 150ms --lease 2s`,
