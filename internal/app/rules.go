@@ -9,13 +9,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/rules/repo"
@@ -136,36 +133,6 @@ func (r *rules) begin(ctx context.Context) error {
 	return nil
 }
 
-// warnConcurrency tells that a check does not see the end of its request. A gateway does.
-func (r *rules) warnConcurrency(table *rule.Table) {
-	if table.Concurrent() && r.app.options.Gateway == nil {
-		r.warn(table, (*rule.Entry).Concurrent, "rules have concurrency, and a check or /v1/authz cannot say when its request has ended, so its place is free only after hold_ttl; use reserve and settle, the gateway or middleware")
-	}
-}
-
-// warnRestart tells of windows in which a restart is likely, and resets the usage.
-func (r *rules) warnRestart(table *rule.Table) {
-	if r.app.store.memory == nil || r.app.options.Data != "" {
-		return
-	}
-	r.warn(table, func(c *rule.Entry) bool {
-		return slices.ContainsFunc(c.Every(), func(l *weir.Compiled) bool { return l.Limit().Period > 24*time.Hour })
-	}, "rules have limits for more than a day, and a restart resets their usage; set --data, or use Redis as the store")
-}
-
-// warn names the rules that are in force and of which something is true.
-func (r *rules) warn(table *rule.Table, is func(*rule.Entry) bool, message string) {
-	var ids []string
-	for _, c := range table.Rules() {
-		if c.Mode != rule.Off && is(c) {
-			ids = append(ids, c.ID)
-		}
-	}
-	if len(ids) > 0 {
-		r.app.options.Logger.Warn(message, "rules", strings.Join(ids[:min(10, len(ids))], ", "))
-	}
-}
-
 // install puts a version into force.
 func (r *rules) install(v repo.Version) error {
 	table, err := v.Document.Table()
@@ -193,6 +160,7 @@ func (r *rules) install(v repo.Version) error {
 	if r.app.clients != nil {
 		r.app.clients.warn()
 	}
+	r.warnLeases(table)
 	if problems := v.Document.Warnings; len(problems) > 0 {
 		r.app.options.Logger.Warn("the rules have warnings; weir rules validate shows all of them", "rules", r.where, "warnings", len(problems),
 			"first", problems[0].Code+" "+problems[0].Message)

@@ -35,8 +35,9 @@ type store struct {
 	weir.Store
 	memory *memory.Store
 	redis  *redis.Store
-	leases *lease.Store // of redis
-	config redis.Config // of redis
+	leases *lease.Store  // of redis
+	config redis.Config  // of redis
+	trip   time.Duration // to redis and back, as measured at the start; 0 if it did not answer
 	late   late
 }
 
@@ -124,6 +125,11 @@ func (a *App) openRedis(ctx, background context.Context) error {
 	err = a.store.redis.Ping(ctx)
 	if err != nil && a.options.RequireStore {
 		return fmt.Errorf("the store %s is unavailable, and --require-store is set: %w", redis.Redact(a.options.Store), err)
+	}
+	if start := time.Now(); err == nil { // the first call connected, too
+		if again := a.store.redis.Ping(ctx); again == nil || errors.Is(again, context.DeadlineExceeded) {
+			a.store.trip = time.Since(start)
+		}
 	}
 	lost := a.tellStore(time.Time{})
 	if err != nil && lost.IsZero() {

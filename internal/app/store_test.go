@@ -163,3 +163,34 @@ func TestWarningsAreLogged(t *testing.T) {
 		}
 	}
 }
+
+// That the store is too far away for its timeout, and for leases, is in the log, with what would do.
+func TestFarStoreWithLeases(t *testing.T) {
+	proxy := testredis.NewProxy(t, testredis.Start(t))
+	proxy.Latency(100 * time.Millisecond)
+	for _, c := range []struct {
+		rules          string
+		lease, timeout time.Duration
+		short          bool
+	}{
+		{rules: `[{id: api, key: user, limit: 100/1h, lease: 1h}, {id: slow, key: user, limit: 100/1h, lease: 90ms}]`, timeout: time.Minute, short: true},
+		{rules: `[{id: api, key: user, limit: 100/1h}]`, timeout: time.Minute, lease: time.Hour},
+		{rules: `[{id: api, key: user, limit: 100/1h}]`, timeout: time.Minute},
+	} {
+		o, log := prepared(t, Options{Store: "redis://" + proxy.Addr + "?dial_timeout=1m&timeout=" + c.timeout.String(), Lease: c.lease}, "rules: "+c.rules)
+		a := started(t, o)
+		tells := func(message string) bool { return strings.Contains(log.String(), message) }
+		const late, short = "not more than two round trips", "less than ten round trips"
+		if tells(late) || tells(short) != c.short || c.short && !strings.Contains(log.String(), "rules=slow") {
+			t.Errorf("%+v: %s", c, log)
+		}
+		if c.short { // a timeout that is too short, but long enough for the test to be a test on a slow machine
+			a.store.trip = time.Minute / 2
+			table, _ := a.engine.Rules()
+			a.rules.warnLeases(table)
+			if !tells(late) || !tells("at_least=1m30s") {
+				t.Errorf("%s", log)
+			}
+		}
+	}
+}

@@ -43,7 +43,7 @@ var suites = []bench.Suite{
 	{Name: "many", About: "many open holds of one key in Redis", Takes: "6 minutes; -quick: 6 minutes", Files: []string{"holds-many.txt"}, Run: holds.RunMany},
 	{Name: "instructions", About: "what Redis does for a request", Takes: "10 minutes; -quick: 2 minutes", Files: []string{"instructions.txt"}, Run: instructions.Run, Compares: true},
 	{Name: "adaptive", About: "limits that adapt to the capacity of a service", Takes: "10 minutes; -quick: half a minute", Files: adaptive.Files, Run: adaptive.Run},
-	{Name: "leases", About: "leases in virtual time, beside the exact limiter", Takes: "2 minutes", Files: []string{"leases.txt"}, Run: leases.Run},
+	{Name: "leases", About: "leases in virtual time, beside the exact limiter", Takes: "2 minutes", Files: leases.Files, Run: leases.Run},
 	{Name: "curves", About: "how the cost of a check grows, drawn", Takes: "5 minutes; -quick: half a minute", Files: curves.Files(), Run: curves.Run},
 }
 

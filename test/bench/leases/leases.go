@@ -3,12 +3,18 @@
 package leases
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/traffic/chart"
+	"github.com/weirhq/weir/store/lease"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -19,6 +25,9 @@ waited: requests that waited for a call. p50, p99: time of a decision. idle: mos
 lost: units that instances had leased when they were killed.
 `
 
+// Files are the tables and the picture.
+var Files = []string{"leases.txt", "leases.svg"}
+
 // Run writes the tables. The simulation looks at more than a store shows, so it is a test of store/lease, which this runs.
 func Run(r *bench.Run) {
 	rows := filepath.Join(r.TempDir(), "rows")
@@ -28,7 +37,7 @@ func Run(r *bench.Run) {
 	if err != nil {
 		r.Fatalf("%v\n%s", err, out)
 	}
-	file := r.File("leases.txt")
+	file := r.File(Files[0])
 	file.WriteString(heading)
 	var title string
 	var table *bench.Table
@@ -45,4 +54,29 @@ func Run(r *bench.Run) {
 		table.Cells(cells[1:])
 	}
 	table.Write(file)
+	testkit.OK(r, draw(r.File(Files[1])))
+}
+
+// draw draws the calls of one client by its rate, as lease.Foresee says.
+func draw(out *bytes.Buffer) error {
+	limit := weir.MustCompile("sliding_window 600000/1m")
+	c := &chart.Curves{
+		Title: "Calls to Redis for one client",
+		About: []string{"sliding_window 600000/1m, lease of 1s, 1 ms to Redis. Without leases, each check is a call."},
+		X:     "checks a second, at all instances", Y: "calls a second",
+	}
+	exact := chart.Curve{Name: "exact", Ink: chart.Bad}
+	for rate := 1.0; rate <= 10_000; rate *= 10 {
+		exact.Points = append(exact.Points, chart.Point{X: rate, Y: rate})
+	}
+	c.Lines = append(c.Lines, exact)
+	for i, processes := range []int{3, 10, 40} {
+		line := chart.Curve{Name: fmt.Sprintf("%d instances", processes), Ink: []chart.Ink{chart.Good, chart.Accent, chart.Plain}[i]}
+		for rate := 1.0; rate <= 10_000; rate *= 1.2589254117941673 {
+			got := lease.Foresee(limit, lease.Load{Processes: processes, Rate: rate, RoundTrip: time.Millisecond, Term: time.Second})
+			line.Points = append(line.Points, chart.Point{X: rate, Y: got.Calls})
+		}
+		c.Lines = append(c.Lines, line)
+	}
+	return chart.WriteSVG(out, c)
 }

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/store/redis"
+)
+
+// What weir bound takes for the bytes of a call is within a quarter of what Redis counts.
+func TestBytesOfCalls(t *testing.T) {
+	server := testredis.Start(t)
+	client := testkit.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true}))(t)
+	t.Cleanup(client.Close)
+	store := testkit.Must(redis.New(client, redis.Options{Timeout: time.Minute}))(t)
+	t.Cleanup(func() { store.Close() })
+	limit := weir.MustCompile("sliding_window 1000000/1h")
+	ctx := context.Background()
+	bytes := func() (n int64) {
+		info := testkit.Must(client.Do(ctx, client.B().Info().Section("stats").Build()).ToString())(t)
+		for _, field := range regexp.MustCompile(`total_net_(?:in|out)put_bytes:(\d+)`).FindAllStringSubmatch(info, -1) {
+			n += testkit.Must(strconv.ParseInt(field[1], 10, 64))(t)
+		}
+		return n
+	}
+	overhead := bytes()
+	overhead = bytes() - overhead
+	each := func(do func(i int64)) int64 {
+		for i := range int64(50) { // the library, the format
+			do(i + 1)
+		}
+		start := bytes()
+		for i := range int64(200) {
+			do(i + 51)
+		}
+		return (bytes() - start - overhead) / 200
+	}
+	message := each(func(i int64) {
+		testkit.Must(store.Lease(ctx, nil, weir.LeaseOp{
+			Op: weir.Op{Key: "user:a-client-with-a-key-000", Limit: limit}, ID: weir.LeaseID{1}, Seq: i, Spent: 10 * i, Charged: 10 * (i - 1), Keep: 10 * i, Want: 20, Term: time.Second,
+		}))(t)
+	})
+	check := each(func(i int64) {
+		testkit.Must(store.Take(ctx, nil, weir.Op{Key: fmt.Sprintf("user:a-client-with-a-key-%03d", i), Limit: limit, Cost: 1}))(t)
+	})
+	if check < bytesOfCheck*3/4 || check > bytesOfCheck*5/4 || message < bytesOfMessage*3/4 || message > bytesOfMessage*5/4 {
+		t.Errorf("a check has %d bytes, a message %d", check, message)
+	}
+}
