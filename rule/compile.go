@@ -248,7 +248,7 @@ func (r *Rule) limit(q Quota, rate Rate) (weir.Limit, error) {
 	l := weir.Limit{
 		Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period,
 		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied && !r.UnlessDeniedEarlier,
-		Release: r.OnExpiry == Release, Lease: r.Lease,
+		Release: r.OnExpiry == Release, Lease: cmp.Or(q.Lease, r.Lease),
 	}
 	return l, r.follow(&l, q)
 }

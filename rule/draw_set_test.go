@@ -64,7 +64,8 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	bursts := r.Algorithm == weir.TokenBucket || r.Algorithm == weir.LeakyBucket
 	r.CountDenied = !bursts && rapid.Bool().Draw(t, "count_denied")
 	r.UnlessDeniedEarlier = r.CountDenied && rapid.Bool().Draw(t, "unless_denied_earlier")
-	if r.OnExpiry == rule.Keep && !r.CountDenied && !r.Shape && r.Penalty.For == 0 {
+	leases := r.OnExpiry == rule.Keep && !r.CountDenied && !r.Shape && r.Penalty.For == 0
+	if leases {
 		r.Lease = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Millisecond}).Draw(t, "lease")
 	}
 	r.Quota = drawQuota(t, bursts, int64(10+i)) // so that no two rules are the same
@@ -83,10 +84,10 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		r.Quota.Starts = rapid.SampledFrom(starts[r.Quota.Rates[len(r.Quota.Rates)-1].Period]).Draw(t, "starts")
 	}
 	for _, tier := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "tiers") {
-		put(&r.Tiers, tier, drawQuotaOrNone(t, bursts))
+		put(&r.Tiers, tier, drawQuotaOrNone(t, bursts, leases))
 	}
 	for _, value := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "overrides") {
-		put(&r.Overrides, drawIdentity(t, &r, value), drawQuotaOrNone(t, bursts))
+		put(&r.Overrides, drawIdentity(t, &r, value), drawQuotaOrNone(t, bursts, leases))
 	}
 	return r
 }
@@ -212,11 +213,14 @@ func drawIdentity(t *rapid.T, r *rule.Rule, value string) string {
 	return strings.Join(parts, "|")
 }
 
-func drawQuotaOrNone(t *rapid.T, bursts bool) (q rule.Quota) {
+func drawQuotaOrNone(t *rapid.T, bursts, leases bool) (q rule.Quota) {
 	if q.Unlimited = rapid.Bool().Draw(t, "unlimited"); !q.Unlimited {
 		q = drawQuota(t, bursts, rapid.Int64Range(5, 1000).Draw(t, "n"))
 	}
 	q.Priority = drawPriority(t)
+	if len(q.Rates) > 0 && leases {
+		q.Lease = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Millisecond}).Draw(t, "lease")
+	}
 	return q
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
@@ -42,7 +43,7 @@ var (
 		field[Rule]{"count", (*parser).countOf, countElement},
 		textField("unit", func(r *Rule) *string { return &r.Unit }),
 		wordField("on_expiry", ParseExpiry, func(r *Rule) *Expiry { return &r.OnExpiry }),
-		field[Rule]{"lease", (*parser).lease, func(r *Rule) *document.Element { return unless(0, r.Lease, spanElement) }},
+		leaseField(func(r *Rule) *time.Duration { return &r.Lease }),
 		field[Rule]{"tokens", (*parser).tokens, tokensElement},
 		field[Rule]{"penalty", (*parser).penalty, penaltyElement},
 		field[Rule]{"warn", (*parser).thresholds, thresholdsElement},

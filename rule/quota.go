@@ -116,9 +116,10 @@ type placedQuota struct {
 	at                  document.Place
 	rates               []document.Place
 	burst, zone, starts *document.Element
+	lease               *document.Element
 }
 
-// quotaFields are of a tier or an override, and, except the priority, also of a rule.
+// quotaFields are of a tier or an override, and, except the priority and the lease, also of a rule.
 var quotaFields = newTable(
 	field[Quota]{"limit", nil, func(q *Quota) *document.Element {
 		switch {
@@ -140,6 +141,7 @@ var quotaFields = newTable(
 	field[Quota]{"starts", (*parser).starts, func(q *Quota) *document.Element { return unless("", q.Starts, startElement) }},
 	integerField("concurrency", "E035", 1, weir.MaxLogUnits, 0, func(q *Quota) *int64 { return &q.Concurrency }),
 	wordField("priority", ParsePriority, func(q *Quota) *Priority { return &q.Priority }),
+	leaseField(func(q *Quota) *time.Duration { return &q.Lease }),
 )
 
 // ofQuota is a field of a rule that is one of its default quota.
@@ -165,7 +167,7 @@ func quotasElement(quotas map[string]Quota) *document.Element {
 // quotas reads what everybody gets, and then tiers and overrides.
 func (p *parser) readQuotas(r *pending) {
 	usual, _ := p.quota("", r.at, r.fields)
-	usual.Priority = 0 // that is the rule's
+	usual.Priority, usual.Lease = 0, 0 // these are the rule's
 	r.Quota = usual.Quota
 	r.quotas = append(r.quotas, usual)
 	r.Tiers = p.quotasByName(r, "tiers", maxName)
@@ -212,7 +214,7 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 
 // quota reads the fields of a quota.
 func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota, ok bool) {
-	q = placedQuota{whose: whose, at: at, burst: f["burst"], zone: f["zone"], starts: f["starts"]}
+	q = placedQuota{whose: whose, at: at, burst: f["burst"], zone: f["zone"], starts: f["starts"], lease: f["lease"]}
 	before := p.found()
 	one, many := f["limit"], f["limits"]
 	switch {
@@ -229,7 +231,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	if e := f["concurrency"]; e != nil && q.Unlimited {
 		p.errorf("E010", e.Place, whose+"concurrency", "an unlimited quota has no concurrency; remove limit: unlimited")
 	}
-	for _, field := range []string{"burst", "zone", "starts"} {
+	for _, field := range []string{"burst", "zone", "starts", "lease"} {
 		switch e := f[field]; {
 		case e == nil || whose == "" && field != "burst": // those of the rule are for its tiers, too
 		case q.Unlimited && field == "burst":

@@ -168,6 +168,9 @@ type Quota struct {
 	// that of the rule.
 	Priority Priority
 
+	// Lease is for how long an instance can have units of these limits. Default that of the rule.
+	Lease time.Duration
+
 	// Zone is the name of a time zone, such as "Asia/Shanghai". It makes hours, days and weeks
 	// periods of the calendar, which months and years always are. Default that of the rule;
 	// without one, UTC for months and years.

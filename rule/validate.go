@@ -138,8 +138,10 @@ func (p *parser) checkLimits(r *pending) {
 		p.checkQuota(r, q)
 	}
 	p.checkConcurrency(r)
-	if e := r.fields["lease"]; e != nil && r.Lease != 0 && r.Penalty.For != 0 {
-		p.errorf("E039", e.Place, "lease", "units of a rule with a penalty cannot be leased, because each denial is counted; remove one of them")
+	for _, q := range r.quotas {
+		if q.lease != nil && r.Penalty.For != 0 {
+			p.errorf("E039", q.lease.Place, q.whose+"lease", "units of a rule with a penalty cannot be leased, because each denial is counted; remove one of them")
+		}
 	}
 	if !limited && !r.isPrioritizing() {
 		p.errorf("E024", r.fields["limit"].Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
@@ -204,7 +206,12 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 			code = "E014"
 		}
 	case "lease":
-		at, code, whose = r.fields[field].Place, "E039", ""
+		code = "E039"
+		if q.lease != nil {
+			at = q.lease.Place
+		} else {
+			at, whose = r.field(field), ""
+		}
 	case "buckets", "shape", "count_denied":
 		if e := r.fields[field]; e != nil {
 			at = e.Place
@@ -217,14 +224,16 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 	p.errorf(code, at, whose+invalid.Field, "%s", invalid.Reason)
 }
 
-// lease reads for how long instances can have units. What excludes it is found with the limits.
-func (p *parser) lease(e *document.Element, field string, r *Rule) {
-	r.Lease = p.span(e, "E039", field, func(d time.Duration, text string) string {
-		if d%time.Microsecond != 0 {
-			d = 0
-		}
-		return outside(d, text, weir.MinLease, weir.MaxLease)
-	})
+// leaseField is for how long instances can have units. What excludes it is found with the limits.
+func leaseField[T any](of func(*T) *time.Duration) field[T] {
+	return field[T]{"lease", func(p *parser, e *document.Element, field string, to *T) {
+		*of(to) = p.span(e, "E039", field, func(d time.Duration, text string) string {
+			if d%time.Microsecond != 0 {
+				d = 0
+			}
+			return outside(d, text, weir.MinLease, weir.MaxLease)
+		})
+	}, func(from *T) *document.Element { return unless(0, *of(from), spanElement) }}
 }
 
 // leaks is whether an algorithm has a burst.

@@ -16,11 +16,8 @@ import (
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/internal/envoy/envoyconfig"
-	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/notation"
-	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
@@ -157,43 +154,6 @@ type Options struct {
 
 // Off, as an address, is none.
 const Off = "off"
-
-// Envoy is what makes a server a rate limit service for Envoy.
-type Envoy struct {
-	// Config is the directory of its configuration. XDS is the control plane that has it
-	// instead. Default none: no such service.
-	Config string
-	XDS    XDS
-
-	// RequireConfig makes Start fail if the configuration cannot be used. Default
-	// false: it starts, and Envoy's requests get an error until the files are mended.
-	RequireConfig bool
-
-	// ReadyWithConfig makes it ready only once a configuration was loaded. Default false, unless it comes by XDS.
-	ReadyWithConfig bool
-
-	// MergeDomains, Calendar and Holds are as in envoyconfig.Options.
-	MergeDomains bool
-	Calendar     *time.Location
-	Holds        []envoyconfig.Hold
-
-	// Options of the service. Engine, Config and Logger are filled in.
-	envoyrls.Options
-}
-
-// XDS is an xDS control plane.
-type XDS struct {
-	// Options of the client. Server is the control plane; default none. TLS, Read, Changed and
-	// Logger are filled in.
-	envoyxds.Options
-
-	// UseTLS connects with TLS, and so do Files that are set. Default without.
-	UseTLS bool
-	Files  trust.ClientCert
-}
-
-// isServed reports whether there is such a service.
-func (e *Envoy) isServed() bool { return e.Config != "" || e.XDS.Server != "" }
 
 // Gateway is what makes a server a reverse proxy.
 type Gateway struct {
@@ -348,22 +308,6 @@ func (o *Options) longestGrace() time.Duration {
 		return o.Grace
 	}
 	return max(o.Grace, o.Gateway.StreamGrace)
-}
-
-// check reports settings that contradict each other.
-func (e *Envoy) check() error {
-	x := &e.XDS
-	switch {
-	case x.Server == "" && (x.UseTLS || !x.Files.IsZero() || len(x.NodeMetadata) > 0 || x.HeaderFile != ""):
-		return errors.New("--envoy-xds-…: these flags require --envoy-xds; set the address of the control plane")
-	case x.Server == "":
-		return nil
-	case e.Config != "":
-		return errors.New("--envoy-xds and --envoy-config exclude each other; the configuration comes from the control plane or from files")
-	case e.RequireConfig:
-		return errors.New("--envoy-require-config requires --envoy-config; with --envoy-xds, weir is ready only after a configuration is loaded")
-	}
-	return checkAddress("--envoy-xds", x.Server, "localhost:18000", "")
 }
 
 var errNotMemory = errors.New("not in memory")

@@ -14,15 +14,15 @@ import (
 // number in the same commit and says why in its message, so that growth is a decision; one that
 // needs less lowers it.
 var budget = map[string]int{
-	".":                 3750,
+	".":                 3800,
 	"client":            1200,
-	"cmd/weir":          5500,
+	"cmd/weir":          5550,
 	"counter":           4350,
 	"deploy":            300,
 	"engine":            5500,
 	"examples":          500,
 	"internal":          10650,
-	"internal/app":      3000,
+	"internal/app":      3050,
 	"internal/envoy":    2900,
 	"internal/gateway":  3850,
 	"internal/overload": 1450,
@@ -36,7 +36,7 @@ var budget = map[string]int{
 	"rule":              9300,
 	"scripts":           800,
 	"stats":             5600,
-	"store":             10300,
+	"store":             10350,
 	"test/bench":        7100,
 	"test/chaos":        3700,
 	"test":              250,

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,15 +25,17 @@ func TestLeases(t *testing.T) {
 	var instances []*process
 	run := func() *process {
 		dir := t.TempDir()
-		rules := "rules:\n  - {id: api, key: user, algorithm: sliding_log, limit: 6000/1d, lease: 5s}\n  - {id: all, key: global, limit: 10000000/1h, lease: 5s}\n"
+		rules := "rules:\n  - {id: api, key: user, algorithm: sliding_log, limit: 6000/1d, lease: 5s}\n  - {id: all, key: global, limit: 10000000/1h, lease: 5s}\n" +
+			"  - {id: quota, match: {path: /quota}, key: ip, algorithm: fixed_window, limit: 3000/month, lease: 5s}\n"
 		if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		return start(t, dir, "serve", "--store", "redis://"+redis.Addr+"?timeout=10s", "--rules", "rules.yaml", "--http", "127.0.0.1:0")
 	}
-	for range 2 {
+	for range 3 {
 		instances = append(instances, run())
 	}
+	victim := instances[2]
 	asks := func(p *process, request string) bool {
 		a, err := try(c, "POST", p.URL+"/v1/check", request)
 		return err == nil && a.Status == 200 && strings.HasPrefix(a.Text, `{"allowed":true`)
@@ -48,7 +51,8 @@ func TestLeases(t *testing.T) {
 		}
 		return int(value)
 	}
-	for deadline := time.Now().Add(5 * time.Minute); series(instances[0], "weir_lease_keys") == 0 || series(instances[1], "weir_lease_keys") == 0; {
+	local := func(p *process) int { return series(p, `weir_lease_checks_total{how="local"}`) }
+	for deadline := time.Now().Add(5 * time.Minute); min(local(instances[0]), local(instances[1]), local(victim)) == 0; {
 		for _, p := range instances {
 			for range 30 {
 				asks(p, `{}`)
@@ -74,13 +78,13 @@ func TestLeases(t *testing.T) {
 		callers.Wait()
 		return allowed.Load()
 	}
-	before := series(instances[0], `weir_lease_checks_total{how="local"}`)
-	allowed := offer("ann", 4000, instances...)
+	before := local(instances[0])
+	allowed := offer("ann", 4000, instances[:2]...)
 	if allowed != 4000 {
 		t.Errorf("%d of 4000 requests within the limit were allowed", allowed)
 	}
-	if local := series(instances[0], `weir_lease_checks_total{how="local"}`) - before; local < 1000 {
-		t.Errorf("%d of 2000 requests were decided locally", local)
+	if n := local(instances[0]) - before; n < 1000 {
+		t.Errorf("%d of 2000 requests were decided locally", n)
 	}
 	if code := instances[1].stop(t); code != 0 {
 		t.Errorf("it stopped with %d", code)
@@ -88,13 +92,57 @@ func TestLeases(t *testing.T) {
 	if allowed += offer("ann", 3000, instances[0]); allowed != 6000 {
 		t.Errorf("%d requests were allowed under 6000, after one instance stopped", allowed)
 	}
-	other := run()
-	allowed = offer("bob", 4000, instances[0], other)
-	other.kill()
-	held := 6000 - allowed
-	allowed += offer("bob", 7000, instances[0])
-	if allowed > 6000 || allowed < 6000-held {
-		t.Errorf("%d requests were allowed under 6000, after one instance was killed", allowed)
+
+	// One is killed after it has spent units of a monthly quota, and before it has said so.
+	const request, quota = `{"ip": "192.0.2.1", "path": "/quota"}`, 3000
+	standing := func() (used, leased int64) {
+		var a struct {
+			Results []struct {
+				Rule                     string
+				Limit, Remaining, Leased int64
+			}
+		}
+		if err := json.Unmarshal([]byte(ask(t, c, "GET", instances[0].URL+"/v1/keys?key=ip:192.0.2.1&rule=quota", "").Text), &a); err != nil || len(a.Results) != 1 {
+			t.Fatalf("%v, %+v", err, a)
+		}
+		r := a.Results[0]
+		return r.Limit - r.Remaining - r.Leased, r.Leased
 	}
-	t.Logf("with an instance killed, %d of 6000 requests were allowed", allowed)
+	allowed = 0
+	spend := func(p *process, n int) {
+		for range n {
+			if asks(p, request) {
+				allowed++
+			}
+		}
+	}
+	spent := func() (local, messages int) {
+		return series(victim, `weir_lease_decisions_total{how="local",rule="quota"}`), series(victim, "weir_lease_messages_total")
+	}
+	spend(victim, 100)
+	for tries := 0; ; tries++ {
+		local, messages := spent()
+		spend(victim, 5)
+		if l, m := spent(); l == local+5 && m == messages {
+			break
+		}
+		if tries == 200 {
+			t.Fatal("it always reports what it has spent at once")
+		}
+	}
+	held := int64(series(victim, `weir_lease_units{rule="quota"}`))
+	victim.kill()
+	used, leased := standing()
+	if leased < held+5 || used+leased < allowed {
+		t.Errorf("%d of the quota are used and %d on lease; %d were allowed, and %d were held", used, leased, allowed, held)
+	}
+	spend(instances[0], quota)
+	for ; leased > 0; used, leased = standing() { // until the lease of the one that was killed has ended
+		spend(instances[0], 20)
+	}
+	spend(instances[0], 100)
+	if allowed > quota || allowed < quota-held || used != quota {
+		t.Errorf("%d requests were allowed under %d, and %d are used; %d were on lease when an instance was killed", allowed, quota, used, held)
+	}
+	t.Logf("with an instance killed, %d of %d requests were allowed, and %d were on lease there", allowed, quota, held)
 }

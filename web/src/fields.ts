@@ -7,4 +7,4 @@ export const matchFields = ['method', 'host', 'path', 'attributes', 'when'] as c
 export const denyFields = ['status', 'code', 'message'] as const
 
 // options are what a limit may have besides.
-export const options = ['burst', 'zone', 'starts', 'concurrency', 'priority'] as const
+export const options = ['burst', 'zone', 'starts', 'concurrency', 'priority', 'lease'] as const
