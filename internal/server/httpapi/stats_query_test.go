@@ -128,13 +128,9 @@ func FuzzStats(f *testing.F) {
 		if _, err := url.ParseRequestURI(u.RequestURI()); err != nil || strings.ContainsAny(u.RequestURI(), " \x7f") {
 			return
 		}
-		began := time.Now()
 		r := direct(s, "GET", u.RequestURI(), "")
 		if r.StatusCode != 200 && r.StatusCode != 400 && r.StatusCode != 404 || len(r.body) > 2<<20 {
 			t.Errorf("%s: %d, %d bytes: %.200s", u.String(), r.StatusCode, len(r.body), r.body)
-		}
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("%s took %v", u.String(), took)
 		}
 	})
 }

@@ -133,7 +133,7 @@ func TestCPU(t *testing.T) {
 			t.Fatal(err)
 		}
 		used = now - before
-		if passed := time.Since(begin); passed > 10*time.Second || used > time.Duration(runtime.NumCPU())*passed+2*tick {
+		if passed := time.Since(begin); passed > time.Minute || used > time.Duration(runtime.NumCPU())*passed+2*tick {
 			t.Fatalf("it was busy for %v of %v", used, passed)
 		}
 	}
