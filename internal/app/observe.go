@@ -53,18 +53,14 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.recorder != nil {
 		observers = append(observers, a.recorder)
 	}
-	store := a.store.Store
 	if a.tracer != nil {
 		observers = append(observers, decisionSpans{})
 	}
 	if a.store.redis != nil {
 		observers = append(observers, &a.store.late)
-		if a.tracer != nil {
-			store = tracedStore{a.store.redis}
-		}
 	}
 	a.engine, err = engine.New(engine.Options{
-		Store:     store,
+		Store:     a.store.Store,
 		Local:     memory.New(memory.Options{}),
 		Instances: func() int { return a.options.Instances },
 		Observers: observers,

@@ -126,6 +126,9 @@ func (a *App) newAPI() (http.Handler, error) {
 	if usage := a.applications.counterUsage; usage != nil {
 		o.CounterUsage = func() httpapi.CounterUsage { return httpapi.CounterUsage(usage()) }
 	}
+	if a.store.leases != nil {
+		o.Leases = a.store.leases.Stats
+	}
 	if a.watcher != nil {
 		o.Alerts, o.TestAlerts = a.watcher.List(), a.watcher.Test
 	}

@@ -119,7 +119,11 @@ func (a *App) openRedis(ctx, background context.Context) error {
 		return fmt.Errorf("--store: %w", err)
 	}
 	a.later(a.store.redis.Close)
-	a.store.leases = lease.New(a.store.redis, lease.Options{Term: cmp.Or(a.options.Lease, lease.OnlyLimits)})
+	var asked weir.LeaseStore = a.store.redis
+	if a.tracer != nil {
+		asked = tracedStore{a.store.redis}
+	}
+	a.store.leases = lease.New(asked, lease.Options{Term: cmp.Or(a.options.Lease, lease.OnlyLimits)})
 	a.later(a.returnLeases)
 	a.store.Store = a.store.leases
 	err = a.store.redis.Ping(ctx)

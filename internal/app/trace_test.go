@@ -166,6 +166,27 @@ gateway GET > decide weir.allowed=true weir.reason=limits weir.degraded=false we
 	}
 }
 
+// Traces do not keep a request from asking for a lease.
+func TestTracesOfLeases(t *testing.T) {
+	collected := &spans{}
+	to := httptest.NewServer(collected)
+	defer to.Close()
+	redis := testredis.Start(t)
+	o, _ := prepared(t, Options{Traces: to.URL, Store: "redis://" + redis.Addr + "?timeout=10s"}, "rules: [{id: api, key: user, limit: 100/1d, lease: 1h}]\n")
+	a := started(t, o)
+	for range 4 {
+		ask(t, nil, "POST", urlOf(a)+"/v1/check", `{"user": "alice"}`)
+	}
+	testkit.OK(t, a.Stop(context.Background()))
+	calls := map[string]int{}
+	for _, s := range collected.all {
+		calls[s.Name]++
+	}
+	if calls["store take"] != 2 || calls["store lease"] != 2 {
+		t.Errorf("the spans are %v", calls)
+	}
+}
+
 // A stream goes on behind traces: what they wrap passes on flushes and deadlines.
 func TestStreamWithTraces(t *testing.T) {
 	collector := httptest.NewServer(&spans{})

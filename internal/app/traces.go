@@ -166,6 +166,13 @@ func (t tracedStore) TakePartial(ctx context.Context, dst []weir.Decision, ops .
 	return dst, failed, err
 }
 
+func (t tracedStore) Lease(ctx context.Context, dst []weir.LeaseAnswer, ops ...weir.LeaseOp) ([]weir.LeaseAnswer, error) {
+	ctx, s := storeSpan(ctx, "lease")
+	dst, err := t.Store.Lease(ctx, dst, ops...)
+	endSpan(s, err)
+	return dst, err
+}
+
 func (t tracedStore) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	ctx, s := storeSpan(ctx, "peek")
 	dst, err := t.Store.Peek(ctx, dst, ops...)

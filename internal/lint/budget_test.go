@@ -27,7 +27,7 @@ var budget = map[string]int{
 	"internal/gateway":  3850,
 	"internal/overload": 1450,
 	"internal/rules":    6750,
-	"internal/server":   10400,
+	"internal/server":   10450,
 	"internal/testkit":  4650,
 	"internal/traffic":  6650,
 	"metrics":           1350,

@@ -43,7 +43,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStatsStand(t, Options{StoreKind: "memory", Service: manage.Service{Rules: repository}})
+	s := newStatsStand(t, Options{StoreKind: "memory", Leases: someLeases, Service: manage.Service{Rules: repository}})
 	examples := 0
 	now := example.ReplaceAllStringFunc(string(doc), func(block string) string {
 		examples++

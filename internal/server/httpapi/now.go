@@ -93,6 +93,44 @@ type NowEndpoint struct {
 	Path   string `json:"path"`
 }
 
+// LeasesAnswer is what GET /v1/leases answers: how the instance that answers has decided, since its start, under limits of
+// which it leases units.
+type LeasesAnswer struct {
+	Messages int64       `json:"messages"` // to the store, about leases
+	Keys     int64       `json:"keys"`     // that have a lease here now
+	Rules    []RuleLease `json:"rules"`    // by id
+}
+
+// RuleLease has the decisions of a rule by how they were made, and its units. A request under several rules counts for each.
+type RuleLease struct {
+	Rule     string `json:"rule"`     // "" is all those beyond lease.MaxNames
+	Local    int64  `json:"local"`    // allowed without asking the store
+	Denied   int64  `json:"denied"`   // without asking the store
+	Asked    int64  `json:"asked"`    // the store
+	Leased   int64  `json:"leased"`   // units that can be spent without asking, now
+	Returned int64  `json:"returned"` // units that were returned unspent
+	Lost     int64  `json:"lost"`     // units whose lease ended before they were spent or returned
+}
+
+var leasing = having(func(o *Options) bool { return o.Leases != nil }, "leases-off", "This server keeps limits in memory, so it decides without leases.")
+
+// getLeases answers GET /v1/leases.
+func (h *Handler) getLeases(c *call) (any, error) {
+	q := c.query("rule")
+	id := q.text("rule")
+	if q.err != nil {
+		return nil, q.err
+	}
+	s := h.options.Leases()
+	answer := &LeasesAnswer{Messages: s.Messages, Keys: s.Keys, Rules: []RuleLease{}}
+	for _, n := range s.Names {
+		if id == "" || n.Name == id {
+			answer.Rules = append(answer.Rules, RuleLease{n.Name, n.Local, n.Denied, n.Asked, n.Leased, n.Returned, n.Lost})
+		}
+	}
+	return answer, nil
+}
+
 // getNow answers GET /v1/now. It counts nothing itself, and what it cannot find out in time is
 // marked in the answer.
 func (h *Handler) getNow(c *call) (any, error) {

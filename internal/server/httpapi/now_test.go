@@ -13,7 +13,28 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/store/lease"
 )
+
+func someLeases() lease.Stats {
+	return lease.Stats{Messages: 61, Keys: 3, Names: []lease.NameStats{
+		{Name: "api", Local: 1204, Denied: 31, Asked: 45, Leased: 24, Returned: 40, Lost: 2}, {Name: "login", Asked: 7},
+	}}
+}
+
+// Leases are told by rule, or of one rule.
+func TestLeases(t *testing.T) {
+	s := newStand(t, Options{Leases: someLeases})
+	all := LeasesAnswer{61, 3, []RuleLease{{"api", 1204, 31, 45, 24, 40, 2}, {Rule: "login", Asked: 7}}}
+	for path, want := range map[string]LeasesAnswer{
+		"": all, "?rule=login": {61, 3, all.Rules[1:]}, "?rule=none": {61, 3, []RuleLease{}},
+	} {
+		var got LeasesAnswer
+		if s.call("GET /v1/leases"+path, "").want(t, 200, &got); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v, want %+v", path, got, want)
+		}
+	}
+}
 
 func (s *stand) present(t *testing.T) (a NowAnswer) {
 	t.Helper()

@@ -449,6 +449,9 @@ var answersTried = func() []tried {
 		if m.what == "GET /rlconfig" {
 			with = withEnvoy
 		}
+		if m.what == "GET /v1/leases" {
+			with = leased
+		}
 		all = append(all,
 			tried{what: m.what, body: m.body, status: created, headers: version, with: with},
 			tried{what: m.what, body: m.body, status: 401, headers: version, tokens: true},

@@ -31,6 +31,7 @@ import (
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/store/lease"
 )
 
 // Options of a handler.
@@ -71,6 +72,9 @@ type Options struct {
 	// Protect returns what a gateway that protects its process sees and sheds, for /v1/stats;
 	// nil if it does not. Default none.
 	Protect func() *StatsProtect
+
+	// Leases answers /v1/leases. Default none: 404.
+	Leases func() lease.Stats
 
 	// Alerts answers /v1/alerts. Default none: 404.
 	Alerts *alert.List

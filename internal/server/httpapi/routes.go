@@ -106,6 +106,7 @@ var ruleRoutes = []route{
 	{"DELETE", "/v1/keys", changing, (*Handler).resetKey},
 
 	{"GET", "/v1/now", reading, withoutQuery((*Handler).getNow)},
+	{"GET", "/v1/leases", reading, leasing((*Handler).getLeases)},
 
 	{"POST", "/v1/simulate", reading, taking(MaxSimulateBody, (*Handler).simulate)},
 

@@ -34,6 +34,9 @@ func remembered(t *testing.T, o *Options) {
 	}
 }
 
+// leased is one that has leases.
+func leased(_ *testing.T, o *Options) { o.Leases = someLeases }
+
 // attacked is one that has denied another client often.
 func attacked(t *testing.T, o *Options) {
 	remembered(t, o)
@@ -114,6 +117,10 @@ var statsTried = []tried{
 	{what: "GET /v1/now", status: 200, with: lostArchive},
 	{what: "GET /v1/now", status: 200, options: Options{StoreKind: "redis", Outage: func() (time.Time, error) { return begin, errors.New("refused") }, NotLoaded: func() (time.Time, error) { return begin, errors.New("line 3") }}},
 	{what: "GET /v1/now?x=1", status: 400},
+	{what: "GET /v1/leases", status: 200, with: leased},
+	{what: "GET /v1/leases?rule=none", status: 200, with: leased},
+	{what: "GET /v1/leases?x=1", status: 400, with: leased},
+	{what: "GET /v1/leases", status: 404},
 
 	{what: "GET /v1/version", status: 200, tokens: true, headers: []string{as(readerToken)}},
 	{what: "GET /v1/version", status: 200},

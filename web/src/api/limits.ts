@@ -44,6 +44,23 @@ export interface HoldCounts {
   charged_units: number // without a hold
 }
 
+// Leases is how the instance that answers has decided since its start, under limits of which it leases units.
+export interface Leases {
+  messages: number // to the store
+  keys: number // with a lease now
+  rules: RuleLease[]
+}
+
+export interface RuleLease {
+  rule: string
+  local: number // allowed without asking the store
+  denied: number // without asking the store
+  asked: number
+  leased: number // units that it can spend now
+  returned: number
+  lost: number // units that the store charged although they were not spent
+}
+
 // Suggest is which limits would have denied a share of the requests.
 export interface Suggest {
   rule: string

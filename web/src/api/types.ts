@@ -2,7 +2,7 @@
 
 export type Words = string | string[]
 
-export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number; concurrency?: number; priority?: string }
+export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number; concurrency?: number; priority?: string; lease?: string }
 
 export interface Rule {
   id: string

@@ -68,6 +68,7 @@ export const details: Record<string, string> = {
   'counters-off': '这个服务器没有启用计数器。',
   'empty-range': '时间范围的结束早于开始。结束至少要比开始晚一秒。',
   exclusive: '{field} 不能与 {other} 同时使用，只保留一个。',
+  'leases-off': '这个服务器的限额保存在内存里，不需要租约。',
   'memory-busy': '其他调用占满了处理大请求体的内存，请稍后重试。',
   'no-receivers': '这个服务器不发送告警。要发送，启动时设置 --alert-webhook 或 --alertmanager。',
   'no-such-version': '没有版本 {version}。历史里列出了保留的版本。',
