@@ -96,7 +96,12 @@ func drawTokens(t *rapid.T) *rule.Tokens {
 	weights := func() (w rule.Weights) {
 		weight := rapid.SampledFrom([]rule.Weight{0, 1, 1e5, 1e6, 4e6, 1234567, rule.MaxWeight})
 		w = rule.Weights{Input: weight.Draw(t, "input"), Output: weight.Draw(t, "output"), Cached: weight.Draw(t, "cached")}
-		if w == (rule.Weights{}) {
+		kind := rapid.SampledFrom([]rule.Weight{0, 0, rule.Free, 1, 1250000})
+		w.CacheWrite, w.CacheWrite1h, w.Reasoning = kind.Draw(t, "cache_write"), kind.Draw(t, "cache_write_1h"), kind.Draw(t, "reasoning")
+		w.AudioInput, w.AudioOutput = kind.Draw(t, "audio_input"), kind.Draw(t, "audio_output")
+		w.ImageInput, w.ImageOutput = kind.Draw(t, "image_input"), kind.Draw(t, "image_output")
+		w.ToolCall = weight.Draw(t, "tool_call")
+		if max(w.Input, w.Output, w.Cached) == 0 {
 			w.Input = 1
 		}
 		return w

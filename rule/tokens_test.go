@@ -37,6 +37,63 @@ func TestTokensCost(t *testing.T) {
 	}
 }
 
+// Each kind of tokens has its own weight, or that of the kind it belongs to; none is free by itself.
+func TestTokensKinds(t *testing.T) {
+	usage := rule.Usage{
+		Input: 1000, Cached: 400, CacheWrite: 200, CacheWrite1h: 100, AudioInput: 50, ImageInput: 30,
+		Output: 500, Reasoning: 300, AudioOutput: 60, ImageOutput: 40, ToolCalls: 2,
+	}
+	for weights, want := range map[string]int64{
+		"{input: 1, output: 2}":                                       1000 + 1000,
+		"{input: 1, output: 2, cached: 0.1}":                          600 + 40 + 1000,
+		"{input: 1, output: 2, cache_write: 1.25}":                    700 + 250 + 125 + 1000,
+		"{input: 1, output: 2, cache_write: 1.25, cache_write_1h: 2}": 700 + 250 + 200 + 1000,
+		"{input: 1, output: 2, cache_write_1h: 2}":                    900 + 200 + 1000,
+		"{input: 1, output: 2, cache_write: 0}":                       700 + 1000,
+		"{input: 1, output: 2, audio_input: 8, image_input: 3}":       920 + 400 + 90 + 1000,
+		"{input: 1, output: 2, reasoning: 3}":                         1000 + 400 + 900,
+		"{input: 1, output: 2, reasoning: 0}":                         1000 + 400,
+		"{input: 1, output: 2, audio_output: 20, image_output: 12}":   1000 + 800 + 1200 + 480,
+		"{input: 1, output: 2, tool_call: 10000}":                     1000 + 1000 + 20000,
+	} {
+		r := settling(t, `{id: a, key: ip, limit: 1000000/1m, tokens: {weights: `+weights+`}}`)
+		if got := r.Tokens.Cost("m", usage); got != want {
+			t.Errorf("%s: %d, want %d", weights, got, want)
+		}
+	}
+	// What is reported twice counts once, and what a vendor reports beyond the whole does not count.
+	r := settling(t, `{id: a, key: ip, limit: 1000000/1m, tokens: {weights: {input: 1, cache_write: 2, cached: 0, audio_output: 5}}}`)
+	for _, c := range []struct {
+		usage rule.Usage
+		want  int64
+	}{
+		{rule.Usage{Input: 10, CacheWrite: 8, Cached: 8}, 16},
+		{rule.Usage{Input: 10, CacheWrite: 1 << 62, CacheWrite1h: 1 << 62}, 20},
+		{rule.Usage{Input: 10, CacheWrite: -5, Cached: -5}, 10},
+		{rule.Usage{Output: 10, AudioOutput: 6, Reasoning: 9}, 34},
+	} {
+		if got := r.Tokens.Cost("m", c.usage); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.usage, got, c.want)
+		}
+	}
+}
+
+// What is asked to be cached is reserved at the price of that, and thinking at its own.
+func TestTokensReserveKinds(t *testing.T) {
+	r := settling(t, `{id: a, key: ip, limit: 1000000/1m, tokens: {weights: {input: 1, output: 2, cache_write: 1.25, cache_write_1h: 2, reasoning: 3}}}`)
+	for _, c := range []struct {
+		prompt rule.Prompt
+		want   int64
+	}{
+		{rule.Prompt{Input: 100, MaxOutput: 10}, 130},
+		{rule.Prompt{Input: 100, MaxOutput: 10, Caches: true}, 230},
+	} {
+		if got, err := r.Estimate(&rule.Request{Prompt: &c.prompt}); err != nil || got != c.want {
+			t.Errorf("%+v: %d, want %d", c.prompt, got, c.want)
+		}
+	}
+}
+
 // A model has the weights of its name, then of the longest beginning, then those of all.
 func TestTokensModels(t *testing.T) {
 	r := settling(t, `{id: a, key: ip, limit: 1000000/1m, tokens: {weights: {input: 9}, models: {gpt-4o: {input: 1}, gpt-4o*: {input: 2}, gpt*: {input: 3}, o3*: {}}}}`)
@@ -148,7 +205,7 @@ func TestWeights(t *testing.T) {
 func TestTokensThatCannotBeWritten(t *testing.T) {
 	for _, tokens := range []rule.Tokens{
 		{API: 9}, {OnOverrun: 9}, {DefaultOutput: -1}, {DefaultOutput: 1 << 60}, {Weights: rule.Weights{Input: -1}}, {Weights: rule.Weights{Output: rule.MaxWeight + 1}},
-		{Models: map[string]rule.Weights{"m": {}}}, {Models: map[string]rule.Weights{"m": {Cached: -1}}},
+		{Models: map[string]rule.Weights{"m": {}}}, {Models: map[string]rule.Weights{"m": {Cached: -1}}}, {Models: map[string]rule.Weights{"m": {Input: 1, Cached: -1}}}, {Models: map[string]rule.Weights{"m": {Reasoning: rule.Free}}}, {Weights: rule.Weights{CacheWrite: -2}},
 	} {
 		set := &rule.Set{Rules: []rule.Rule{{ID: "a", Key: []rule.Source{{Kind: rule.IP}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 1, Period: 1e9}}}, Tokens: &tokens}}}
 		if _, err := rule.Compile(set, rule.Options{}); err == nil {

@@ -75,7 +75,7 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	}
 	if s.watch != nil && resp.Status != 0 {
 		if u, known := s.watch.Used(); known {
-			s.tokens = usageOf(u)
+			s.tokens = u
 			resp.Tokens = &s.tokens
 		}
 	}
@@ -108,7 +108,7 @@ func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
 	if len(cut) > 0 {
 		w.Over = func(u llm.Usage) bool {
 			for _, part := range cut {
-				if part.Rule.Tokens.Cost(model, usageOf(u)) > part.Reserved {
+				if part.Rule.Tokens.Cost(model, u) > part.Reserved {
 					return true
 				}
 			}
@@ -116,9 +116,4 @@ func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
 		}
 	}
 	return w
-}
-
-// usageOf is what rules know of the usage of tokens.
-func usageOf(u llm.Usage) rule.Usage {
-	return rule.Usage{Input: u.Input, Cached: u.Cached, Output: u.Output}
 }

@@ -32,12 +32,7 @@ const bytesPerToken = 4
 func textTokens(n int64) int64 { return min((n+bytesPerToken-1)/bytesPerToken, MaxTokens) }
 
 // Usage is what one request used.
-type Usage struct {
-	Input     int64 // tokens of the prompt, with those that were cached
-	Cached    int64 // tokens of the prompt that were read from the vendor's cache
-	Output    int64 // tokens of the answer, with those of its reasoning
-	Reasoning int64 // tokens of the answer that are not shown
-}
+type Usage = rule.Usage
 
 func clamp(n int64) int64 { return max(0, min(n, MaxTokens)) }
 

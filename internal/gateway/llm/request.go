@@ -49,6 +49,7 @@ const (
 	anOption
 	anInclude
 	aMark
+	aCache  // parts of it are to be cached
 	aPrompt // anything that the model is shown
 	someProse
 	aChat
@@ -71,13 +72,14 @@ var requestNodes = func() *node {
 	for _, name := range []string{"text", "content", "arguments", "output", "thinking", "description"} {
 		shown.put(name, text)
 	}
+	shown.put("cache_control", at(aCache))
 	text.kids = shown.kids
 	limit, count := once(maxOfConfig), once(aCandidateCount)
 	config := once(aConfig,
 		"maxOutputTokens", limit, "max_output_tokens", limit, "candidateCount", count, "candidate_count", count,
 		"responseSchema", shown, "response_schema", shown, "responseJsonSchema", shown)
 	return at(0,
-		"model", once(aModel), "stream", at(aStream), "anthropic_version", at(aMark),
+		"model", once(aModel), "stream", at(aStream), "anthropic_version", at(aMark), "cache_control", at(aCache),
 		"max_tokens", once(maxTokens), "max_completion_tokens", once(maxCompletionTokens), "max_output_tokens", once(maxOutputTokens),
 		"n", once(aNumber), "best_of", once(aBestOf),
 		"stream_options", once(anOption, "include_usage", once(anInclude)),
@@ -180,6 +182,8 @@ func (r *reading) see(v *value) {
 	case anInclude:
 		r.several(r.include.kind != 0, v.id)
 		r.include, r.asked = v.span(), v.kind == 't'
+	case aCache:
+		r.Caches = r.Caches || v.kind == '{'
 	case aConfig, aMark:
 	default:
 		switch {

@@ -16,6 +16,23 @@ func estimated(r *Request) Usage {
 	return Usage{Input: r.Input, Output: r.MaxOutput + times(1000, r.Answers)}
 }
 
+// A request that asks for a cache says so; a prompt that speaks of one does not.
+func TestCaches(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{"messages":[{"role":"user","content":"cache_control"}]}`:                                                             false,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]}`:           true,
+		`{"system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}],"messages":[]}`:                true,
+		`{"cache_control":{"type":"ephemeral"},"messages":[]}`:                                                                 true,
+		`{"tools":[{"name":"f","description":"d","input_schema":{},"cache_control":{"type":"ephemeral"}}],"messages":[]}`:      true,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x","cache_control":null}]}]}`:                           false,
+		`{"messages":[{"role":"user","content":[{"type":"tool_result","content":[{"cache_control":{"type":"ephemeral"}}]}]}]}`: true,
+	} {
+		if r, ok := Parse("/v1/messages", []byte(body), rule.AutoAPI); r.Caches != want || !ok {
+			t.Errorf("%s: %v", body, r.Caches)
+		}
+	}
+}
+
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, path, body string

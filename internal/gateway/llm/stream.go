@@ -60,7 +60,7 @@ func (w *Watch) endEvent() {
 			w.cut = known && w.Over(used)
 		}
 	}
-	w.lines.some, w.event = false, event{}
+	w.lines.some, w.event, w.tally.calls = false, event{}, 0
 	w.scan.reset()
 	w.alike.begin(w)
 }

@@ -1,5 +1,7 @@
 package llm
 
+import "strings"
+
 // What is of interest in a response. The vendors' names differ, so one tree has them all, and
 // whoever answers is understood.
 const (
@@ -8,14 +10,24 @@ const (
 	inFresh                     // of a message that has only begun
 	inAdded                     // not in inTokens: the results of Gemini's tools
 	cacheRead                   // not in inTokens
-	cacheWrite                  // not in inTokens
+	cacheWrite                  // not in inTokens, for whatever time
+	cacheWrite5m                // in cacheWrite
+	cacheWrite1h                // in cacheWrite
 	cachePart                   // in inTokens
+	writePart                   // in inTokens
+	inAudio                     // in inTokens
+	inImage                     // in inTokens
+	cachedAudio                 // in inAudio and in cachePart
+	cachedImage                 // in inImage and in cachePart
 	outTokens                   // of a whole answer
 	outFresh                    // of a message that has only begun
 	outSoFar                    // of an answer that is whole if it has a reason to end
 	outAdded                    // not in outTokens: Gemini's thoughts
 	reasoningPart               // in outTokens
+	outAudio                    // in outTokens
+	outImage                    // in outTokens
 	totalTokens
+	toolCalls
 	numbers // how many there are
 
 	someText
@@ -30,19 +42,33 @@ const (
 	theType
 	theBlock
 	theSequence
+	anItem // of an output, by its type
+
+	// Gemini has lists of kinds and their numbers.
+	aDetail
+	aModality
+	inDetail
+	cachedDetail
+	outDetail
 )
 
 var responseNodes = func() *node {
-	details := at(0, "cached_tokens", at(cachePart), "reasoning_tokens", at(reasoningPart), "thinking_tokens", at(reasoningPart))
+	inDetails := at(0, "cached_tokens", at(cachePart), "cache_write_tokens", at(writePart),
+		"audio_tokens", at(inAudio), "image_tokens", at(inImage))
+	outDetails := at(0, "reasoning_tokens", at(reasoningPart), "thinking_tokens", at(reasoningPart),
+		"audio_tokens", at(outAudio), "image_tokens", at(outImage))
 	usage := func(in, out id) *node {
 		return at(aUsage,
 			"prompt_tokens", at(in), "input_tokens", at(in), "total_tokens", at(totalTokens),
 			"completion_tokens", at(out), "output_tokens", at(out),
-			"prompt_tokens_details", details, "input_tokens_details", details,
-			"completion_tokens_details", details, "output_tokens_details", details,
+			"prompt_tokens_details", inDetails, "input_tokens_details", inDetails,
+			"completion_tokens_details", outDetails, "output_tokens_details", outDetails,
 			"prompt_cache_hit_tokens", at(cachePart), // DeepSeek
-			"cache_read_input_tokens", at(cacheRead), "cache_creation_input_tokens", at(cacheWrite))
+			"cache_read_input_tokens", at(cacheRead), "cache_creation_input_tokens", at(cacheWrite),
+			"cache_creation", at(0, "ephemeral_5m_input_tokens", at(cacheWrite5m), "ephemeral_1h_input_tokens", at(cacheWrite1h)),
+			"server_tool_use", at(0, "web_search_requests", at(toolCalls)))
 	}
+	kinds := func(list id) *node { return at(aDetail, "modality", at(aModality), "tokenCount", at(list)) }
 	text := at(someText)
 	call := at(0, "name", text, "arguments", text, "input", deep(someText))
 	call.put("function", call)
@@ -52,7 +78,7 @@ var responseNodes = func() *node {
 		"content", piece, "refusal", text, "reasoning_content", text, "reasoning", text,
 		"tool_calls", call, "function_call", call)
 	delta := at(someText, "text", text, "thinking", text, "partial_json", text, "stop_reason", at(anEnd))
-	output := at(0, "content", piece, "summary", piece, "arguments", text, "name", text, "input", text)
+	output := at(0, "type", at(anItem), "content", piece, "summary", piece, "arguments", text, "name", text, "input", text)
 	parts := at(0, "text", text, "functionCall", deep(someText), "executableCode", deep(someText))
 	return at(0,
 		"id", at(anID), "model", at(theModel), "modelVersion", at(theModel), "responseId", at(anID), "created", at(theTime),
@@ -63,10 +89,12 @@ var responseNodes = func() *node {
 		"content", piece, "stop_reason", at(anEnd), "delta", delta, "content_block", at(0, "text", text),
 		"message", at(0, "id", at(anID), "model", at(theModel), "usage", usage(inFresh, outFresh)),
 		"output", output,
-		"response", at(0, "id", at(anID), "model", at(theModel), "created_at", at(theTime), "usage", usage(inTokens, outTokens)),
+		"response", at(0, "id", at(anID), "model", at(theModel), "created_at", at(theTime), "usage", usage(inTokens, outTokens),
+			"output", at(0, "type", at(anItem))),
 		"usageMetadata", at(0,
 			"promptTokenCount", at(inFresh), "cachedContentTokenCount", at(cachePart), "toolUsePromptTokenCount", at(inAdded),
-			"candidatesTokenCount", at(outSoFar), "thoughtsTokenCount", at(outAdded), "totalTokenCount", at(totalTokens)),
+			"candidatesTokenCount", at(outSoFar), "thoughtsTokenCount", at(outAdded), "totalTokenCount", at(totalTokens),
+			"promptTokensDetails", kinds(inDetail), "cacheTokensDetails", kinds(cachedDetail), "candidatesTokensDetails", kinds(outDetail)),
 		"candidates", at(someCandidates,
 			"index", at(anIndex), "finishReason", at(anEnd), "content", at(0, "parts", parts)))
 }()
@@ -77,6 +105,66 @@ type tally struct {
 	text   int64 // bytes of what the model wrote
 	ends   int64 // reasons to end
 	whole  bool  // the usage is that of the whole answer
+	calls  int64 // in the output of this event
+	detail detail
+}
+
+// detail is one kind in a list of Gemini's. Its names are in any order.
+type detail struct {
+	list  id
+	count int64
+	kind  modality
+}
+
+type modality uint8
+
+const (
+	noModality modality = iota
+	audio
+	image
+)
+
+// parts are where the kinds of each list are counted. Other kinds cost as much as text.
+var parts = [...][3]id{
+	inDetail:     {audio: inAudio, image: inImage},
+	cachedDetail: {audio: cachedAudio, image: cachedImage},
+	outDetail:    {audio: outAudio, image: outImage},
+}
+
+// take takes the highest value of a number, because they are repeated.
+func (t *tally) take(what id, n int64) { t.number[what] = max(t.number[what], n) }
+
+// countDetail adds a value of a list of kinds.
+func (t *tally) countDetail(v *value) {
+	d := &t.detail
+	switch v.id {
+	case aDetail:
+		if v.kind == '{' {
+			*d = detail{}
+		}
+		return
+	case aModality:
+		switch strings.ToUpper(string(v.text)) {
+		case "AUDIO":
+			d.kind = audio
+		case "IMAGE":
+			d.kind = image
+		}
+	default:
+		d.list, d.count = v.id, v.number()
+	}
+	if d.list != 0 && d.kind != noModality {
+		t.take(parts[d.list][d.kind], d.count)
+	}
+}
+
+// countItem counts what the vendor bills for each call. Calls of the client's own functions are free.
+func (t *tally) countItem(v *value) {
+	switch string(v.text) {
+	case "web_search_call", "file_search_call":
+		t.calls++
+		t.take(toolCalls, t.calls)
+	}
 }
 
 // count adds a value; it is false if it is not about usage.
@@ -84,7 +172,7 @@ func (t *tally) count(v *value) bool {
 	switch {
 	case v.id < numbers:
 		n := v.number()
-		t.number[v.id] = max(t.number[v.id], n)
+		t.take(v.id, n)
 		t.whole = t.whole || n > 0 && (v.id == inTokens || v.id == outTokens)
 	case v.id == someText:
 		if v.kind == '"' {
@@ -94,6 +182,10 @@ func (t *tally) count(v *value) bool {
 		if v.kind == '"' {
 			t.ends++
 		}
+	case v.id == anItem:
+		t.countItem(v)
+	case v.id >= aDetail:
+		t.countDetail(v)
 	default:
 		return false
 	}
@@ -109,10 +201,19 @@ func (t *tally) used(input, text int64) (u Usage, known bool) {
 	if u.Input == 0 && u.Output == 0 {
 		u.Input = n[totalTokens]
 	}
-	u.Input += n[inAdded] + n[cacheRead] + n[cacheWrite]
+	writes := max(n[cacheWrite], n[cacheWrite5m]+n[cacheWrite1h])
+	u.Input += n[inAdded] + n[cacheRead] + writes
 	u.Output += n[outAdded]
-	u.Cached = min(max(n[cachePart], n[cacheRead]), u.Input)
-	u.Reasoning = min(max(n[reasoningPart], n[outAdded]), u.Output)
+	if n[totalTokens] == u.Input+u.Output+n[reasoningPart] {
+		u.Output += n[reasoningPart] // some vendors, such as xAI, count it apart
+	}
+	u.Cached = max(n[cachePart], n[cacheRead])
+	u.CacheWrite1h = n[cacheWrite1h]
+	u.CacheWrite = writes - u.CacheWrite1h + n[writePart]
+	u.AudioInput, u.ImageInput = max(0, n[inAudio]-n[cachedAudio]), max(0, n[inImage]-n[cachedImage])
+	u.Reasoning = max(n[reasoningPart], n[outAdded])
+	u.AudioOutput, u.ImageOutput = n[outAudio], n[outImage]
+	u.ToolCalls = n[toolCalls]
 	if u.Input+u.Output+text == 0 {
 		return Usage{}, false
 	}
@@ -124,5 +225,6 @@ func (t *tally) used(input, text int64) (u Usage, known bool) {
 		u.Output = max(u.Output, textTokens(text))
 	}
 	u.Input, u.Output = clamp(u.Input), clamp(u.Output)
+	u.Cached, u.Reasoning = min(u.Cached, u.Input), min(u.Reasoning, u.Output)
 	return u, true
 }

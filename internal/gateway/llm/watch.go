@@ -252,7 +252,7 @@ func (a *alike) read(p []byte, w *Watch) {
 // may have been counted before.
 func (a *alike) learn(v *value, w *Watch) {
 	if v.kind != '"' || a.piece == nil || v.begin >= maxAlike || w.scan.depth > maxAlikeOpen ||
-		w.tally.text != a.textBefore || w.tally.ends != a.endsBefore {
+		w.tally.text != a.textBefore || w.tally.ends != a.endsBefore || w.tally.calls > 0 {
 		return
 	}
 	a.text = append(a.text[:0], a.piece[:v.begin+1]...)

@@ -42,6 +42,14 @@ export interface Weights {
   input?: number
   output?: number
   cached?: number
+  cache_write?: number
+  cache_write_1h?: number
+  audio_input?: number
+  image_input?: number
+  reasoning?: number
+  audio_output?: number
+  image_output?: number
+  tool_call?: number
 }
 
 export interface List {
