@@ -157,7 +157,7 @@ func (e *Engine) gather(in *installed, req *rule.Request, v *Verdict) error {
 // addHit adds the limits of a rule for every identity that the request has under the rule:
 // none if the rule does not apply.
 func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict) error {
-	start := len(v.keys)
+	start, first := len(v.keys), len(v.Results)
 	var err error
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil || len(v.ends) == 0 {
 		return err
@@ -180,10 +180,24 @@ func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict
 			_, tier := req.Client()
 			e.rememberTier(identity, tier)
 		}
-		v.addIdentity(in, c.Entry, req, identity, cost)
+		if len(req.Batch) == 0 || !v.addCost(first, identity, cost) {
+			v.addIdentity(in, c.Entry, req, identity, cost)
+		}
 		start = end
 	}
 	return nil
+}
+
+// addCost adds the cost of another message of a request to the limits that a rule has for the same identity, from one
+// result on. It reports whether there are any. The request still takes one place.
+func (v *Verdict) addCost(from int, identity string, cost int64) (found bool) {
+	for i := from; i < len(v.Results); i++ {
+		r := &v.Results[i]
+		if found = found || r.Key == identity; r.Key == identity && !r.isPlace() && !r.isPenalty {
+			r.Cost = min(r.Cost+cost, weir.MaxUnits)
+		}
+	}
+	return found
 }
 
 // key is a key that the rules have found. Its bytes never change: when the buffer grows, the old one

@@ -89,8 +89,8 @@ var errorCodes = []Code{
 		"Methods are in upper case, as in GET. A document can have 64 different methods. A star beside other methods stands for all methods that the rule does not name, which makes sense only if the key contains method.",
 		"Write it in upper case. Leave method out to match all methods."},
 	{"E022", "redundant attribute values",
-		"A star matches any value, so other values beside it have no effect.",
-		"Write \"*\" alone, or only the values to match."},
+		"A star matches any value, so other values beside it have no effect, unless the key contains the attribute: then the star stands for all values that the rule does not name.",
+		"Write \"*\" alone, or only the values to match, or attr: and the name in the key."},
 	{"E023", "override that matches no client",
 		"An override names a client as the rule's key does: user:alice for key user, ip:203.0.113.7|user:alice for key [ip, user]. Another name would never match.",
 		"Write the key of the client as the message shows it."},
@@ -136,6 +136,9 @@ var errorCodes = []Code{
 	{"E039", "invalid lease",
 		"The field lease is for how long an instance can have units of a client, to decide by itself. Units cannot be leased if the rule delays requests (shape), counts denied ones (count_denied), gives back what expires (on_expiry: release) or has a penalty.",
 		"Write a time from 20ms to 1h, such as lease: 1s, or remove it."},
+	{"E041", "invalid use of MCP",
+		"A rule with mcp: {} reads messages of the Model Context Protocol in the body of requests. Their attributes are mcp.method and mcp.tool, which no other rule has. A key with one of them needs a list of its values in match, or clients could invent keys. Such a rule counts no tokens, and its method includes POST.",
+		"Write mcp: {} in the rule, and list in match what its key counts separately, as in attributes: {mcp.tool: [search, \"*\"]}."},
 }
 
 var warningCodes = []Code{
@@ -167,8 +170,8 @@ var warningCodes = []Code{
 		"Another limit of the rule is stricter, so this one never denies. For example, a client with at most 100 requests per minute never reaches 10000 per hour.",
 		"Remove it, or check the numbers; one of the periods may be wrong."},
 	{"W010", "key that a client can forge",
-		"The header contains the address of a client, but a client can send any address in it. With a new address in each request, it counts as a new client each time.",
-		"Write key: ip. weir takes the address from such headers only if they come from --trusted-proxies."},
+		"The header contains the address of a client, or a session of MCP, but a client can send any value in it. With a new value in each request, it counts as a new client each time.",
+		"Write key: ip. weir takes the address from such headers only if they come from --trusted-proxies. A session can stand beside user or ip."},
 	{"W011", "key that a client can omit",
 		"The rule does not apply to a request without the header, cookie or parameter. A client that invents a new value for each request counts as a new client each time. No rule has the key ip or global, which a client can neither omit nor invent.",
 		"Add a rule with key ip or global, even a generous one."},

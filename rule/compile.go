@@ -61,7 +61,10 @@ func Compile(set *Set, o Options) (*Table, error) {
 			}
 		}
 	}
-	if err := c.tokens(t); err != nil {
+	if t.tokens, err = c.readers(t, func(r *Rule) bool { return r.Tokens != nil }); err != nil {
+		return nil, err
+	}
+	if t.mcp, err = c.readers(t, func(r *Rule) bool { return r.MCP != nil }); err != nil {
 		return nil, err
 	}
 	t.index = t.newIndex(&c, ready)
@@ -89,6 +92,9 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if err := r.validateUnit(); err != nil {
 		return nil, fmt.Errorf("unit: %w", err)
 	}
+	if err := r.validateMCP(); err != nil {
+		return nil, fmt.Errorf("mcp: %w", err)
+	}
 	out := &Entry{Rule: r, order: order, failed: c.Failed}
 	c.ids[r.ID] = out
 	var err error
@@ -110,25 +116,25 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	return out, c.quotas(out)
 }
 
-// tokens makes the index of rules that count tokens.
-func (c *compiler) tokens(t *Table) error {
+// readers makes the index of rules that read the body of requests to match them, or nil if there are none.
+func (c *compiler) readers(t *Table, reads func(*Rule) bool) (*readers, error) {
 	ready, some := make([]*match.Rule, len(t.rules)), false
 	for i, r := range t.rules {
-		if r.Mode == Off || r.Tokens == nil {
+		if r.Mode == Off || !reads(r.Rule) {
 			continue
 		}
 		conditions := r.Match.indexed()
 		conditions.Attributes = nil
 		var err error
 		if ready[i], err = c.matches.Compile(conditions); err != nil {
-			return fmt.Errorf("rule: %s: match: %w", r.ID, err)
+			return nil, fmt.Errorf("rule: %s: match: %w", r.ID, err)
 		}
 		some = true
 	}
-	if some {
-		t.tokens = t.newIndex(c, ready)
+	if !some {
+		return nil, nil
 	}
-	return nil
+	return &readers{t.newIndex(c, ready)}, nil
 }
 
 func (t *Table) newIndex(c *compiler, ready []*match.Rule) *match.Index[Hit] {

@@ -11,9 +11,6 @@ import (
 	"github.com/weirhq/weir/internal/match"
 )
 
-// anyValue is how a rule asks for an attribute, whatever its value.
-const anyValue = "*"
-
 var matchFields = newTable(
 	field[Match]{"method", func(p *parser, e *document.Element, path string, m *Match) {
 		m.Methods = p.values(e, path, p.checkMethod)
@@ -62,10 +59,7 @@ func (p *parser) attributes(e *document.Element, _ string, to *Match) {
 		}
 		field := "match: attributes: " + name
 		values := p.values(m.Value, field, func(*document.Element) {})
-		if slices.Contains(values, anyValue) {
-			if len(values) > 1 {
-				p.errorf("E022", m.Value.Place, field, `"*" matches any value, so the other values have no effect; keep one or the other`)
-			}
+		if len(values) == 1 && values[0] == match.Any {
 			values = nil
 		}
 		to.Attributes[name] = values
@@ -78,13 +72,13 @@ func attributesElement(m *Match) *document.Element {
 		if values := m.Attributes[name]; len(values) > 0 {
 			e.Add(name, oneOrList(values))
 		} else {
-			e.Add(name, document.NewText(anyValue))
+			e.Add(name, document.NewText(match.Any))
 		}
 	}
 	return e.OrNil()
 }
 
-// checkAny checks the stars among methods and hosts, which match everything. They stand for
+// checkAny checks the stars among methods, hosts and attributes, which match everything. They stand for
 // what a rule does not name, and so make sense only if the rule counts that apart.
 func (p *parser) checkAny(r *pending) {
 	for _, list := range []struct {
@@ -100,6 +94,12 @@ func (p *parser) checkAny(r *pending) {
 			p.errorf(list.code, at, field, "%s is empty; remove it to match every %s", list.what, list.what)
 		} else if !slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == list.kind }) {
 			p.errorf(list.code, at, field, `"*" matches every %[1]s, so the other values have no effect; remove them, or write %[1]s in key, too, so that each counts separately`, list.what)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Match.Attributes)) {
+		if match.NamesAny(r.Match.Attributes[name]) && !slices.Contains(r.Key, Source{Kind: Attribute, Name: name}) {
+			at := r.fields["match"].Get("attributes").Get(name).Place
+			p.errorf("E022", at, "match: attributes: "+name, `"*" matches any value, so the other values have no effect; remove them, or write attr:%s in key, too, so that each counts separately`, name)
 		}
 	}
 }

@@ -54,6 +54,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 			r.Unit = "cents"
 		}
 	}
+	if r.Tokens == nil && len(r.Match.Methods) == 0 && rapid.Bool().Draw(t, "mcp") {
+		r.MCP = new(rule.MCP)
+	}
 	r.Algorithm = rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 	switch r.Algorithm {
 	case weir.SlidingBuckets:

@@ -159,7 +159,7 @@ func (c *Entry) readsRequest() bool {
 // needsBody reports whether the body of a request decides whether the rule applies, or its cost. That of
 // a prompt has attributes.
 func (c *Entry) needsBody() bool {
-	return c.Tokens != nil || c.readsRequest() || slices.ContainsFunc([]Expression{c.when, c.estimate}, func(e Expression) bool {
+	return c.Tokens != nil || c.MCP != nil || c.readsRequest() || slices.ContainsFunc([]Expression{c.when, c.estimate}, func(e Expression) bool {
 		return e != nil && e.Reads("request.attributes")
 	})
 }

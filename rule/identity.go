@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir"
@@ -47,6 +48,9 @@ func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
 	if c.err != nil {
 		return dst, ends, c.err
+	}
+	if c.MCP != nil && len(req.Batch) > 0 {
+		return c.batchIdentities(dst, ends, req)
 	}
 	var buf [usualParts]place
 	at := c.places(&buf)
@@ -177,6 +181,7 @@ type part struct {
 	match        *match.Rule    // which names hosts, methods and routes
 	tiers        map[string]int // where each is among the names
 	texts        []string       // of names, ready to be appended; nil for a part that has none
+	listed       []string       // values of an attribute, of which others are match.Any; nil if no other is
 }
 
 // append appends a part without names that a request has at a place, and returns the place behind
@@ -216,7 +221,7 @@ func (p *part) value(req *Request, from int) (string, int) {
 	case APIKey:
 		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:
-		return OneValue(req.Attributes[p.source.Name], from)
+		return OneValue(p.listedValue(req.Attributes[p.source.Name]), from)
 	}
 	if p.host && req.Host != "" {
 		return OneValue(match.CanonicalHost(req.Host), from)
@@ -233,6 +238,14 @@ func (p *part) value(req *Request, from int) (string, int) {
 		return req.Values.Query(p.source.Name, from)
 	}
 	return "", 0
+}
+
+// listedValue is the value of an attribute as the rule names it, if it names some.
+func (p *part) listedValue(value string) string {
+	if value != "" && p.listed != nil && !slices.Contains(p.listed, value) {
+		return match.Any
+	}
+	return value
 }
 
 // hasMore reports whether a request has another value behind a place.

@@ -35,6 +35,9 @@ func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
 			p.lead = "|" + p.prefix
 		}
 		p.match, p.tiers = conditions, placesOf(r.Tiers)
+		if values := r.Match.Attributes[p.source.Name]; s.Kind == Attribute && match.NamesAny(values) {
+			p.listed = values
+		}
 		p.write()
 		parts[i] = p
 	}
@@ -140,6 +143,9 @@ func (p *part) appendText(dst []byte, text string) ([]byte, error) {
 	value, err := unescapeValue(text)
 	if err != nil {
 		return nil, err
+	}
+	if p.listedValue(value) != value {
+		return nil, fmt.Errorf("the rule counts by no %s %q, but by %s", p.describe(), value, fewOf(p.listed, 5))
 	}
 	return p.appendValue(dst, value), nil
 }

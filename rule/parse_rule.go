@@ -45,6 +45,7 @@ var (
 		wordField("on_expiry", ParseExpiry, func(r *Rule) *Expiry { return &r.OnExpiry }),
 		leaseField(func(r *Rule) *time.Duration { return &r.Lease }),
 		field[Rule]{"tokens", (*parser).tokens, tokensElement},
+		field[Rule]{"mcp", (*parser).mcp, mcpElement},
 		field[Rule]{"penalty", (*parser).penalty, penaltyElement},
 		field[Rule]{"warn", (*parser).thresholds, thresholdsElement},
 		mappingField("deny", denyFields, func(r *Rule) *Deny { return &r.Deny }),
@@ -80,6 +81,9 @@ func (p *parser) rule(e *document.Element) *pending {
 		p.errorf("E007", r.at, "key", "required; write what identifies a client, such as ip or user, or global to count all clients together")
 	}
 	p.checkAny(r)
+	if err := r.validateMCP(); err != nil {
+		p.errorf("E041", r.field("mcp"), "mcp", "%v", err)
+	}
 	if err := r.validateUnit(); err != nil {
 		p.errorf("E029", r.fields["unit"].Place, "unit", "%v", err)
 	}

@@ -45,6 +45,11 @@ type Request struct {
 	// counts as absent.
 	Attributes map[string]string
 
+	// Batch has the attributes of each message of a request with several messages of MCP: those of the request,
+	// mcp.method and mcp.tool. Rules with MCP apply to each of them, and all are charged or none. Nil means that
+	// the request has at most one, whose attributes are among Attributes.
+	Batch []map[string]string
+
 	// Values returns headers, cookies and query parameters. Nil means none.
 	Values Values
 

@@ -126,6 +126,9 @@ type Rule struct {
 	// Tokens makes the rule count tokens of language models. Default nil: it counts requests.
 	Tokens *Tokens
 
+	// MCP makes the rule count messages of the Model Context Protocol. Default nil: it counts requests.
+	MCP *MCP
+
 	// Penalty denies a client for a while after its requests were denied. Default none.
 	Penalty Penalty
 
@@ -147,7 +150,7 @@ type Match struct {
 	Methods    []string            // upper case
 	Hosts      []string            // lower case; "*.example.com" matches every name below it
 	Paths      []string            // "/users/{id}", "/api/**"
-	Attributes map[string][]string // an attribute without values matches any value
+	Attributes map[string][]string // an attribute without values matches any value; "*" beside values too, and then stands for the others in a key
 
 	// When is an expression, which is evaluated only for requests that meet all other
 	// conditions. If that fails, it is met.

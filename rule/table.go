@@ -33,7 +33,8 @@ type Table struct {
 	rules      []*Entry // in the order of the document
 	byID       map[string]*Entry
 	index      *match.Index[Hit]
-	tokens     *match.Index[Hit] // of rules that count tokens, whatever attributes they match; or nil
+	tokens     *readers // rules that count tokens
+	mcp        *readers // rules that count messages of MCP
 	exempt     list
 	block      list
 	headers    map[string]bool // by which rules count
@@ -109,6 +110,9 @@ func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 // Match allocates only to grow hits, unless the client writes its method, host or path
 // in an unusual way, or an expression is evaluated.
 func (t *Table) Match(hits []Hit, req *Request) []Hit {
+	if len(req.Batch) > 0 {
+		return t.matchBatch(hits, req)
+	}
 	before := len(hits)
 	hits = t.index.Find(hits, req.conditions())
 	if !t.conditional && !req.Unread {
@@ -132,11 +136,19 @@ func (t *Table) Match(hits []Hit, req *Request) []Hit {
 // "model" is known only when the body has been read, so attributes do not matter here. The search
 // uses buf, if it has a capacity.
 func (t *Table) CountsTokens(buf []Hit, req *Request) *Entry {
-	if t.tokens == nil {
+	return t.tokens.first(buf, req)
+}
+
+// readers are rules that match by what is in the body of requests, whatever attributes they match. Nil is none.
+type readers struct{ index *match.Index[Hit] }
+
+// first is the first of the rules that may apply to a request, and the first that can deny it if there is one; or nil.
+func (x *readers) first(buf []Hit, req *Request) *Entry {
+	if x == nil {
 		return nil
 	}
 	var first *Entry
-	for _, hit := range t.tokens.Find(buf[:0], req.conditions()) {
+	for _, hit := range x.index.Find(buf[:0], req.conditions()) {
 		if first == nil || hit.Mode.Denies() && !first.Mode.Denies() {
 			first = hit.Entry
 		}

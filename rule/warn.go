@@ -139,6 +139,10 @@ func (p *parser) warnKey(r *Rule, at document.Place) {
 			p.warnf("W016", at, "key", "%s is the same for all requests of the rule; %s", s, what)
 		}
 	}
+	if r.invented() {
+		p.warnf("W010", at, "key", "a client can invent a session for each request and count as a new client each time; add user or ip to the key")
+		return
+	}
 	if chosen && !named && !p.single && !p.backstop() {
 		p.warnf("W011", at, "key", "a client that omits %s or invents a value is not limited; add a rule with key ip or global", sourcesText(unnamed(r.Key)))
 	}

@@ -147,7 +147,7 @@ func (m *Match) pairs(other *Match) int {
 // meets reports whether a request can meet the conditions of both. In doubt, it can.
 func (m *Match) meets(other *Match) bool {
 	for name, values := range m.Attributes {
-		if !someMeet(values, other.Attributes[name], func(a, b string) bool { return a == b }) {
+		if !someMeet(values, other.Attributes[name], func(a, b string) bool { return a == b || a == match.Any || b == match.Any }) {
 			return false
 		}
 	}

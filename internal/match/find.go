@@ -264,10 +264,11 @@ func (m *search[T]) meets(number int32, verify needs) bool {
 		return true // without a look at the rule, which may be out of the cache
 	}
 	c := m.ready[number-1]
-	return (c.hosts == nil || c.hosts.contain(m.host)) && c.meetsAttributes(m.attributes)
+	return (c.hosts == nil || c.hosts.contain(m.host)) && c.MeetsAttributes(m.attributes)
 }
 
-func (c *Rule) meetsAttributes(attributes map[string]string) bool {
+// MeetsAttributes reports whether attributes meet the conditions on them.
+func (c *Rule) MeetsAttributes(attributes map[string]string) bool {
 	for i := range c.attributes {
 		if !c.attributes[i].met(attributes) {
 			return false

@@ -20,7 +20,7 @@ type Conditions struct {
 	Methods    []string            // beside others, [Any] is every method
 	Hosts      []string            // "*.example.com" is every name below; beside others, [Any] is every host
 	Paths      []string            // "/users/{id}", "/api/**"
-	Attributes map[string][]string // an attribute without values is met by any value
+	Attributes map[string][]string // an attribute without values is met by any value, and so is one with [Any] beside others
 }
 
 // Request is what conditions are held against. What is not known is "".
@@ -119,10 +119,16 @@ func newConditions(attributes map[string][]string) ([]condition, error) {
 		if len(values) > 0 && values[0] == "" {
 			return nil, fmt.Errorf("attributes: %s: an empty value never matches; remove it, or write no value to match any", name)
 		}
+		if NamesAny(values) {
+			values = nil
+		}
 		list = append(list, condition{name, values})
 	}
 	return list, nil
 }
+
+// NamesAny reports whether [Any] is beside other values: it stands for those that are not named.
+func NamesAny(values []string) bool { return len(values) > 1 && slices.Contains(values, Any) }
 
 // condition is what a rule wants of an attribute.
 type condition struct {
