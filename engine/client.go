@@ -160,11 +160,13 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	if v.places > 0 {
 		defer e.wakeAll(v)
 	}
+	holds := v.others
 	if v.Hold != (weir.HoldID{}) {
-		for _, id := range append(v.others, v.Hold) {
-			if _, err := e.Cancel(ctx, id); err != nil {
-				return err
-			}
+		holds = append(holds, v.Hold)
+	}
+	for _, id := range holds {
+		if _, err := e.Cancel(ctx, id); err != nil {
+			return err
 		}
 	}
 	var errs [2]error

@@ -62,9 +62,10 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 	v.reset(in)
 	var parts [ended + 1]int
 	var failed error
+	deadline := e.deadline()
 	for i := range demands {
 		if parts[demands[i].part()]++; demands[i].part() == ended {
-			failed = errors.Join(failed, e.endHold(ctx, &demands[i]))
+			failed = errors.Join(failed, e.endHold(ctx, deadline, parts[ended] == 1, &demands[i]))
 		}
 	}
 	if parts[ended] == len(demands) {

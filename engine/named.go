@@ -84,6 +84,10 @@ func isTaken(ops []weir.Op, decisions []weir.Decision, err error) bool {
 	return false
 }
 
+// reserveAttempts is how often the demands of a request with several holds are looked at before one of them, because other requests
+// came and left between two calls, is charged without a hold.
+const reserveAttempts = 3
+
 // reserveDemands charges those demands that are owed by nobody, of which some begin holds. One call of the store makes one hold,
 // and charges everything else. If there are several, they are looked at together, and then made one after the other; if one
 // is denied nevertheless, because others came between, those before are cancelled.
@@ -94,45 +98,60 @@ func (e *Engine) reserveDemands(ctx context.Context, in *installed, demands []De
 			last, begins = i, begins+1
 		}
 	}
-	var made []*Verdict
-	cancel := func() {
-		for _, m := range made {
-			e.giveBack(ctx, e.deadline(), m)
-		}
-		made = nil
+	if begins == 1 {
+		return e.reserveDemand(ctx, in, demands, last, isUnowed, v)
 	}
-	if begins > 1 {
-		v.listDemands(demands, func(d *Demand) bool { return d.part() <= begun })
+	for attempt := 1; ; attempt++ {
+		v.listDemands(demands, isUnowed)
 		if err := e.peek(ctx, in, v); err != nil {
 			return err
 		}
-		for i := 0; i < last && v.Allowed; i++ {
-			if demands[i].part() != begun {
-				continue
-			}
-			m := &Verdict{timing: v.timing}
-			err := e.reserveDemand(ctx, in, demands, i, func(d *Demand) bool { return d == &demands[i] }, m)
-			if err != nil {
-				cancel()
+		if v.Allowed {
+			if done, err := e.reserveEach(ctx, in, demands, last, v); done || err != nil {
 				return err
 			}
-			if v.Allowed = m.Allowed; m.Allowed {
-				made = append(made, m)
-			}
 		}
-		allowed := v.Allowed
 		v.reset(in)
-		if !allowed {
-			cancel()
-			err := e.chargeDemands(ctx, in, demands, func(d *Demand) bool { return d.part() <= begun }, v)
-			v.Unheld = v.Allowed
+		if err := e.chargeDemands(ctx, in, demands, isUnowed, v); err != nil || !v.Allowed {
 			return err
 		}
+		// There is room meanwhile.
+		if attempt == reserveAttempts || e.Refund(ctx, v) != nil {
+			v.Unheld = true
+			return nil
+		}
+		v.reset(in)
 	}
-	err := e.reserveDemand(ctx, in, demands, last, func(d *Demand) bool { return d.part() == charged || d == &demands[last] }, v)
+}
+
+func isUnowed(d *Demand) bool { return d.part() <= begun }
+
+// reserveEach makes several holds, and charges everything else with the last one. If one is denied, those before are cancelled. It
+// returns false if that was before the last one, so that the others have not been asked.
+func (e *Engine) reserveEach(ctx context.Context, in *installed, demands []Demand, last int, v *Verdict) (done bool, err error) {
+	var made []*Verdict
+	defer func() {
+		if done && v.Allowed {
+			return
+		}
+		for _, m := range made {
+			e.giveBack(ctx, e.deadline(), m)
+		}
+	}()
+	for i := range last {
+		if demands[i].part() != begun {
+			continue
+		}
+		m := &Verdict{timing: v.timing}
+		if err := e.reserveDemand(ctx, in, demands, i, func(d *Demand) bool { return d == &demands[i] }, m); err != nil || !m.Allowed {
+			return false, err
+		}
+		made = append(made, m)
+	}
+	v.reset(in)
+	err = e.reserveDemand(ctx, in, demands, last, func(d *Demand) bool { return d.part() == charged || d == &demands[last] }, v)
 	if err != nil || !v.Allowed {
-		cancel()
-		return err
+		return err == nil, err
 	}
 	for _, m := range made {
 		v.appendVerdict(m)
@@ -140,7 +159,7 @@ func (e *Engine) reserveDemands(ctx context.Context, in *installed, demands []De
 			v.others = append(v.others, m.Hold)
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // reserveDemand charges some demands, with a hold on one of them.
@@ -176,13 +195,14 @@ type holdEnd struct {
 	hold   *NamedHold
 	number byte // of the hold that is tried
 	again  bool // it was tried before, without an answer
+	asked  bool // the store was, for this request
 	ops    []weir.Op
 	charge weir.HoldID // under which the ops are charged if there is no hold
 }
 
 // endHold ends the oldest hold of a demand's name with its cost. If there is none, the cost is charged, even if it does not
-// fit. If the store is unavailable, that is repeated until it answers.
-func (e *Engine) endHold(ctx context.Context, d *Demand) error {
+// fit. If the store is unavailable, or has not answered until the deadline, that is repeated until it answers.
+func (e *Engine) endHold(ctx context.Context, deadline time.Time, first bool, d *Demand) error {
 	if e.holds == nil {
 		return errNoHolds
 	}
@@ -191,13 +211,13 @@ func (e *Engine) endHold(ctx context.Context, d *Demand) error {
 	}
 	hold, cost := *d.Hold, d.Cost // the demand is used again
 	s := &settlement{
-		kind: SettledHold, used: Units(cost), byTag: func(string, int64) int64 { return cost }, end: &holdEnd{hold: &hold},
+		kind: SettledHold, used: Units(cost), byTag: func(string, int64) int64 { return cost }, end: &holdEnd{hold: &hold, asked: !first},
 	}
 	for _, limit := range d.Limits {
 		s.end.ops = append(s.end.ops, weir.Op{Key: strings.Clone(d.Key), Limit: limit, Cost: cost})
 	}
 	s.parts = addPart(nil, tag{rule: d.Rule.ID, shadow: !d.Rule.Mode.Denies()}, 0, cost, 0)
-	done, err := e.settleEnd(ctx, e.deadline(), s)
+	done, err := e.settleEnd(ctx, deadline, s)
 	if err != nil {
 		if err := e.retryLater(s, err); err != nil {
 			return err
@@ -214,9 +234,9 @@ func (e *Engine) settleEnd(ctx context.Context, deadline time.Time, s *settlemen
 	for end.number < maxNamed {
 		id := numbered(end.hold.Name, end.number)
 		if other := e.pending.settlementOf(id); other == nil || other == s {
-			done, err := e.settleOnce(ctx, deadline, &settlement{id: id, used: s.used, byTag: s.byTag}, nil)
+			done, err := e.settleNumber(ctx, deadline, s, id)
 			if err != nil {
-				if end.again = true; s.until == 0 {
+				if s.until == 0 {
 					s.id = id
 				}
 				return Settled{}, err
@@ -231,7 +251,7 @@ func (e *Engine) settleEnd(ctx context.Context, deadline time.Time, s *settlemen
 				if end.number > 1 {
 					e.skip(end.hold, 0, end.number)
 				}
-				return e.chargeEnd(ctx, s)
+				return e.chargeEnd(ctx, deadline, s)
 			}
 		}
 		end.again = false
@@ -239,11 +259,32 @@ func (e *Engine) settleEnd(ctx context.Context, deadline time.Time, s *settlemen
 			end.number = max(1, e.skipped(end.hold.Name).ended)
 		}
 	}
-	return e.chargeEnd(ctx, s)
+	return e.chargeEnd(ctx, deadline, s)
+}
+
+// rest returns a context for a call of the store. All but the first of a request end at its deadline.
+func (end *holdEnd) rest(ctx context.Context, deadline time.Time) (context.Context, context.CancelFunc) {
+	if !end.asked {
+		end.asked = true
+		return ctx, func() {}
+	}
+	return until(ctx, deadline)
+}
+
+// settleNumber tries one of the holds of a name.
+func (e *Engine) settleNumber(ctx context.Context, deadline time.Time, s *settlement, id weir.HoldID) (Settled, error) {
+	ctx, cancel := s.end.rest(ctx, deadline)
+	defer cancel()
+	if err := ctx.Err(); err != nil {
+		return Settled{}, err // it is not asked, so what it answers later is no repetition
+	}
+	done, err := e.settleOnce(ctx, deadline, &settlement{id: id, used: s.used, byTag: s.byTag}, nil)
+	s.end.again = s.end.again || err != nil
+	return done, err
 }
 
 // chargeEnd charges what was used without a hold.
-func (e *Engine) chargeEnd(ctx context.Context, s *settlement) (Settled, error) {
+func (e *Engine) chargeEnd(ctx context.Context, deadline time.Time, s *settlement) (Settled, error) {
 	s.kind = ChargedUnits
 	if s.end.number = maxNamed; s.end.charge == (weir.HoldID{}) {
 		s.end.charge = weir.NewHoldID()
@@ -254,5 +295,7 @@ func (e *Engine) chargeEnd(ctx context.Context, s *settlement) (Settled, error) 
 	if s.end.ops[0].Cost == 0 {
 		return Settled{State: weir.HoldSettled}, nil
 	}
+	ctx, cancel := s.end.rest(ctx, deadline)
+	defer cancel()
 	return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, &settlement{id: s.end.charge, ops: s.end.ops})
 }
