@@ -31,9 +31,9 @@ var budget = map[string]int{
 	"internal/testkit":  4650,
 	"internal/traffic":  6650,
 	"metrics":           1350,
-	"middleware":        2850,
+	"middleware":        3750,
 	"queue":             2350,
-	"rule":              9650,
+	"rule":              9800,
 	"scripts":           800,
 	"stats":             5600,
 	"store":             10350,
@@ -54,7 +54,7 @@ const (
 	maxRootFolders      = 18 // at the root
 	maxInternalFolders  = 32 // directly in internal
 	maxInternalPackages = 45 // in internal, at any depth
-	maxPublicPackages   = 21 // that users import
+	maxPublicPackages   = 22 // that users import
 )
 
 // area returns the area of a directory, or "".

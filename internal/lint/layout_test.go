@@ -42,6 +42,7 @@ var layout = []line{
 	{[]string{"internal/traffic/chart"}, "charts as SVG and HTML; it does not know limits"},
 	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps a ResponseWriter only where a rule settles by the response, and needs only the standard library"},
 	{[]string{"internal/front"}, "what is the same in front of every handler, whatever its protocol: clients, the gate, the adaptive limit, warnings, header fields"},
+	{[]string{"middleware/jwt"}, "verifies JSON Web Tokens, and tells who a client is by them; only programs that import it contain the libraries for that"},
 	{[]string{"client"}, "a client for a remote weir; it fails open or closed while the service is unavailable"},
 	{[]string{"counter", "queue"}, "counters and job queues for applications; they limit no client"},
 	{[]string{"metrics"}, "Prometheus metrics of the engine's decisions; no other package imports the Prometheus library"},
@@ -92,6 +93,7 @@ var thirdParty = map[string][]string{
 	"metrics":          {"github.com/prometheus/client_golang"},
 
 	"middleware/grpclimit":     {"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"},
+	"middleware/jwt":           {"github.com/go-jose/go-jose/v4"},
 	"internal/server/grpcapi":  {"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"},
 	"client":                   {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"sdk/proto/...":            {"google.golang.org/grpc", "google.golang.org/protobuf"},

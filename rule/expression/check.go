@@ -54,7 +54,7 @@ func unknownVariable(purpose rule.Purpose, at []rune, message string) string {
 		return ""
 	}
 	found := variable.FindStringSubmatch(string(at))
-	if found == nil {
+	if found == nil || purpose == forClaims {
 		if name, _, _ := strings.Cut(strings.TrimPrefix(message, "undeclared reference to '"), "'"); name != "" {
 			return name + " is not known here; read fields of " + readable(purpose)
 		}
@@ -79,8 +79,11 @@ func unknownVariable(purpose rule.Purpose, at []rune, message string) string {
 }
 
 func readable(purpose rule.Purpose) string {
-	if purpose == rule.ForActual {
+	switch purpose {
+	case rule.ForActual:
 		return "request and response, as in response.size"
+	case forClaims:
+		return "jwt.claims, as in jwt.claims.sub"
 	}
 	return "request, as in request.method"
 }

@@ -54,17 +54,18 @@ var (
 // environment is made when the first expression is compiled: to make one takes a while.
 var environment = [...]func() (*cel.Env, error){
 	rule.ForMatch: beforeResponse, rule.ForEstimate: beforeResponse,
-	rule.ForActual: sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(variables(responseVariables)...) }),
+	rule.ForActual: sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(requestVariables, responseVariables) }),
+	forClaims:      sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(claimsVariables) }),
 }
 
-var beforeResponse = sync.OnceValues(func() (*cel.Env, error) { return newEnvironment() })
+var beforeResponse = sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(requestVariables) })
 
-func newEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
-	options := append(variables(requestVariables),
+func newEnvironment(all ...map[string]*cel.Type) (*cel.Env, error) {
+	options := append(variables(all),
 		cel.OptionalTypes(), ext.Math(), cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(rule.MaxExpression), cel.ParserErrorRecoveryLimit(1),
 		cel.ParserRecursionLimit(maxDepth), cel.ExpressionNodeLimit(maxNodes))
-	return cel.NewCustomEnv(append(append(append(options, more...), cel.StdLib()), conversions()...)...)
+	return cel.NewCustomEnv(append(append(options, cel.StdLib()), conversions()...)...)
 }
 
 // conversions are those of CEL, except that an empty text is a value that is missing, as it is
@@ -89,9 +90,11 @@ func conversions() (options []cel.EnvOption) {
 	return options
 }
 
-func variables(all map[string]*cel.Type) (options []cel.EnvOption) {
-	for name, t := range all {
-		options = append(options, cel.Variable(name, t))
+func variables(all []map[string]*cel.Type) (options []cel.EnvOption) {
+	for _, some := range all {
+		for name, t := range some {
+			options = append(options, cel.Variable(name, t))
+		}
 	}
 	return options
 }
@@ -105,33 +108,41 @@ type program struct {
 // Reads implements rule.Expression.
 func (p program) Reads(variable string) bool { return p.reads[variable] }
 
-func compile(purpose rule.Purpose, source string) (compiled rule.Expression, err error) {
+func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
+	p, err := compileProgram(purpose, source)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func compileProgram(purpose rule.Purpose, source string) (compiled program, err error) {
 	defer func() { // a document must not end the process, whatever the library makes of it
 		if recover() != nil {
-			compiled, err = nil, &rule.ExpressionError{Reason: "it cannot be compiled; write it in another way"}
+			compiled, err = program{}, &rule.ExpressionError{Reason: "it cannot be compiled; write it in another way"}
 		}
 	}()
 	env, err := environment[purpose]()
 	if err != nil {
-		return nil, err
+		return program{}, err
 	}
 	ast, issues := env.Compile(source)
 	if issues.Err() != nil {
-		return nil, explain(purpose, source, issues)
+		return program{}, explain(purpose, source, issues)
 	}
 	reads, err := checkReads(ast, source)
 	if err != nil {
-		return nil, err
+		return program{}, err
 	}
 	if err := checkPatterns(ast, source); err != nil {
-		return nil, err
+		return program{}, err
 	}
 	if err := checkResult(purpose, ast.OutputType()); err != nil {
-		return nil, err
+		return program{}, err
 	}
 	p, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.CostTracking(costs{}))
 	if err != nil {
-		return nil, &rule.ExpressionError{Reason: reason(err.Error())}
+		return program{}, &rule.ExpressionError{Reason: reason(err.Error())}
 	}
 	return program{p, reads}, nil
 }
@@ -176,8 +187,11 @@ func comparison(function string) uint64 {
 
 func checkResult(purpose rule.Purpose, is *cel.Type) error {
 	wanted, what := []*cel.Type{cel.IntType, cel.UintType, cel.DoubleType, cel.DynType}, "a number"
-	if purpose == rule.ForMatch {
+	switch purpose {
+	case rule.ForMatch:
 		wanted, what = []*cel.Type{cel.BoolType, cel.DynType}, "true or false"
+	case forClaims:
+		wanted, what = []*cel.Type{cel.StringType, cel.IntType, cel.UintType, cel.BoolType, cel.DynType}, "a text or a whole number"
 	}
 	for _, t := range wanted {
 		if t.IsExactType(is) {
