@@ -46,7 +46,27 @@ type Reservation struct {
 
 	// Tags has one entry for each op, for the caller; see Settlement.Used. Default none.
 	Tags []string
+
+	// Client is a hash of who reserves, the same in every process. It keeps one client from
+	// taking all open holds that a shared key may have; see [HoldShare]. Default 0: it is unknown.
+	Client uint32
 }
+
+// clientNumbers is how many clients are told apart on one key.
+const clientNumbers = 1<<15 - 1
+
+// ClientNumber returns what a store keeps of the client: 1 to 32,767, or 0 if it is unknown.
+func (r *Reservation) ClientNumber() uint16 {
+	if r.Client == 0 {
+		return 0
+	}
+	return uint16(1 + r.Client%clientNumbers)
+}
+
+// HoldShare returns how many of the later half of a key's open holds one client may have, for one more
+// to be opened, if the key has so many open and may have most: as many as there is room for still. So
+// however many a client keeps open, others find room. Who has those of the first half is not counted.
+func HoldShare(open, most int) (share int, counts bool) { return most - open, open >= most/2 }
 
 // Tag returns the tag of an op.
 func (r *Reservation) Tag(op int) string { return tagOf(r.Tags, op) }

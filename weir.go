@@ -50,6 +50,7 @@ type Decision struct {
 	Excess     int64         // Op.Always: units of the cost that were not charged, because the key is too deep in debt
 	Reserved   int64         // denied: units that the op lacks, if as many are only reserved by open holds; see Pending.TellReserved
 	Leased     int64         // units that would remain if processes did not have them on lease: neither used nor remaining; see LeaseStore
+	AtShare    bool          // denied: not by the limit, but because the client has its share of the key's open holds; see HoldShare
 }
 
 // Op requests Cost units of a key's limit.

@@ -164,6 +164,8 @@ func (d *Denial) explain(r *Result) {
 		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
 	case d.RetryAfter == weir.Never:
 		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
+	case r.AtShare:
+		d.Detail = fmt.Sprintf("Too many requests of this client under the limit %s are not settled yet; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.full:
 		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Reserved > 0:

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
 )
 
 // besideCount has a rule that settles, and plain ones for keys that all clients share.
@@ -138,11 +139,11 @@ rules:
 
 // A denial says that it is for too many holds, and not that the limit is used up.
 func TestTooManyHolds(t *testing.T) {
-	onStores(t, "rules: [{id: failures, key: user, limit: 200000/1h, algorithm: fixed_window, count: {status: 401}}]", func(t *testing.T, b *holdBench) {
+	onStores(t, "rules: [{id: failures, key: global, limit: 200000/1h, algorithm: fixed_window, count: {status: 401}}]", func(t *testing.T, b *holdBench) {
 		gate := testkit.Must(engine.NewGate(b.Engine, 0, nil))(t)
 		var v engine.Verdict
 		var d engine.Denial
-		for testkit.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) {
+		for testkit.Must(gate.Reserve(t.Context(), &rule.Request{Path: "/"}, time.Minute, &v, &d))(t) {
 		}
 		const want = "Too many requests under the limit failures are not settled yet; try again in 60 s."
 		if d.Detail != want {
@@ -152,6 +153,23 @@ func TestTooManyHolds(t *testing.T) {
 			t.Errorf("seen: %v", saw)
 		}
 	})
+}
+
+// A client that settles nothing leaves room for others on a shared key, and is told that it has too many.
+func TestShareOfHolds(t *testing.T) {
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{MaxKeys: 4096})}))(t)
+	e.Install(table(t, "rules: [{id: uploads, key: global, limit: 200000/1h, count: {status: 401}}]"), 1)
+	var v engine.Verdict
+	for testkit.OK(t, e.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v)); v.Allowed; {
+		testkit.OK(t, e.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v))
+	}
+	const want = "Too many requests of this client under the limit uploads are not settled yet; try again in 60 s."
+	if d := engine.Describe(&v); d.Detail != want {
+		t.Errorf("%q", d.Detail)
+	}
+	if testkit.OK(t, e.Reserve(t.Context(), &rule.Request{User: "bob"}, time.Minute, &v)); !v.Allowed {
+		t.Errorf("another client: %+v", v)
+	}
 }
 
 // A denial says that what the request lacks is only reserved, and not that the limit is used up; but not while a

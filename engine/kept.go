@@ -105,7 +105,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 			return e.takeLocal(ctx, dst, ops...)
 		}
 		e.seedAll(ctx, ops)
-		decisions, err := e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags}, ops...)
+		decisions, err := e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags, Client: h.client}, ops...)
 		if errors.Is(err, weir.ErrHoldsFull) || errors.Is(err, weir.ErrHoldExists) {
 			hold.local = false
 			return e.local.Take(ctx, dst, ops...)

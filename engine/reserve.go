@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"hash/crc32"
 	"slices"
 	"strconv"
 	"strings"
@@ -36,6 +37,7 @@ type charging struct {
 	named  *NamedHold  // that it is; nil if the id is random
 	number byte        // of its name's
 	tags   []string
+	client uint32 // a hash of who reserves; 0 if that is unknown
 }
 
 func (v *Verdict) isAlways() bool { return v.charging.way == always }
@@ -87,9 +89,15 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, how charging, v
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	how.ttl, how.id, how.tags = s.TTL, weir.NewHoldID(), v.charging.tags[:0]
+	how.ttl, how.id, how.tags, how.client = s.TTL, weir.NewHoldID(), v.charging.tags[:0], e.hashOf(req)
 	v.charging = how
 	return e.check(ctx, req, v, reserved, charge)
+}
+
+// hashOf returns a hash of the client that sent a request, the same in every process; 0 if it is unknown.
+func (e *Engine) hashOf(req *rule.Request) uint32 {
+	var buffer [128]byte
+	return crc32.ChecksumIEEE(e.installed.Load().table.AppendClient(buffer[:0], req))
 }
 
 // Charge charges the cost of a request whether or not it fits, for work that is done
@@ -186,7 +194,7 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 func (e *Engine) openHold(ctx context.Context, v *Verdict, g group, ops []weir.Op) (decisions []weir.Decision, id weir.HoldID, err error) {
 	for h := &v.charging; ; {
 		if id = sibling(h.id, h.groups); h.named == nil || e.kept.holdOf(id, e.clock) == nil {
-			r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags}
+			r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags, Client: h.client}
 			if e.partial != nil && g == enforced {
 				decisions, v.failed, err = e.partial.ReservePartial(ctx, v.decisions[:0], r, ops...)
 			} else {

@@ -106,7 +106,7 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	for i := range ops {
 		if ops[i].IsHeld() {
-			h.add(r.Tag(i), ops[i].Limit)
+			h.add(r.Tag(i), ops[i].Limit).client = r.ClientNumber()
 		}
 	}
 	first := len(dst)

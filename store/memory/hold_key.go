@@ -17,6 +17,7 @@ type heldPart struct {
 	among     *keyHolds // the open holds of the key; nil as long as there was no other
 	place     int       // in their order by expiry
 	number    int32     // in their order of reservation
+	client    uint16    // whose share of the key's holds it counts for; 0 for nobody's
 	listed    bool      // it has something to give back, unless the key was reset
 	lapsed    bool      // its time has come
 }
@@ -50,7 +51,7 @@ func (sh *shard) holdLocked(p *heldPart, k id, slot int, found bool, held weir.H
 		sh.table.held = make([]*heldPart, len(sh.table.entries))
 	}
 	if other := sh.table.held[slot]; other == nil {
-		sh.table.held[slot] = p
+		sh.table.held[slot], p.client = p, 0
 	} else {
 		if other.among == nil {
 			spareKeyHolds.Get().(*keyHolds).add(other)
@@ -131,41 +132,60 @@ func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64) {
 	sh.resetsAtLocked(e.state.Fresh)
 }
 
-// isFullLocked reports whether one more hold would be too many for a key. What would give units
-// back by now has done so already.
-func (c *core) isFullLocked(h *hold, sh *shard, k id, now weir.Micros) bool {
-	most := c.holdsOfKeyLocked(c.holdShard(&h.id))
+// room is whether a key can have one more hold.
+type room uint8
+
+const (
+	hasRoom   room = iota
+	isFull         // it has as many as it may have
+	isAtShare      // the client has
+)
+
+// roomLocked is whether a key can have the hold of one more part. What would give units back by now has done so
+// already.
+func (c *core) roomLocked(more *heldPart, sh *shard, k id, now weir.Micros) room {
+	most := c.holdsOfKeyLocked(c.holdShard(&more.hold.id))
 	slot, p := sh.heldLocked(k)
-	for p != nil && p.count() >= most {
-		if p.soonest().hold.expires > now {
-			return true
+	for ; p != nil; p = c.endFirstLocked(sh, slot) {
+		is := hasRoom
+		if share, counts := weir.HoldShare(p.count(), most); share <= 0 {
+			is = isFull
+		} else if !counts {
+			more.client = 0
+		} else if p.ofClient(more.client) >= share {
+			is = isAtShare
 		}
-		p = c.endFirstLocked(sh, slot)
+		if is == hasRoom || p.soonest().hold.expires > now {
+			return is
+		}
 	}
-	return false
+	return hasRoom
 }
 
-// denyFullLocked says when a key can have one more hold.
-func (sh *shard) denyFullLocked(d *weir.Decision, k id, now weir.Micros) {
+// denyLocked says when a key can have one more hold.
+func (sh *shard) denyLocked(d *weir.Decision, is room, k id, now weir.Micros) {
 	_, p := sh.heldLocked(k)
-	d.Allowed, d.RetryAfter, d.Delay = false, p.soonest().hold.expires.Sub(now), 0
+	d.Allowed, d.RetryAfter, d.Delay, d.AtShare = false, p.soonest().hold.expires.Sub(now), 0, is == isAtShare
 }
 
 // denyAnyFullLocked denies what would be one hold too many for a key, and so all.
 func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Micros, parts []part, charges []weir.Pending) bool {
-	var full [weir.MaxOps]bool
-	any := false
+	var rooms [weir.MaxOps]room
+	any, next := false, 0
 	for i, p := range parts {
-		full[i] = charges[i].Op.IsHeld() && c.isFullLocked(h, p.shard, p.id, now)
-		any = any || full[i]
+		if charges[i].Op.IsHeld() {
+			rooms[i] = c.roomLocked(&h.parts[next], p.shard, p.id, now)
+			next++
+		}
+		any = any || rooms[i] != hasRoom
 	}
 	if !any {
 		return false
 	}
 	weir.PeekAll(decisions[:0], now, charges)
 	for i, p := range parts {
-		if full[i] {
-			p.shard.denyFullLocked(&decisions[i], p.id, now)
+		if rooms[i] != hasRoom {
+			p.shard.denyLocked(&decisions[i], rooms[i], p.id, now)
 		}
 	}
 	return true

@@ -18,6 +18,8 @@ type keyHolds struct {
 	releases bool // one of them gives its units back if it expires, or did
 	reset    bool // the key was, so none of them has anything to give back
 
+	clients map[uint16]int // how many each client has of those that are counted
+
 	// Of a bucket: what was given back of a hold moves all up that were reserved after it.
 	// up.sum(n) is by how much hold n has moved up; total is that of a hold with the next
 	// number, as long as there is none.
@@ -53,6 +55,12 @@ func (k *keyHolds) add(p *heldPart) {
 		k.up, k.total = k.up.append(-k.total), 0
 	}
 	p.among = k
+	if p.client != 0 {
+		if k.clients == nil {
+			k.clients = map[uint16]int{}
+		}
+		k.clients[p.client]++
+	}
 	k.releases = k.releases || p.releases()
 	k.due.Push(deadline{p.hold.expires, p})
 }
@@ -90,6 +98,11 @@ func (k *keyHolds) remove(p *heldPart) (other *heldPart) {
 	}
 	p.Level, p.among = p.level(), nil
 	k.due.Remove(deadline{part: p})
+	if p.client != 0 {
+		if k.clients[p.client]--; k.clients[p.client] == 0 {
+			delete(k.clients, p.client)
+		}
+	}
 	if len(k.due) > 0 {
 		return k.due[0].part
 	}
@@ -156,6 +169,14 @@ func (p *heldPart) count() int {
 		return 1
 	}
 	return len(p.among.due)
+}
+
+// ofClient is how many of those a client has that are counted; 0 if it is unknown.
+func (p *heldPart) ofClient(client uint16) int {
+	if p.among == nil {
+		return 0
+	}
+	return p.among.clients[client]
 }
 
 // soonest is the open hold of the part's key that expires first.

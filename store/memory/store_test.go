@@ -24,6 +24,15 @@ func TestSuite(t *testing.T) {
 	storetest.RunHolds(t, subject)
 }
 
+// A client cannot use up the open holds of a key.
+func TestSharesOfHolds(t *testing.T) {
+	storetest.RunFullHolds(t, func(t *testing.T) storetest.Subject {
+		s := subject(t)
+		s.Store.(*Store).core.Load().maxOfKey = 10
+		return s
+	}, 10)
+}
+
 func subject(t *testing.T) storetest.Subject {
 	var clock fake
 	store := New(Options{Clock: clock.Now})

@@ -30,14 +30,16 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 		if !d.Allowed && found && sh.isHeldLocked(slot) {
 			charge.TellReserved(d, now, sh.table.held[slot].open(now))
 		}
-		if d.Allowed && held && c.isFullLocked(h, sh, k, now) {
-			*d = op.Peek(charge.Prev, charge.Tail, now)
-			sh.denyFullLocked(d, k, now)
-			sh.mu.Unlock()
-			if room {
-				c.keys.Add(-1)
+		if d.Allowed && held {
+			if is := c.roomLocked(&h.parts[0], sh, k, now); is != hasRoom {
+				*d = op.Peek(charge.Prev, charge.Tail, now)
+				sh.denyLocked(d, is, k, now)
+				sh.mu.Unlock()
+				if room {
+					c.keys.Add(-1)
+				}
+				return
 			}
-			return
 		}
 		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
 			sh.mu.Unlock()

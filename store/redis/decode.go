@@ -97,19 +97,27 @@ const onlyReserved = 15
 // onLease is what comes before a decision on a key with units on lease, and how many these are.
 const onLease = 19
 
+// atShare is what comes before a denial by the client's share of a key's open holds; see lua/holds.lua.
+const atShare = 23
+
 // decision reads one. The first number tells what follows, and what remains.
 func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
 	first, err := u.number()
 	if err != nil {
 		return err
 	}
-	kept := int64(0)
+	kept, isAtShare := int64(0), first == atShare
+	if isAtShare {
+		if first, err = u.number(); err != nil {
+			return err
+		}
+	}
 	if first == onLease {
 		if kept, first, err = u.two(); err != nil {
 			return err
 		}
 	}
-	*d = weir.Decision{Limit: capacity, Remaining: first / 4, Leased: kept}
+	*d = weir.Decision{Limit: capacity, Remaining: first / 4, Leased: kept, AtShare: isAtShare}
 	var reset, other int64
 	switch first % 4 {
 	case 0: // denied

@@ -224,7 +224,7 @@ func (p *packer) op(c *check, i int, at opAt) {
 	p.number(op.Leave)
 	if verb.holds() {
 		p.number(int64(at.list))
-		p.number(truth(op.IsHeld()))
+		p.number(truth(op.IsHeld()) * (1 + int64(c.hold.client)))
 	}
 }
 

@@ -20,6 +20,7 @@ type holdCall struct {
 	stored  bool   // it is there before the end
 	at      int    // of the key
 
+	client  uint16        // of reserve: the number of the client
 	life    time.Duration // of reserve and extend
 	expires weir.Micros   // of settle and extend: when it was last known to
 	used    []int64       // of settle, for each op; of extend, whether it is a place to be renewed
@@ -257,7 +258,8 @@ func (s *Store) reserveSlots(ctx context.Context, dst []weir.Decision, r *weir.R
 		checks, part := s.split(reserve, ops)
 		for _, c := range checks {
 			if c.verb == reserve {
-				s.holds(c, r.ID).life = r.TTL
+				h := s.holds(c, r.ID)
+				h.life, h.client = r.TTL, r.ClientNumber()
 			}
 		}
 		return s.doChecks(ctx, dst, checks, part, partial)
@@ -265,7 +267,7 @@ func (s *Store) reserveSlots(ctx context.Context, dst []weir.Decision, r *weir.R
 	c := s.checkOf(reserve, ops)
 	defer c.recycle()
 	h := s.holds(c, r.ID)
-	h.life = r.TTL
+	h.life, h.client = r.TTL, r.ClientNumber()
 	if !s.link.cluster {
 		h.content = string(s.texts.append(make([]byte, outcomeSize*len(d.ops), 256), d))
 	}

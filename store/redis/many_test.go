@@ -58,6 +58,29 @@ func TestSuiteWithManyHolds(t *testing.T) {
 	}
 }
 
+// A client cannot use up the open holds of a key.
+func TestSharesOfHolds(t *testing.T) {
+	client := connect(t)
+	const most = 10
+	lib := newLibrary(func(text string) string {
+		return strings.ReplaceAll(fewAreMany.Replace(text), "MOST = 1000", "MOST = "+strconv.Itoa(most))
+	})
+	for way, use := range ways {
+		t.Run(way, func(t *testing.T) {
+			storetest.RunFullHolds(t, func(t *testing.T) storetest.Subject {
+				if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+					t.Fatal(err)
+				}
+				var clock fake
+				s := withMany(storeOn(t, client, Options{Clock: clock.Now}))
+				s.library = lib
+				testkit.OK(t, s.loadOnce(s.prefix))
+				return storetest.Subject{Store: use(s), Set: clock.Set}
+			}, most)
+		})
+	}
+}
+
 // fill opens holds on a key, many at once.
 func fill(t *testing.T, store *Store, op weir.Op, from, n int, ttl time.Duration) {
 	t.Helper()

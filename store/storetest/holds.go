@@ -65,22 +65,34 @@ func releasing(t *testing.T, all []*weir.Compiled) []*weir.Compiled {
 }
 
 func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
+	fullHistory(t, open, pool, steps, weir.MaxHolds)
+}
+
+func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, steps, most int) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	model := scenario.NewModel()
+	model.MaxHolds = most
 	store, subject := holder(t, open)
 	now := start
 	var ids []weir.HoldID
+	longest := time.Minute
+	if most < weir.MaxHolds {
+		longest = 10 * time.Minute // so that there are as many
+	}
 	for step := range steps {
 		if random.IntN(3) > 0 {
 			now += weir.Micros(random.Int64N(8_000_000))
 		}
 		model.Now = now
 		subject.Set(now)
-		ops := apart(draw(random, pool))
+		ops := draw(random, pool)
 		for i := range ops {
-			ops[i].MaxDelay = 0
+			if ops[i].MaxDelay = 0; most < weir.MaxHolds {
+				ops[i].Key, ops[i].Leave = "k", 0
+			}
 		}
+		ops = apart(ops)
 		var got, want any
 		var what string
 		both := func(ask func(weir.HoldStore) (any, error)) {
@@ -95,7 +107,7 @@ func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
 		case 0, 1, 2, 3:
 			id := holdID(uint64(step))
 			ids = append(ids[max(0, len(ids)-40):], id)
-			r := weir.Reservation{ID: id, TTL: time.Duration(1+random.Int64N(60)) * time.Second}
+			r := weir.Reservation{ID: id, TTL: longest * time.Duration(1+random.Int64N(60)) / 60, Client: random.Uint32N(4)}
 			for i := range ops {
 				ops[i].Cost += random.Int64N(6)
 				ops[i].Final = random.IntN(4) == 0
@@ -283,61 +295,6 @@ func testHoldExpiry(t *testing.T, open Open) {
 		if s := settleZero(t, store, 1); s.State != weir.HoldUnknown {
 			t.Errorf("long after: %+v", s)
 		}
-	}
-}
-
-// fewestHolds is how many a key of any store may have.
-const fewestHolds = 1000
-
-// testHoldFull: a key has a bounded number of holds, and says when there is room again.
-func testHoldFull(t *testing.T, open Open) {
-	store, subject := holder(t, open)
-	op := weir.Op{Key: "k", Limit: weir.MustCompile("1000000/1h"), Cost: 1}
-	first, most := weir.Reservation{ID: holdID(0), TTL: 100 * time.Second}, int64(0)
-	for r := first; testkit.Must(store.Reserve(t.Context(), nil, r, op))(t)[0].Allowed; most++ {
-		r.ID, r.TTL = holdID(uint64(most+1)), time.Duration(101+most%900)*time.Second
-	}
-	if most < fewestHolds || most > weir.MaxHolds {
-		t.Fatalf("a key has %d holds", most)
-	}
-	other := op
-	other.Key = "other"
-	more := weir.Reservation{ID: holdID(1 << 20)}
-	d := testkit.Must(store.Reserve(t.Context(), nil, more, other, op))(t)
-	if d[1].Allowed || d[1].RetryAfter != 100*time.Second || !d[0].Allowed || d[0].Receipt != 0 {
-		t.Errorf("one too many: %+v", d)
-	}
-	if s := settleZero(t, store, 1<<20); s.State != weir.HoldUnknown {
-		t.Errorf("a denied reservation made a hold: %+v", s)
-	}
-	if d := take(t, store, op); !d.Allowed {
-		t.Errorf("what needs no hold was denied: %+v", d)
-	}
-	op.Final = true
-	d = testkit.Must(store.Reserve(t.Context(), nil, more, op, other))(t)
-	if !weir.Allowed(d) || d[0].Receipt == 0 {
-		t.Errorf("what is final was denied: %+v", d)
-	}
-	used := func(op weir.Op, want int64) {
-		t.Helper()
-		if d := peek(t, store, op); d.Limit-d.Remaining != want {
-			t.Errorf("%d units of %q are used, want %d", d.Limit-d.Remaining, op.Key, want)
-		}
-	}
-	used(op, most+2)
-	used(other, 1)
-	if s := settleZero(t, store, 1<<20); s.State != weir.HoldSettled || len(s.Parts) != 1 {
-		t.Errorf("a hold beside what is final: %+v", s)
-	}
-	used(op, most+2)
-	used(other, 0)
-	op.Receipt = d[0].Receipt
-	testkit.OK(t, store.Refund(t.Context(), op))
-	used(op, most+1)
-	more.ID, op.Final, op.Receipt = holdID(2<<20), false, 0
-	subject.Set(start.Add(100 * time.Second))
-	if d := testkit.Must(store.Reserve(t.Context(), nil, more, op))(t); !d[0].Allowed {
-		t.Errorf("after the first has expired: %+v", d)
 	}
 }
 

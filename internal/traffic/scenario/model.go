@@ -12,7 +12,11 @@ import (
 // Model is the arithmetic and a map, and nothing else: the simplest store there
 // can be, against which others are compared. It serves one goroutine.
 type Model struct {
-	Now   weir.Micros
+	Now weir.Micros
+
+	// MaxHolds is how many open holds a key can have. Default weir.MaxHolds.
+	MaxHolds int
+
 	keys  map[modelKey]*weir.Record
 	holds map[weir.HoldID]*modelHold
 
@@ -141,8 +145,9 @@ type modelPart struct {
 	weir.Held
 	tag    string
 	op     weir.Op
-	number int  // in the order of reservation
-	gone   bool // reset: there is nothing to give back any more
+	number int    // in the order of reservation
+	client uint16 // for whose share of the key's holds it counts; 0 for nobody's
+	gone   bool   // reset: there is nothing to give back any more
 }
 
 // Reserve implements weir.HoldStore.
@@ -154,7 +159,8 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	charges := m.charges(ops)
 	decisions := weir.DecideAll(nil, m.Now, charges)
 	m.tellReserved(decisions, charges)
-	if m.tooMany(decisions, ops) {
+	clients, full := m.tooMany(decisions, r.ClientNumber(), ops)
+	if full {
 		return append(dst, decisions...), nil
 	}
 	for _, c := range charges {
@@ -167,45 +173,58 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 			if !ops[i].IsHeld() {
 				continue
 			}
-			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i], number: m.reserved})
+			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i], number: m.reserved, client: clients[i]})
 		}
 		m.holds[r.ID] = h
 	}
 	return append(dst, decisions...), nil
 }
 
-// tooMany denies an op whose key has as many open holds as there may be, and so all.
-func (m *Model) tooMany(decisions []weir.Decision, ops []weir.Op) bool {
+// tooMany denies an op whose key, or the client of that, has as many open holds as there may be, and so all. It
+// returns for whose share each op counts.
+func (m *Model) tooMany(decisions []weir.Decision, client uint16, ops []weir.Op) (clients []uint16, full bool) {
+	clients = make([]uint16, len(ops))
 	if !weir.Allowed(decisions) {
-		return false
+		return clients, false
 	}
-	full := false
 	for i := range ops {
-		open := m.open(&ops[i])
-		if !ops[i].IsHeld() || len(open) < weir.MaxHolds {
+		if !ops[i].IsHeld() {
+			continue
+		}
+		open, own := m.open(&ops[i]), 0
+		for _, p := range open {
+			if client != 0 && p.client == client {
+				own++
+			}
+		}
+		share, counts := weir.HoldShare(len(open), cmp.Or(m.MaxHolds, weir.MaxHolds))
+		if counts {
+			clients[i] = client
+		}
+		if share > 0 && own < share {
 			continue
 		}
 		full = true
-		decisions[i].Allowed = false
+		decisions[i].Allowed, decisions[i].AtShare = false, share > 0
 		decisions[i].RetryAfter = m.firstExpiry(&ops[i]).Sub(m.Now)
 	}
 	if full {
 		peeked := weir.PeekAll(nil, m.Now, m.charges(ops))
 		for i := range peeked {
 			if !decisions[i].Allowed {
-				peeked[i].Allowed, peeked[i].RetryAfter, peeked[i].Delay = false, decisions[i].RetryAfter, 0
+				peeked[i].Allowed, peeked[i].RetryAfter, peeked[i].Delay, peeked[i].AtShare = false, decisions[i].RetryAfter, 0, decisions[i].AtShare
 			}
 			decisions[i] = peeked[i]
 		}
 	}
-	return full
+	return clients, full
 }
 
 func (m *Model) firstExpiry(op *weir.Op) weir.Micros {
 	first := weir.Micros(weir.Latest)
 	for _, h := range m.holds {
 		for i := range h.parts {
-			if h.state == weir.HoldOpen && sameState(&h.parts[i].op, op) {
+			if h.state == weir.HoldOpen && !h.parts[i].gone && sameState(&h.parts[i].op, op) {
 				first = min(first, h.expires)
 			}
 		}

@@ -4,7 +4,7 @@
 --   a key may have many holds; and 2 more if behind the states and lists there are three keys for each state:
 --   where it is if there are many or units on lease, the many, and the leases
 --   of each op there are two more numbers: the key of its list; below 0 if holds that expire give
---   their units back, and 0 if there can be none; and 1 for what is to be held
+--   their units back, and 0 if there can be none; and for what is to be held 1 more than the number of the client
 --   after the ops are the id of the hold, the key of its record, its life, and what is put there or
 --   when the hold was last known to expire. To settle, its life is 1 if it has a record
 --
@@ -16,6 +16,7 @@ local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
 local OPEN_HOLD = 4
 local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
 local MORE_DUE = 11 -- more holds have expired than can end in a call
+local AT_SHARE = 23 -- before a denial: not the limit denies, but the client's share of the open holds
 
 -- readMoved reads a state that is in a key of its own, because there are many holds, or units on lease.
 local function readMoved(t, k, c)
@@ -101,10 +102,10 @@ local function endDue(t, op)
 end
 
 -- roomFor tells since when a hold of an op is there already, or until when there is no room for another
--- one, and sets whether it is to be one of many.
+-- one, and sets whether it is to be one of many, and whether it is the share of the client that has no room.
 local function roomFor(t, op, id, due)
   local now, k, l = t.now, op.k, listOf(t, op)
-  op.isOneOfMany = false
+  op.isOneOfMany, op.isAtShare = false, false
   if LISTS.find(l, id) then return now end
   local m, full = t.moved[k] and MANY.read(t, k), LISTS.fullUntil(l, now)
   local hasMany, isLong = m and m.count > 0, l.count >= FEW_HOLDS
@@ -112,7 +113,7 @@ local function roomFor(t, op, id, due)
   if t.pairs then
     prepareMany()
     if not m and not MANY.start(t, k, due) then return full end
-    full = MANY.fullUntil(t.many[k], op.c, now, l)
+    full, op.isAtShare = MANY.fullUntil(t.many[k], op.c, now, l, op.client)
   end
   op.isOneOfMany = true
   return full
@@ -159,7 +160,7 @@ end
 -- that has ended already, is denied: its end was faster.
 local function reserve(t, n, id, name, life, content)
   local now = t.now
-  local admitted, due, held, bar, isMany = weigh(t, n), now + life, 0, nil, false
+  local admitted, due, held, bar, isMany, isLate = weigh(t, n), now + life, 0, nil, false, false
   if admitted then
     for i = 1, n do
       local op = t.ops[i]
@@ -167,10 +168,11 @@ local function reserve(t, n, id, name, life, content)
       if op.isHeld then
         held, op.bar = held + 1, roomFor(t, op, id, due)
         bar, isMany = bar or op.bar, isMany or op.isOneOfMany
+        isLate = isLate or op.isOneOfMany and op.bar and op.bar <= now
       end
     end
-    if isMany and not t.pairs then
-      for _ = 1, n do answerForeign(t, FOREIGN) end
+    if isLate or isMany and not t.pairs then
+      for _ = 1, n do answerForeign(t, isLate and MORE_DUE or FOREIGN) end
       return
     end
     -- What has a record was here before, and may have ended.
@@ -188,6 +190,7 @@ local function reserve(t, n, id, name, life, content)
         peekOp(t, op, together(t, i))
         if isKnown and op.isHeld then op.bar = now end
         if op.bar then op.allowed, op.retry, op.delay = false, op.bar - now, 0 end
+        if op.bar and op.isAtShare and op.bar > now then answerForeign(t, AT_SHARE) end
         answerOp(t, op)
       end
       return
@@ -230,7 +233,7 @@ end
 local function extendOp(t, op, id, due)
   local l, member = listOf(t, op), op.member
   local place, before, cost, receipt, level, since = LISTS.find(l, id)
-  if member then cost, receipt = parse('>I7I7', member, 23) end
+  if member then cost, receipt = parse('>I7I7', member, 22) end
   if not place and not member then return nil end
   if op.last == 1 then
     letGo(t, op, op.c, receipt, level, since, cost)
@@ -366,7 +369,7 @@ local function doHold(t, verb, n, i)
   local isForeign, isLate, isUnreached = readOps(t, n, i, 7), false, false
   for j = 1, n do
     local op, h = t.ops[j], input[i + 5]
-    op.releases, op.isHeld = h < 0, input[i + 6] == 1
+    op.releases, op.isHeld, op.client = h < 0, input[i + 6] > 0, input[i + 6] - 1
     op.list = h < 0 and -h or h
     if verb == RESET and isLeased(t, op) then
       isUnreached = true

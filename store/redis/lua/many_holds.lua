@@ -11,6 +11,9 @@
 -- knows its own when it was reserved. A node is in the set as long as a hold under it is open. A list's holds
 -- are earlier than those here.
 --
+-- When half of the holds are open that a key may have, those of each client are counted from then on; see
+-- weir.HoldShare. The count of a client is a node without children, at a level of its own.
+--
 -- The many holds of a key are
 --
 --   name             the key of the set
@@ -47,10 +50,14 @@ local function prepareMany()
   MANY = {}
 
   local MOST = 100000
-  local OPENED = '>I6I7I7I7I7I7B' -- behind the id: number, cost, receipt, level, its sum then, and of its limit N and whether it shapes
+  -- Behind the id: number, cost, receipt, level, its sum then, of its limit N and whether it shapes, with 2 for
+  -- each number up to that of the client for whom it counts.
+  local OPENED, NUMBERS = '>I5I7I7I7I7I7I2', 1099511627776
   local RADIX, LEVEL = 32, 35184372088832 -- the latter is 2^45, of which no level has as many nodes
   local SUMS = '>' .. ('I7'):rep(RADIX)
   local HEAD_OF_SET, LOWEST = '>I7I6I4', '-9007199254740992' -- expires, next, nodes; and its score, which is below those of nodes
+
+  local CLIENTS = 128 -- the level of their counts
 
   local function plus(x, y)
     if x >= EXACT - y then return x - (EXACT - y) end
@@ -143,6 +150,20 @@ local function prepareMany()
     end
   end
 
+  -- count adds to what a client has that is counted; 0 is nobody.
+  local function count(m, client, more)
+    if client == 0 then return end
+    local node = nodeAt(m, CLIENTS, client)
+    node.open, node.changed = max(0, node.open + more), true
+  end
+
+  -- shareOf is how many of those that are counted one client may have for one more; nil if that is not counted.
+  local function shareOf(m, l)
+    local open = m.count + l.count
+    if open >= math.floor(MOST / 2) then return MOST - open end
+    return nil
+  end
+
   -- start moves the state of a key, so that it can have many holds; false if the user has no right to do that.
   function MANY.start(t, k, due)
     local name, moved, set = t.keys[k], t.keys[t.pairs + 3 * k - 2], t.keys[t.pairs + 3 * k - 1]
@@ -187,7 +208,9 @@ local function prepareMany()
       sum = sumOf(m, number)
       enter(m, number)
     end
-    local opened = pack(OPENED, number, op.cost, t.fresh[k], level, sum, c.n, c.shape and 1 or 0)
+    local client = shareOf(m, t.lists[k]) and op.client or 0
+    count(m, client, 1)
+    local opened = pack(OPENED, number, op.cost, t.fresh[k], level, sum, c.n, 2 * client + (c.shape and 1 or 0))
     call('ZADD', m.name, whole(due), id .. opened)
     m.count = m.count + 1
     m.needed = max(m.needed, due, op.releases and t.fresh[k] or 0)
@@ -205,22 +228,23 @@ local function prepareMany()
   -- remove takes a hold out, and returns its cost, receipt, level, since, number, and of its limit N and
   -- whether it shapes.
   function MANY.remove(m, c, member)
-    local number, cost, receipt, level, sum, n, shape = parse(OPENED, member, 17)
-    local since = 0
+    local number, cost, receipt, level, sum, n, last = parse(OPENED, member, 17)
+    local since, shapes = 0, last % 2 == 1
     call('ZREM', m.name, member)
     m.count = m.count - 1
+    count(m, (last - last % 2) / 2, -1)
     if c.does == BUCKET then
-      since = receipt - divUp(level, limitOf(c, n, shape == 1).rate)
+      since = receipt - divUp(level, limitOf(c, n, shapes).rate)
       level = level - plus(sumOf(m, number), EXACT - sum) % EXACT
       leave(m, number)
     end
-    return cost, receipt, level, since, number, n, shape == 1
+    return cost, receipt, level, since, number, n, shapes
   end
 
   -- extend changes when a hold expires and, if it is a place that was renewed, its receipt. It returns what
   -- its record has of it.
   function MANY.extend(m, member, due, receipt)
-    local renewed = sub(member, 1, 29) .. pack('>I7', receipt) .. sub(member, 37)
+    local renewed = sub(member, 1, 28) .. pack('>I7', receipt) .. sub(member, 36)
     if renewed ~= member then call('ZREM', m.name, member) end
     call('ZADD', m.name, whole(due), renewed)
     m.needed = max(m.needed, due)
@@ -239,25 +263,34 @@ local function prepareMany()
     for j = #last - 1, 1, -2 do
       local member = last[j]
       if tonumber(last[j + 1]) <= now then break end
-      local number, cost, receipt, level, sum, n, shape = parse(OPENED, member, 17)
+      local number, cost, receipt, level, sum, n, shapes = parse(OPENED, member, 17)
       local since = 0
       if r.c.does == BUCKET and n == r.c.n then
         since, level = receipt - divUp(level, r.c.rate), level - plus(sumOf(m, number), EXACT - sum) % EXACT
       end
-      if RESERVED.returned(r, cost, receipt, level, since, n, shape == 1) then return true end
+      if RESERVED.returned(r, cost, receipt, level, since, n, shapes % 2 == 1) then return true end
     end
     return false
   end
 
+  local function isFull(m, l) return m.count + l.count >= MOST or m.next >= NUMBERS end
+
+  local function hasRoom(m, l, client)
+    local share = shareOf(m, l)
+    return not isFull(m, l) and not (share and client > 0 and nodeAt(m, CLIENTS, client).open >= share)
+  end
+
   -- fullUntil is when the first hold of a key expires, if there are as many as there may be, with those on
-  -- its list. Now and then it removes what has expired.
-  function MANY.fullUntil(m, c, now, l)
-    local ends = MANY.due(m, now, m.count + l.count < MOST and 2 or MANY_AT_ONCE)
+  -- its list, or the client has its share; and which of these. Now and then it removes what has expired: if it
+  -- has no end of that, the time is not after now.
+  function MANY.fullUntil(m, c, now, l, client)
+    local ends = MANY.due(m, now, hasRoom(m, l, client) and 2 or MANY_AT_ONCE)
     for j = 1, #ends, 2 do MANY.remove(m, c, ends[j]) end
-    if m.count + l.count < MOST then return nil end
+    if hasRoom(m, l, client) then return nil end
     if l.isFirst == 0 or l.firstDue <= now then LISTS.sweep(l, now) end
-    if m.count + l.count < MOST then return nil end
-    return min(l.firstDue, tonumber(call('ZRANGEBYSCORE', m.name, '(0', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2] or EXACT))
+    if hasRoom(m, l, client) then return nil end
+    local first = call('ZRANGEBYSCORE', m.name, '(0', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
+    return min(l.firstDue, tonumber(first or EXACT)), not isFull(m, l)
   end
 
   -- write writes what has changed of a tree, and for how long it lasts. If there is no hold any more,

@@ -57,7 +57,7 @@ local function newOp()
     k = 0, c = 0, cost = 0, last = 0, leave = 0, isLook = false,
     allowed = false, remaining = 0, retry = 0, delay = 0, reset = 0, excess = 0, kept = 0,
     nextFresh = 0, nextA = 0, nextB = 0,
-    list = 0, releases = false, isHeld = false, isOneOfMany = false, member = '', bar = 0,
+    list = 0, releases = false, isHeld = false, client = 0, isOneOfMany = false, isAtShare = false, member = '', bar = 0,
   }
 end
 
