@@ -3,11 +3,9 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
+	"net/http"
 	"regexp"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,52 +14,64 @@ import (
 	"github.com/weirhq/weir/internal/testkit/testredis"
 )
 
+// leasing starts so many instances with rules, and returns when each has decided by leased units: they agree on the format
+// of leases first, which takes more than a minute. The rules have a lease for a request on /warm.
+func leasing(t *testing.T, c *http.Client, n int, rules string, args ...string) (all []*process) {
+	t.Helper()
+	for range n {
+		dir := t.TempDir()
+		write(t, dir, "rules.yaml", rules)
+		all = append(all, start(t, dir, append([]string{"serve", "--rules", "rules.yaml", "--http", "127.0.0.1:0"}, args...)...))
+	}
+	deadline := time.Now().Add(5 * time.Minute)
+	for _, p := range all {
+		for series(t, c, p, localChecks) == 0 {
+			for range 30 {
+				allows(c, p, `{"path": "/warm"}`)
+			}
+			if time.Now().After(deadline) {
+				t.Fatal("nothing was leased")
+			}
+		}
+	}
+	return all
+}
+
+const localChecks = `weir_lease_checks_total{how="local"}`
+
+// allows is whether an instance allows a request.
+func allows(c *http.Client, p *process, request string) bool {
+	a, err := try(c, "POST", p.URL+"/v1/check", request)
+	return err == nil && a.Status == 200 && a.Allowed
+}
+
+// series is the value of a series of an instance.
+func series(t *testing.T, c *http.Client, p *process, name string) int {
+	t.Helper()
+	match := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(ask(t, c, "GET", p.URL+"/metrics", "").Text)
+	if match == nil {
+		t.Fatalf("there is no series %s", name)
+	}
+	value, err := strconv.ParseFloat(match[1], 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(value)
+}
+
 // Two instances decide most requests by leased units, without asking Redis, and together allow exactly the limit; so
 // they do when one of them stops. One that is killed takes what it had with it, and nothing more is allowed.
 func TestLeases(t *testing.T) {
-	t.Parallel() // it waits until the instances have agreed on the format of leases, which takes more than a minute
+	t.Parallel() // see leasing
 	redis := testredis.Start(t)
 	c := client(t)
-	var instances []*process
-	run := func() *process {
-		dir := t.TempDir()
-		rules := "rules:\n  - {id: api, key: user, algorithm: sliding_log, limit: 6000/1d, lease: 5s}\n  - {id: all, key: global, limit: 10000000/1h, lease: 5s}\n" +
-			"  - {id: quota, match: {path: /quota}, key: ip, algorithm: fixed_window, limit: 3000/month, lease: 5s}\n"
-		if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return start(t, dir, "serve", "--store", "redis://"+redis.Addr+"?timeout=10s", "--rules", "rules.yaml", "--http", "127.0.0.1:0")
-	}
-	for range 3 {
-		instances = append(instances, run())
-	}
+	rules := "rules:\n  - {id: api, key: user, algorithm: sliding_log, limit: 6000/1d, lease: 5s}\n  - {id: all, key: global, limit: 10000000/1h, lease: 5s}\n" +
+		"  - {id: quota, match: {path: /quota}, key: ip, algorithm: fixed_window, limit: 3000/month, lease: 5s}\n"
+	instances := leasing(t, c, 3, rules, "--store", "redis://"+redis.Addr+"?timeout=10s")
 	victim := instances[2]
-	asks := func(p *process, request string) bool {
-		a, err := try(c, "POST", p.URL+"/v1/check", request)
-		return err == nil && a.Status == 200 && strings.HasPrefix(a.Text, `{"allowed":true`)
-	}
-	series := func(p *process, name string) int {
-		match := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(name) + ` (\S+)$`).FindStringSubmatch(ask(t, c, "GET", p.URL+"/metrics", "").Text)
-		if match == nil {
-			t.Fatalf("there is no series %s", name)
-		}
-		value, err := strconv.ParseFloat(match[1], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return int(value)
-	}
-	local := func(p *process) int { return series(p, `weir_lease_checks_total{how="local"}`) }
-	for deadline := time.Now().Add(5 * time.Minute); min(local(instances[0]), local(instances[1]), local(victim)) == 0; {
-		for _, p := range instances {
-			for range 30 {
-				asks(p, `{}`)
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("nothing was leased")
-		}
-	}
+	asks := func(p *process, request string) bool { return allows(c, p, request) }
+	series := func(p *process, name string) int { return series(t, c, p, name) }
+	local := func(p *process) int { return series(p, localChecks) }
 	// offer sends so many requests of a user to instances in turns, and returns how many were allowed.
 	offer := func(user string, n int, to ...*process) int64 {
 		var allowed atomic.Int64

@@ -21,6 +21,7 @@ import (
 type process struct {
 	URL     string // of the API
 	GRPC    string // host and port for gRPC
+	RESP    string // host and port for Redis clients; "" if there are none
 	Gateway string // where requests come in that are to be passed on; "" if it is none
 
 	cmd       *exec.Cmd
@@ -126,6 +127,9 @@ func (p *process) listens() error {
 func (p *process) announced(lines *bufio.Reader) (err error) {
 	if p.URL, err = announced(lines, `^weir listens on (\S+)`); err == nil {
 		p.GRPC, err = announced(lines, `^weir listens for gRPC on (\S+)`)
+	}
+	if err == nil && slices.Contains(p.cmd.Args, "--resp") {
+		p.RESP, err = announced(lines, `^weir listens for Redis clients on (\S+)`)
 	}
 	if err == nil && slices.Contains(p.cmd.Args, "gateway") {
 		p.Gateway, err = announced(lines, `^weir gateway listens on (\S+)`)
