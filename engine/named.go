@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -241,8 +242,8 @@ func (e *Engine) settleEnd(ctx context.Context, deadline time.Time, s *settlemen
 				}
 				return Settled{}, err
 			}
-			switch ours := end.again; {
-			case done.State == weir.HoldSettled && (!done.Repeated || ours):
+			switch {
+			case done.State == weir.HoldSettled && (!done.Repeated || s.hasEnded(&done)):
 				if done.Repeated = false; end.number > 0 {
 					e.skip(end.hold, 0, end.number+1)
 				}
@@ -260,6 +261,11 @@ func (e *Engine) settleEnd(ctx context.Context, deadline time.Time, s *settlemen
 		}
 	}
 	return e.chargeEnd(ctx, deadline, s)
+}
+
+// hasEnded reports whether an earlier call of a settlement, without an answer, has ended a hold. A call that used as much looks the same.
+func (s *settlement) hasEnded(done *Settled) bool {
+	return s.end.again && !slices.ContainsFunc(done.Parts, func(p SettledPart) bool { return p.Used != s.parts[0].Used })
 }
 
 // rest returns a context for a call of the store. All but the first of a request end at its deadline.

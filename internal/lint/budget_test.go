@@ -16,7 +16,7 @@ import (
 var budget = map[string]int{
 	".":                 3800,
 	"client":            1200,
-	"cmd/weir":          5550,
+	"cmd/weir":          5600,
 	"counter":           4350,
 	"deploy":            300,
 	"engine":            5550,

@@ -87,7 +87,7 @@ d.other.model: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: fal
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Message, "reserve: 4 exceeds the limit of 3, so every request is denied; reserve less") {
 		t.Error(problems)
 	}
-	if got := c.Own(); !slices.Equal(got, []string{"algorithm", "hold", "rate_limits", "reserve", "zone"}) {
+	if got := c.Own(); !slices.Equal(got, []string{"algorithm", "hold", "rate_limits", "reserve", "unit (a period)", "zone"}) {
 		t.Errorf("%q are fields that only weir knows", got)
 	}
 	n, err := c.Domain("d").Override(&Query{}, 5, Month, 1)

@@ -84,9 +84,12 @@ var (
 	replacesFields = []string{"name"}
 
 	// ownFields are those that envoyproxy/ratelimit does not know.
-	ownFields      = []string{"on_failure", "rate_limits", "charge", "algorithm", "burst", "zone", "starts", "hold", "reserve", "hold_ttl", "on_expiry"}
+	ownFields      = []string{"on_failure", "rate_limits", "charge", "algorithm", "burst", ownPeriod, "zone", "starts", "hold", "reserve", "hold_ttl", "on_expiry"}
 	fallbackFields = []string{"local", "then"}
 )
+
+// ownPeriod is a unit that has no name, such as 10s.
+const ownPeriod = "unit (a period)"
 
 func (p *parser) domain(root *document.Element) {
 	f := p.fields(root, "the file", domainFields)

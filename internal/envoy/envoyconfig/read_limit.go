@@ -78,6 +78,8 @@ func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
 	}
 	if l.Unit, l.Period, l.named, ok = parseUnit(text); !ok {
 		p.errorf(at, "unit: %s is unknown; write second, minute, hour, day, week, month, year, or a period such as 10s", document.Quote(text))
+	} else if !l.named {
+		p.config.noteOwn(ownPeriod)
 	}
 	return ok && good
 }

@@ -56,17 +56,20 @@ func onStores(t *testing.T, test func(t *testing.T, a, b *Service)) {
 }
 
 func opening(t *testing.T, url string) func() weir.Store {
-	return func() weir.Store {
-		store, err := redis.Open(url + "?timeout=30s") // a busy machine is slow, and that is no trouble here
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(store.Close)
-		return store
-	}
+	return func() weir.Store { return openRedis(t, url) }
 }
 
-func serviceOn(t *testing.T, store weir.Store, source string) *Service {
+func openRedis(t testing.TB, url string) weir.Store {
+	t.Helper()
+	store, err := redis.Open(url + "?timeout=30s") // a busy machine is slow, and that is no trouble here
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	return store
+}
+
+func serviceOn(t testing.TB, store weir.Store, source string) *Service {
 	t.Helper()
 	config, problems := envoyconfig.Read([]envoyconfig.File{{Name: "test.yaml", Source: []byte(source)}}, envoyconfig.Options{})
 	if config == nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // dial serves a service over gRPC, and returns a client of it.
-func dial(t *testing.T, s *Service) pb.RateLimitServiceClient {
+func dial(t testing.TB, s *Service) pb.RateLimitServiceClient {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
