@@ -79,7 +79,7 @@ func TestIssuerIsAway(t *testing.T) {
 	issuer := jwt.Issuer{URL: "http://127.0.0.1:1", Audience: []string{"api"}}
 	o, log := prepared(t, Options{JWT: jwt.Options{Issuers: []jwt.Issuer{issuer}, Required: true}}, byOrg)
 	a := started(t, o)
-	if status, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/v1/authz", "", "X-Original-URI", "/"); status != http.StatusUnauthorized {
+	if status, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/v1/authz?deny_status=403", "", "X-Original-URI", "/"); status != http.StatusUnauthorized {
 		t.Errorf("no token: %d %s", status, body)
 	}
 	if !strings.Contains(log.String(), "could not read the keys of the issuer") {
