@@ -44,6 +44,7 @@ func everything(t *testing.T) exposed {
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
 		EnvoyXDS:   func() metrics.EnvoyXDS { return metrics.EnvoyXDS{Version: "1"} },
 		Adaptive:   func() []engine.UpstreamLimit { return []engine.UpstreamLimit{{Upstream: "http://a"}} },
+		Tokens:     func() map[string]int64 { return map[string]int64{"valid": 1, "missing": 0, "expired": 0} },
 		RESP: func() metrics.RESP {
 			return metrics.RESP{Commands: []metrics.Commands{{Command: "ping"}, {Command: "ping", Failed: true}}}
 		},

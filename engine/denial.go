@@ -44,6 +44,7 @@ const (
 	ClientBlocked                // the client is on the block list, or there is a [PermitError]
 	InvalidRequest               // the request is invalid
 	ClientUnknown                // no directory knows the client; see [Clients]
+	TokenInvalid                 // the request has no valid token; see [rule.TokenError]
 )
 
 // HTTPStatus returns the status for an HTTP client: that of the rule, if it defines
@@ -52,7 +53,7 @@ func (d *Denial) HTTPStatus() int {
 	if d.status != 0 {
 		return d.status
 	}
-	return [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusBadRequest, http.StatusUnauthorized}[d.Cause]
+	return [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusBadRequest, http.StatusUnauthorized, http.StatusUnauthorized}[d.Cause]
 }
 
 // outage is the time to wait while the store is unavailable: a failover takes two or three
@@ -93,6 +94,9 @@ func DescribeError(v *Verdict, err error) Denial {
 			d.Cause, d.RetryAfter = ReducedCapacity, time.Second
 		}
 		return d
+	}
+	if wrong, ok := errors.AsType[*rule.TokenError](err); ok {
+		return hopeless(v, TokenInvalid, wrong.Reason)
 	}
 	if _, ok := errors.AsType[*PermitError](err); ok {
 		return hopeless(v, ClientBlocked, "The request may not be charged to this client.")

@@ -72,6 +72,8 @@ var (
 	respRejectedDesc    = desc("resp_connections_rejected_total", "Connections of Redis clients that were rejected, because there were too many.")
 	respCommandsDesc    = desc("resp_commands_total", "Commands of Redis clients, by command and result.", "command", "result")
 
+	tokensDesc = desc("tokens_total", "Requests by what their access token was.", "result")
+
 	adaptiveDesc         = desc("adaptive_limit", "Maximum number of requests in flight to an upstream, as the adaptive limit is now.", "upstream")
 	adaptiveInFlightDesc = desc("adaptive_in_flight", "Requests in flight to an upstream with an adaptive limit.", "upstream")
 	adaptiveDeniedDesc   = desc("adaptive_denied_total", "Requests that the adaptive limit of an upstream denied.", "upstream")
@@ -132,6 +134,11 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.options.RESP != nil {
 		collectRESP(ch, c.options.RESP())
+	}
+	if c.options.Tokens != nil {
+		for result, n := range c.options.Tokens() {
+			counter(ch, tokensDesc, uint64(n), result)
+		}
 	}
 	c.collectAdaptive(ch)
 	c.collectProtection(ch)

@@ -95,6 +95,10 @@ type Options struct {
 	// them.
 	RESP func() RESP
 
+	// Tokens returns how many requests had which kind of token, by its name, as Results of package
+	// middleware/jwt does. Default none: there are no series about tokens.
+	Tokens func() map[string]int64
+
 	// Adaptive returns the state of adaptive limits, besides those of middleware, which the
 	// engine tells. Default none.
 	Adaptive func() []engine.UpstreamLimit

@@ -126,6 +126,7 @@ func TestGauges(t *testing.T) {
 		Queues: func() []Queue {
 			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
 		},
+		Tokens:     func() map[string]int64 { return map[string]int64{"valid": 7, "expired": 2} },
 		Counters:   func() Counters { return Counters{Entries: 8, Capacity: 6, Rejected: 4} },
 		Statistics: func() Statistics { return Statistics{Lost: 9, Alerts: 2} },
 		EnvoyXDS:   func() EnvoyXDS { return EnvoyXDS{Connected: true, Version: "v7", Accepted: 3, Rejected: 1} },
@@ -139,6 +140,7 @@ func TestGauges(t *testing.T) {
 	want(t, b.Metrics, "weir_envoy_xds_connected", "1")
 	want(t, b.Metrics, "weir_envoy_xds_version_info", `{version="v7"} 1`)
 	want(t, b.Metrics, "weir_envoy_xds_responses_total", `{result="accepted"} 3`, `{result="rejected"} 1`)
+	want(t, b.Metrics, "weir_tokens_total", `{result="expired"} 2`, `{result="valid"} 7`)
 	want(t, b.Metrics, "weir_queue_items",
 		`{queue="mail",state="ready"} 4`, `{queue="mail",state="delayed"} 3`, `{queue="mail",state="leased"} 2`, `{queue="mail",state="dead"} 1`,
 		`{queue="sms",state="ready"} 0`, `{queue="sms",state="delayed"} 0`, `{queue="sms",state="leased"} 0`, `{queue="sms",state="dead"} 0`)

@@ -75,6 +75,9 @@ type serverFlags struct {
 
 	unknownClients string
 
+	issuers    []string
+	attributes []string
+
 	envoyHeaderNames []string
 	envoyCalendar    string
 	envoyHolds       []string
@@ -97,6 +100,9 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Clients.File, "clients", "", "`file` of clients (NDJSON or YAML): to whom an API key belongs, tiers, and limits of single clients")
 	flags.StringVar(&f.unknownClients, "clients-unknown", "allow", "what becomes of requests whose API key is not among the --clients: `allow` or deny (with status 401)")
 	flags.BoolVar(&f.Clients.TrustRequest, "clients-trust-request", false, "let the user and the tier that an application sends take precedence over those of --clients; without it, they count only for what --clients does not say")
+	flags.StringArrayVar(&f.issuers, "jwt", nil, "`issuer` of access tokens that tell who a client is, as in issuer=https://id.example.com,audience=api; options: jwks, algorithms (repeatable)")
+	flags.BoolVar(&f.JWT.Required, "jwt-required", false, "deny requests without a valid token with status 401; without it, they have no identity, and rules by address still apply")
+	flags.StringArrayVar(&f.attributes, "attributes", nil, "attribute that a token gives (`name=expression`), as in org=jwt.claims.org; user, tier and priority are those of the request. Without the flag, a token gives user=jwt.claims.sub (repeatable)")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
 	flags.DurationVar(&f.Lease, "lease", 0, "`duration` for which weir leases units of every limit, to decide without asking Redis; 0 leases only for rules that have the field lease")
@@ -178,6 +184,12 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		return o, err
 	}
 	o.Clients.DenyUnknown = f.unknownClients == "deny"
+	if o.JWT.Issuers, err = app.ParseIssuers(strings.Join(f.issuers, ";")); err != nil {
+		return o, usage("--jwt: %w", err)
+	}
+	if o.JWT.Attributes, err = app.ParseAttributes(f.attributes); err != nil {
+		return o, usage("--attributes: %w", err)
+	}
 	o.Grace = cmp.Or(o.Grace, time.Nanosecond) // a written 0 is none, not the default
 	o.Stats.Off = !f.stats
 	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {

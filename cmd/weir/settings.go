@@ -107,7 +107,7 @@ type flagValue struct{ flag, text string }
 // form reads a mapping that the configuration file can have where a flag has a text.
 type form func(*document.Element) ([]flagValue, error)
 
-var forms = map[string]form{"upstream": routeForm, "adaptive": boundsForm, "protect": protectForm}
+var forms = map[string]form{"upstream": routeForm, "adaptive": boundsForm, "protect": protectForm, "jwt": issuerForm, "attributes": attributesForm}
 
 // values are what a member of the file sets: one value, or a list. The form may be nil.
 func values(flag string, e *document.Element, f form) ([]flagValue, error) {
@@ -211,6 +211,45 @@ func protectForm(e *document.Element) ([]flagValue, error) {
 		shares = append(shares, m.Name.Text+"="+m.Value.Text)
 	}
 	return []flagValue{{"protect", strings.Join(shares, ",")}}, nil
+}
+
+// issuerForm reads {issuer: https://id.example.com, audience: [api], required: true}.
+func issuerForm(e *document.Element) ([]flagValue, error) {
+	m, err := members(e, "algorithms", "audience", "issuer", "jwks", "required")
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for _, name := range []string{"issuer", "audience", "jwks", "algorithms"} {
+		if m[name] == nil {
+			continue
+		}
+		all, err := values(name, m[name], nil)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		var texts []string
+		for _, one := range all {
+			texts = append(texts, one.text)
+		}
+		words = append(words, name+"="+strings.Join(texts, " "))
+	}
+	all := []flagValue{{"jwt", strings.Join(words, ",")}}
+	if required := m["required"]; required != nil && required.Text != "false" {
+		all = append(all, flagValue{"jwt-required", required.Text})
+	}
+	return all, nil
+}
+
+// attributesForm reads {org: jwt.claims.org, user: jwt.claims.sub}.
+func attributesForm(e *document.Element) (all []flagValue, err error) {
+	for _, m := range e.Members {
+		if !m.Value.IsScalar() {
+			return nil, fmt.Errorf("%s: this is %s; write an expression, for example jwt.claims.org", m.Name.Text, m.Value.Describe())
+		}
+		all = append(all, flagValue{"attributes", m.Name.Text + "=" + m.Value.Text})
+	}
+	return all, nil
 }
 
 // members are the values of a mapping that has no other names than these.

@@ -27,6 +27,7 @@ import (
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/middleware/jwt"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -39,6 +40,7 @@ type App struct {
 	store   store
 	rules   *rules
 	clients *clients
+	jwt     *jwt.Verifier // nil if there are no tokens of clients
 	editor  *manage.Editor
 
 	overrides *manage.Overrides // nil if there are no rules
@@ -97,7 +99,7 @@ func (a *App) Start(ctx context.Context) error {
 	background, quit := context.WithCancel(context.WithoutCancel(ctx))
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
-		a.openSecrets, a.openTraces, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine,
+		a.openSecrets, a.openTraces, a.openJWT, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine,
 		a.openRules, a.openClients, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {

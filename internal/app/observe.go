@@ -40,6 +40,9 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.options.Envoy.XDS.Server != "" {
 		o.EnvoyXDS = func() metrics.EnvoyXDS { return metrics.EnvoyXDS(a.envoyXDS.State()) }
 	}
+	if a.jwt != nil {
+		o.Tokens = a.jwt.Results
+	}
 	o.Counters = a.applications.counterUsage
 	if a.applications.queues != nil {
 		o.Queues = a.applications.lengths

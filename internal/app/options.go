@@ -20,6 +20,7 @@ import (
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/middleware/jwt"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/redis"
@@ -97,6 +98,10 @@ type Options struct {
 	RuleOptions rule.Options
 
 	Clients Clients
+
+	// JWT says whose tokens tell who a client is, in requests to the gateway, and to proxies that ask.
+	// Its Logger is the one below. Default nobody's.
+	JWT jwt.Options
 
 	// Data is a directory of what should survive a restart: what is in a store in
 	// memory, older versions of the rules. Default none does.
@@ -277,7 +282,7 @@ func (o *Options) checkStore() error {
 }
 
 func (o *Options) checkRest() error {
-	wrong := []error{o.Envoy.check(), o.Clients.check()}
+	wrong := []error{o.Envoy.check(), o.Clients.check(), o.checkJWT()}
 	if l := &o.Limits; (l.UserHeader != "" || l.TierHeader != "" || l.PriorityHeader != "") && len(l.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}

@@ -148,6 +148,9 @@ func (a *App) service(tokens func() *trust.List) manage.Service {
 func (a *App) limits() httplimit.Options {
 	o := a.options.Limits
 	o.Logger = a.options.Logger
+	if a.jwt != nil {
+		o.Token = a.jwt.Verify
+	}
 	return o
 }
 

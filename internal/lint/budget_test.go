@@ -16,22 +16,22 @@ import (
 var budget = map[string]int{
 	".":                 3800,
 	"client":            1200,
-	"cmd/weir":          5600,
+	"cmd/weir":          5650,
 	"counter":           4350,
 	"deploy":            300,
 	"engine":            5550,
 	"examples":          500,
 	"internal":          10650,
-	"internal/app":      3050,
+	"internal/app":      3150,
 	"internal/envoy":    2900,
 	"internal/gateway":  3950,
 	"internal/overload": 1450,
 	"internal/rules":    6750,
 	"internal/server":   10450,
-	"internal/testkit":  4650,
+	"internal/testkit":  4700,
 	"internal/traffic":  6650,
 	"metrics":           1350,
-	"middleware":        3750,
+	"middleware":        3800,
 	"queue":             2350,
 	"rule":              9800,
 	"scripts":           800,
@@ -53,7 +53,7 @@ const maxLua = 4500
 const (
 	maxRootFolders      = 18 // at the root
 	maxInternalFolders  = 32 // directly in internal
-	maxInternalPackages = 45 // in internal, at any depth
+	maxInternalPackages = 46 // in internal, at any depth
 	maxPublicPackages   = 22 // that users import
 )
 

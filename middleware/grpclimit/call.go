@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/rule"
 )
@@ -18,6 +19,7 @@ import (
 type call struct {
 	method  string
 	request rule.Request
+	wrong   error // why it cannot be decided; nil if it can
 	verdict engine.Verdict
 	values  values
 }
@@ -28,7 +30,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 
 // release keeps nothing of the call but the memory of the verdict, which clears itself.
 func (c *call) release() {
-	c.method, c.request, c.values = "", rule.Request{}, values{}
+	c.method, c.request, c.wrong, c.values = "", rule.Request{}, nil, values{}
 	calls.Put(c)
 }
 
@@ -64,6 +66,11 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	}
 	if o.Costs != nil {
 		q.Costs = o.Costs(ctx, method)
+	}
+	if o.Token != nil {
+		var claims *rule.Claims
+		claims, c.wrong = o.Token(md["authorization"])
+		front.Identify(q, claims)
 	}
 	remote := inbound.RemoteOf(ctx)
 	var doubt clientip.Doubt

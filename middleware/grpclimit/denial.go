@@ -24,6 +24,7 @@ const (
 	Blocked         = "BLOCKED"                    // the client is on the block list
 	InvalidRequest  = "INVALID_REQUEST"            // the call is invalid
 	UnknownClient   = "UNKNOWN_CLIENT"             // no directory knows the client
+	InvalidToken    = "INVALID_TOKEN"              // the call has no valid token
 )
 
 // Denial describes why a call was denied. A Deny function may change it before it
@@ -44,6 +45,7 @@ var statuses = [...]struct {
 	engine.ClientBlocked:   {codes.PermissionDenied, Blocked},
 	engine.InvalidRequest:  {codes.InvalidArgument, InvalidRequest},
 	engine.ClientUnknown:   {codes.Unauthenticated, UnknownClient},
+	engine.TokenInvalid:    {codes.Unauthenticated, InvalidToken},
 }
 
 // Describe returns the Denial for a verdict that denies.

@@ -124,8 +124,10 @@ type decide func(context.Context, *rule.Request, *engine.Verdict, *engine.Denial
 // metadata about the limits, and an error if the call must end.
 func (l *Limiter) judge(ctx context.Context, c *call, decide decide) (metadata.MD, error) {
 	var d engine.Denial
-	ok, err := decide(ctx, &c.request, &c.verdict, &d)
-	if ok {
+	ok, err := false, c.wrong
+	if err != nil {
+		d = engine.DescribeError(new(engine.Verdict), err)
+	} else if ok, err = decide(ctx, &c.request, &c.verdict, &d); ok {
 		return fieldsOf(&c.verdict, c.verdict.Delay, 0, l.options.Headers), nil
 	}
 	_, invalid := errors.AsType[*weir.InvalidError](err)

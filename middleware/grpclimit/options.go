@@ -30,6 +30,12 @@ type Options struct {
 	// what the client claims without proof. Default none: rules by user do not apply.
 	User func(ctx context.Context, method string) string
 
+	// Token tells who the client is by the values of the metadata authorization, as Verify of
+	// package middleware/jwt does; nil if there is no valid token. What it tells takes
+	// precedence over the other functions. A call for which it fails is denied: with
+	// Unauthenticated, if that is a [rule.TokenError]. Default none.
+	Token func(authorization []string) (*rule.Claims, error)
+
 	// APIKey returns the API key in clear text, or "" if there is none. Default the
 	// metadata x-api-key; if there are several values, each is counted.
 	APIKey func(ctx context.Context, method string) string

@@ -34,6 +34,7 @@ var problems = [...]struct{ kind, title string }{
 	engine.ClientBlocked:   {"about:blank", "Forbidden"},
 	engine.InvalidRequest:  {"about:blank", ""}, // that of the status
 	engine.ClientUnknown:   {"about:blank", "Unauthorized"},
+	engine.TokenInvalid:    {"about:blank", "Unauthorized"},
 }
 
 // Describe returns the Denial for a verdict that denies.

@@ -222,6 +222,9 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, promp
 		w.WriteHeader(statusClientGone)
 		return
 	}
+	if wrong, ok := errors.AsType[*rule.TokenError](err); ok {
+		w.Header()["Www-Authenticate"] = []string{front.Challenge(wrong)}
+	}
 	_, client := errors.AsType[*rule.RequestError](err) // it is no mistake of the program
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid && !client {
 		m.front.Tell(front.NotChecked, "path", r.URL.Path, "error", err.Error())

@@ -48,6 +48,12 @@ type Options struct {
 	// Tier or Priority is set.
 	UserHeader, TierHeader, PriorityHeader string
 
+	// Token tells who the client is by the values of the header Authorization, as Verify of
+	// package middleware/jwt does; nil if there is no valid token. What it tells takes
+	// precedence over the other functions and headers. A request for which it fails is denied: with
+	// 401, if that is a [rule.TokenError]. Default none.
+	Token func(authorization []string) (*rule.Claims, error)
+
 	// APIKey returns the API key in clear text, or "" if there is none. Default the
 	// header X-API-Key; if there are several values, each is counted.
 	APIKey func(*http.Request) string

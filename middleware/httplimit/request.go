@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/front"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -43,7 +44,7 @@ func (p *pass) release() {
 }
 
 // read fills the pass with the attributes of a request. It fails if the request has two
-// tiers or priorities, or an unknown one.
+// tiers or priorities, or an unknown one, or no valid token where that is required.
 func (m *Middleware) read(p *pass, r *http.Request) error {
 	p.values.r = r
 	q, o := &p.request, &m.options
@@ -81,6 +82,13 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	}
 	if o.Attributes != nil {
 		q.Attributes = o.Attributes(r)
+	}
+	if o.Token != nil {
+		claims, err := o.Token(r.Header["Authorization"])
+		if err != nil {
+			return err
+		}
+		front.Identify(q, claims)
 	}
 	if o.Cost != nil {
 		q.Cost = max(0, o.Cost(r))

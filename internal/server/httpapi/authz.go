@@ -105,7 +105,9 @@ func denyAuthz(w http.ResponseWriter, r *http.Request, d *httplimit.Denial) {
 		if a.rejected = a.beyond != nil && d.Cause == engine.ClientBlocked; a.rejected {
 			return
 		}
-		d.Status = cmp.Or(a.status, d.Status)
+		if d.Cause != engine.TokenInvalid { // every proxy knows 401, and the client needs it
+			d.Status = cmp.Or(a.status, d.Status)
+		}
 	}
 	d.Write(w)
 }
