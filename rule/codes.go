@@ -29,7 +29,7 @@ var errorCodes = []Code{
 		"The document could not be parsed, so nothing else in it was checked. The position is where parsing stopped; the mistake is often in the line before.",
 		"Check the indentation, the quotes and the brackets up to that position. Values that contain \": \", or begin with one of @ ` % & * ! { [, need quotes."},
 	{"E002", "document too large",
-		"The size of a document is limited, so that no document can exhaust the memory of the process. The limits are 4 MiB, 30000 rules, 100000 tiers and overrides, 250000 values in one rule, 250000 values outside rules, 32000 values within brackets in YAML, and 16 levels of nesting. weir reports at most 1000 problems.",
+		"The size of a document is limited, so that no document can exhaust the memory of the process. The limits are 4 MiB, 30000 rules, 100000 tiers, overrides and levels, 250000 values in one rule, 250000 values outside rules, 32000 values within brackets in YAML, and 16 levels of nesting. weir reports at most 1000 problems.",
 		"Use fewer rules: match takes lists, and clients can share a tier. Write each value of a long list on its own line."},
 	{"E003", "unsupported YAML feature",
 		"Anchors, aliases, merge keys, tags, directives and further documents are not supported. They hide what a file means, and a few lines of them can expand to gigabytes.",
@@ -59,7 +59,7 @@ var errorCodes = []Code{
 		"The value of algorithm, mode, on_failure, count_denied, on_expiry or priority is unknown.",
 		"Use one of the values in the message."},
 	{"E012", "invalid key",
-		"A key is one or several of ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X and attr:X, each at most once. An address may have prefixes: ip/24 for IPv4, ip6/48 for IPv6, ip/24/48 for both. global is the same for all clients and cannot be combined.",
+		"A key is one or several of ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X, attr:X and the levels of the document, each at most once, or levels alone. An address may have prefixes: ip/24 for IPv4, ip6/48 for IPv6, ip/24/48 for both. global is the same for all clients and cannot be combined.",
 		"Write what identifies a client, such as ip or user."},
 	{"E013", "invalid limit",
 		"A limit is N/period, such as 100/1m, and its numbers must be small enough to be counted exactly.",
@@ -136,6 +136,9 @@ var errorCodes = []Code{
 	{"E039", "invalid lease",
 		"The field lease is for how long an instance can have units of a client, to decide by itself. Units cannot be leased if the rule delays requests (shape), counts denied ones (count_denied), gives back what expires (on_expiry: release) or has a penalty.",
 		"Write a time from 20ms to 1h, such as lease: 1s, or remove it."},
+	{"E040", "invalid levels",
+		"The field levels of a document names the clients that others belong to, from the top down. A rule with key: levels has limits for some of them in its own field levels, and a tier can have others.",
+		"Write for example levels: [org, team, user, api_key] at the top of the document, and levels: {org: 5000000/month, user: 20000/day} in the rule."},
 }
 
 var warningCodes = []Code{

@@ -33,7 +33,7 @@ var budget = map[string]int{
 	"metrics":           1350,
 	"middleware":        2850,
 	"queue":             2350,
-	"rule":              9300,
+	"rule":              9700,
 	"scripts":           800,
 	"stats":             5600,
 	"store":             10350,
