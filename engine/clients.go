@@ -60,6 +60,7 @@ type clients struct {
 type ownLimit struct {
 	rule  *rule.Entry
 	quota *rule.Quota
+	level string // of the clients, which have the rest of their limits from there
 }
 
 // datedLimit are limits of a rule, by where they stand, for clients whose periods begin elsewhere.
@@ -83,11 +84,8 @@ func newClients(c Clients, table *rule.Table) *clients {
 				err = &NoRuleError{ID: l.Rule}
 			} else if !entry.Counts(name) {
 				err = errNotCounted
-			} else if _, done := out.own[ownLimit{entry, &l.Quota}]; !done {
-				var limits []*weir.Compiled
-				if limits, err = entry.CompileFor(name, l.Quota); err == nil {
-					out.own[ownLimit{entry, &l.Quota}] = limits
-				}
+			} else {
+				err = out.compile(ownLimit{entry, &l.Quota, entry.Level(name)}, name)
 			}
 			if err != nil && len(idle) < maxIdle {
 				idle = append(idle, fmt.Sprintf("limits of %s for %s: %v", name, document.Quote(l.Rule), err))
@@ -103,6 +101,18 @@ func newClients(c Clients, table *rule.Table) *clients {
 		out.idle = &IdleError{idle}
 	}
 	return out
+}
+
+// compile compiles limits that clients have, of whom one is given.
+func (c *clients) compile(own ownLimit, name string) error {
+	if _, done := c.own[own]; done {
+		return nil
+	}
+	limits, err := own.rule.CompileFor(name, *own.quota)
+	if err == nil {
+		c.own[own] = limits
+	}
+	return err
 }
 
 // maxIdle bounds what an [IdleError] lists.
@@ -138,7 +148,7 @@ func (c *clients) limitsOf(r *rule.Entry, identity, tier string) (limits []*weir
 		return nil, false
 	}
 	if own, has := found.Of(r.ID); has {
-		limits, ok = c.own[ownLimit{r, own}]
+		limits, ok = c.own[ownLimit{r, own, r.Level(identity)}]
 	} else {
 		ok = false
 	}

@@ -156,33 +156,36 @@ func impatient(v *Verdict, late time.Duration) Denial {
 
 // explain lets the rule of a limit say why.
 func (d *Denial) explain(r *Result) {
-	deny := &r.Rule.Deny
+	deny, limit := &r.Rule.Deny, r.Rule.ID
+	if level := r.Rule.Level(r.Key); level != "" {
+		limit += " of the level " + level // and not the client there, which may be none of this client's business
+	}
 	d.Rule, d.Code, d.Detail, d.Reserved, d.status = r.Rule.ID, deny.Code, deny.Message, r.Reserved, deny.Status
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter != weir.Never:
-		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", d.Rule, notation.Count(r.Limit-r.Leave, "request"), notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", limit, notation.Count(r.Limit-r.Leave, "request"), notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.RetryAfter == weir.Never && r.Leave > 0:
-		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + d.Rule + " allows at once."
+		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + limit + " allows at once."
 	case r.RetryAfter == weir.Never:
-		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
+		d.Detail = "The request costs more than the limit " + limit + " allows at once."
 	case d.RetryAfter == weir.Never:
-		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
+		d.Detail = "The limit " + limit + " is used up, and waiting does not help: the request costs more than another limit allows at once."
 	case r.AtShare:
-		d.Detail = fmt.Sprintf("Too many requests of this client under the limit %s are not settled yet; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("Too many requests of this client under the limit %s are not settled yet; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.full:
-		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Reserved > 0:
-		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; try again in %d s.", notation.Count(r.Reserved, "unit"), d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; try again in %d s.", notation.Count(r.Reserved, "unit"), limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Penalty:
-		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	default:
 		var buffer [192]byte // a denial is to make little garbage
 		text := append(buffer[:0], "The limit "...)
 		if r.Leave > 0 {
 			text = append(append(append(buffer[:0], "The share of "...), d.Verdict.Priority.String()...), " requests in the limit "...)
 		}
-		text = append(text, d.Rule...)
+		text = append(text, limit...)
 		text = strconv.AppendInt(append(text, " is used up; try again in "...), notation.CeilDuration(d.RetryAfter, time.Second), 10)
 		d.Detail = string(append(text, " s."...))
 	}
@@ -208,8 +211,8 @@ func (v *Verdict) usualWait() time.Duration {
 	return wait
 }
 
-// Name returns the name of a result's limit in headers and denials: the id of its rule
-// and, if the rule has several limits for this client, the period or "concurrency". An id contains no
+// Name returns the name of a result's limit in headers and denials: the id of its rule, the level if the rule
+// has levels and, if it has several limits for this client, the period or "concurrency". An id contains no
 // colon, so names are unique.
 func (v *Verdict) Name(r *Result) string {
 	var buffer [128]byte
@@ -222,8 +225,12 @@ func (v *Verdict) Name(r *Result) string {
 // AppendName appends the Name to dst.
 func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 	dst = appendID(dst, r.Rule.ID)
+	level := r.Rule.Level(r.Key)
+	if level != "" {
+		dst = append(append(dst, ':'), level...)
+	}
 	for i := range v.Results {
-		if other := &v.Results[i]; other.Rule == r.Rule && other.Compiled != r.Compiled {
+		if other := &v.Results[i]; other.Rule == r.Rule && other.Compiled != r.Compiled && r.Rule.Level(other.Key) == level {
 			if dst = append(dst, ':'); r.isPlace() {
 				return append(dst, "concurrency"...)
 			}

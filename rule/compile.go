@@ -24,6 +24,10 @@ func Compile(set *Set, o Options) (*Table, error) {
 		ids:     make(map[string]*Entry, len(set.Rules)),
 		matches: match.Compiler{IgnoreCase: o.IgnoreCase},
 		limits:  map[weir.Limit]*weir.Compiled{},
+		levels:  set.Levels,
+	}
+	if err := validateLevels(set.Levels); err != nil {
+		return nil, fmt.Errorf("rule: levels: %w", err)
 	}
 	t := &Table{byID: c.ids, headers: map[string]bool{}, client: newClientParts(o.IPv6Bits)}
 	var wrong []error
@@ -77,6 +81,7 @@ type compiler struct {
 	ids     map[string]*Entry
 	matches match.Compiler
 	limits  map[weir.Limit]*weir.Compiled // equal limits are one, which stores send once
+	levels  []string
 }
 
 func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
@@ -101,7 +106,10 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.match, err = c.matches.Compile(r.Match.indexed()); err != nil {
 		return nil, fmt.Errorf("match: %w", err)
 	}
-	if out.key, err = newKey(r, out.match, c.IPv6Bits); err != nil {
+	if err := r.validateLevels(c.levels); err != nil {
+		return nil, err
+	}
+	if out.key, err = newKey(r, out.match, c.IPv6Bits, c.levels); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.validateConcurrency(), r.Wait.validate(), r.validatePriorities(), r.Shares.validate(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
@@ -169,13 +177,18 @@ func Usable(name string, source []byte) (*Set, error) {
 // quotas compiles all limits of a rule.
 func (c *compiler) quotas(out *Entry) (err error) {
 	r := out.Rule
-	if out.quota, err = c.quota(r, r.Quota); err != nil {
+	if len(r.Quota.Levels) > 0 {
+		err = c.compileLevels(out)
+	} else {
+		out.quota, err = c.quota(r, r.Quota, r.Quota)
+	}
+	if err != nil {
 		return err
 	}
 	out.special = r.hasQuota(func(q Quota) bool { return q.Priority != 0 })
 	out.tiers = make(map[string]prioritized, len(r.Tiers))
 	for _, tier := range slices.Sorted(maps.Keys(r.Tiers)) {
-		if out.tiers[tier], err = c.prioritized(r, r.Tiers[tier]); err != nil {
+		if out.tiers[tier], err = c.prioritized(r, r.Quota, r.Tiers[tier]); err != nil {
 			return fmt.Errorf("tiers: %s: %w", tier, err)
 		}
 	}
@@ -188,32 +201,35 @@ func (c *compiler) quotas(out *Entry) (err error) {
 		if _, twice := out.overrides[identity]; twice {
 			return fmt.Errorf("overrides: %s is given twice, in different spellings; remove one", identity)
 		}
-		if out.overrides[identity], err = c.prioritized(r, r.Overrides[text]); err != nil {
+		if out.overrides[identity], err = c.prioritized(r, r.quotaAt(out.Level(identity)), r.Overrides[text]); err != nil {
 			return fmt.Errorf("overrides: %s: %w", identity, err)
 		}
 	}
 	return nil
 }
 
-func (c *compiler) prioritized(r *Rule, q Quota) (prioritized, error) {
-	limits, err := c.quota(r, q)
+func (c *compiler) prioritized(r *Rule, usual, q Quota) (prioritized, error) {
+	if len(usual.Levels) > 0 {
+		return prioritized{nil, q.Priority}, nil // see compileLevels
+	}
+	limits, err := c.quota(r, usual, q)
 	return prioritized{limits, q.Priority}, err
 }
 
 // inherit adds what a tier or an override does not say. A burst belongs to its rates.
-func (r *Rule) inherit(q Quota) Quota {
+func (q Quota) inherit(usual Quota) Quota {
 	if q.Unlimited || len(q.Rates) == 0 && q.Concurrency == 0 {
 		return q
 	}
 	if len(q.Rates) == 0 {
-		q.Rates, q.Burst = r.Quota.Rates, r.Quota.Burst
+		q.Rates, q.Burst = usual.Rates, usual.Burst
 	}
-	q.Concurrency = cmp.Or(q.Concurrency, r.Quota.Concurrency)
+	q.Concurrency = cmp.Or(q.Concurrency, usual.Concurrency)
 	return q
 }
 
-func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
-	switch q = r.inherit(q); {
+func (c *compiler) quota(r *Rule, usual, q Quota) (quota, error) {
+	switch q = q.inherit(usual); {
 	case q.Unlimited && (len(q.Rates) > 0 || q.Concurrency > 0):
 		return nil, errors.New("limit: unlimited cannot be combined with a limit; remove one")
 	case q.Unlimited:

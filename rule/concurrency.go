@@ -32,16 +32,15 @@ func (r *Rule) Concurrent() bool {
 	return r.hasQuota(func(q Quota) bool { return q.Concurrency > 0 })
 }
 
-// hasQuota reports whether the default quota or that of a tier or override is of some kind.
+// hasQuota reports whether the default quota or that of a tier, override or level is of some kind.
 func (r *Rule) hasQuota(is func(Quota) bool) bool {
-	if is(r.Quota) {
-		return true
-	}
-	for _, quotas := range []map[string]Quota{r.Tiers, r.Overrides} {
-		for _, q := range quotas {
-			if is(q) {
-				return true
-			}
+	return is(r.Quota) || hasQuota(r.Quota.Levels, is) || hasQuota(r.Tiers, is) || hasQuota(r.Overrides, is)
+}
+
+func hasQuota(quotas map[string]Quota, is func(Quota) bool) bool {
+	for _, q := range quotas {
+		if is(q) || hasQuota(q.Levels, is) {
+			return true
 		}
 	}
 	return false

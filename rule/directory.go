@@ -263,11 +263,20 @@ func isLevelName(name string) bool {
 
 // Counts reports whether the rule counts by the client with this name, alone or together with something else.
 func (c *Entry) Counts(name string) bool {
+	if len(c.levels) > 0 {
+		return c.levelOf(name) != nil
+	}
 	return slices.ContainsFunc(c.key, func(p part) bool { return len(name) > len(p.prefix) && strings.HasPrefix(name, p.prefix) })
 }
 
-// TierAt returns the tier by which the rule limits a client of a directory, whose request has another one.
-func (c *Entry) TierAt(_ Counted, tier string) string { return tier }
+// TierAt returns the tier by which the rule limits a client of a directory, whose request has another one. At a level it is
+// that of the client or of those above it: two keys with other tiers would otherwise give their organization two budgets.
+func (c *Entry) TierAt(found Counted, tier string) string {
+	if len(c.levels) > 0 {
+		return found.Tier
+	}
+	return tier
+}
 
 // Dated returns limits with periods that begin in another time zone or at another time, as far as they follow the calendar.
 func (c *Entry) Dated(limits []*weir.Compiled, zone, starts string) []*weir.Compiled {

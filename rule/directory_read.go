@@ -226,7 +226,7 @@ func (d *directoryReader) name(e *document.Element, field string) (string, uint1
 			return "", 0
 		}
 		d.kinds = append(d.kinds, p.prefix)
-		if p.source.Kind == Attribute {
+		if p.source.Kind == Attribute || p.source.Kind == Level {
 			d.named = append(d.named, p)
 		}
 	}

@@ -18,8 +18,13 @@ import (
 // drawSet draws a set as Parse returns it.
 func drawSet(t *rapid.T) *rule.Set {
 	set := &rule.Set{Exempt: drawList(t), Block: drawList(t)}
+	set.Levels = rapid.SampledFrom([][]string{nil, {"org", "user"}, {"org", "team-1", "user", "api_key"}}).Draw(t, "levels")
 	for i := range rapid.IntRange(0, 4).Draw(t, "rules") {
-		set.Rules = append(set.Rules, drawRule(t, i))
+		r := drawRule(t, i)
+		if len(set.Levels) > 0 && rapid.Bool().Draw(t, "by level") {
+			countAtLevels(t, &r)
+		}
+		set.Rules = append(set.Rules, r)
 	}
 	return set
 }
@@ -93,6 +98,26 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		put(&r.Overrides, drawIdentity(t, &r, value), drawQuotaOrNone(t, bursts, leases))
 	}
 	return r
+}
+
+// countAtLevels makes a rule that counts at levels of one that does not.
+func countAtLevels(t *rapid.T, r *rule.Rule) {
+	quotas := func(q rule.Quota, names ...string) rule.Quota {
+		for _, level := range names {
+			put(&q.Levels, level, rule.Quota{Rates: rapid.SampledFrom([][]rule.Rate{{{N: 7, Period: time.Minute}}, {{N: 9, Period: time.Second}, {N: 900, Period: time.Hour}}}).Draw(t, "at the level")})
+		}
+		return q
+	}
+	r.Key, r.HoldTTL, r.Wait = []rule.Source{{Kind: rule.Levels}}, 0, rule.Wait{}
+	r.Quota = quotas(rule.Quota{}, "org", "user")
+	for tier, q := range r.Tiers {
+		r.Tiers[tier] = quotas(rule.Quota{Priority: q.Priority}, rapid.SampledFrom([]string{"org", "user"}).Draw(t, "level"))
+	}
+	overrides := r.Overrides
+	r.Overrides = nil
+	if len(overrides) > 0 {
+		r.Overrides = map[string]rule.Quota{"org:a": {Unlimited: true}}
+	}
 }
 
 func drawTokens(t *rapid.T) *rule.Tokens {

@@ -19,7 +19,7 @@ type Explanation struct {
 	// Identity is the key that a store counts by. It is "" if a part is missing.
 	Identity string
 
-	// Quota tells where the limits come from: "default", "tier pro", "override" or "limits of user:ann". It
+	// Quota tells where the limits come from: "default", "level org", "tier pro", "override" or "limits of user:ann". It
 	// is "" if the rule does not apply.
 	Quota  string
 	Limits []*weir.Compiled // empty if unlimited
@@ -98,10 +98,14 @@ func (c *Entry) origin(identity, tier string) string {
 	if _, found := c.overrides[identity]; found {
 		return "override"
 	}
-	if _, found := c.tiers[tier]; found {
+	tiers, usual := c.tiers, "default"
+	if l := c.levelOf(identity); l != nil {
+		tiers, usual = l.tiers, "level "+l.name
+	}
+	if _, found := tiers[tier]; found {
 		return "tier " + tier
 	}
-	return "default"
+	return usual
 }
 
 // ExplainLists tells why the request is on the exempt list and why it is on the block

@@ -59,6 +59,9 @@ func (r *Rule) UnmarshalJSON(source []byte) error {
 
 func setElement(set *Set) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
+	if len(set.Levels) > 0 {
+		e.Add("levels", document.NewList(set.Levels))
+	}
 	if len(set.Rules) > 0 {
 		rules := &document.Element{Kind: document.List}
 		for i := range set.Rules {
@@ -110,6 +113,9 @@ func Summarize(old, now *Set) string {
 	}
 	if !sameList(old.Block, now.Block) {
 		s.parts = append(s.parts, "block changed")
+	}
+	if !slices.Equal(old.Levels, now.Levels) {
+		s.parts = append(s.parts, "levels changed")
 	}
 	before, after := byID(old), byID(now)
 	for i := range now.Rules {

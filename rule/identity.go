@@ -20,7 +20,7 @@ const MaxIdentities = 8
 // Identity appends the client's identity under the rule, which is the key that a store
 // counts by: "ip:203.0.113.7", "user:alice", "header:X-Tenant:acme". If the request
 // lacks a part of the rule's key, the rule does not apply: Identity returns false and
-// appends nothing. If the request has several values of a part, Identity uses the
+// appends nothing. If the request has several values of a part, or the rule counts at several levels, Identity uses the
 // first; see [Hit.Identities] for all.
 //
 // Requests that differ in any part have different identities, whatever bytes a client
@@ -33,6 +33,13 @@ const MaxIdentities = 8
 // longer than weir.MaxKeyLen, is hashed too, and marked by "\sha256:". Identity
 // allocates only to grow dst.
 func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
+	if len(c.levels) > 0 {
+		all, ends, err := Hit{Entry: c}.levelIdentities(dst, nil, req)
+		if err != nil || len(ends) == 0 {
+			return dst, false
+		}
+		return all[:ends[0]], true
+	}
 	var buf [usualParts]place
 	dst, ok, _ := Hit{Entry: c}.identity(dst, req, c.places(&buf))
 	return dst, ok
@@ -57,6 +64,9 @@ func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, er
 	begin, first := len(dst), len(ends)
 	if c.Tokens != nil && req.Prompt != nil && c.Tokens.estimate(req.Prompt) == 0 {
 		return dst, ends, nil // it uses none of what the rule counts
+	}
+	if len(c.levels) > 0 {
+		return c.levelIdentities(dst, ends, req)
 	}
 	for n := 1; ; n++ {
 		var ok, several bool
@@ -180,6 +190,7 @@ type part struct {
 	bits4, bits6 int            // of an address
 	match        *match.Rule    // which names hosts, methods and routes
 	tiers        map[string]int // where each is among the names
+	levels       []part         // of Levels, from the top down
 	texts        []string       // of names, ready to be appended; nil for a part that has none
 	listed       []string       // values of an attribute, of which others are match.Any; nil if no other is
 }
@@ -205,6 +216,9 @@ func (p *part) append(dst []byte, req *Request, from int) ([]byte, int) {
 func (p *part) in(req *Request) bool {
 	if p.texts != nil {
 		return true // at least as match.Any
+	}
+	if p.levels != nil {
+		return slices.ContainsFunc(p.levels, func(level part) bool { return level.in(req) })
 	}
 	_, next := p.append(nil, req, 0)
 	return next != 0

@@ -18,7 +18,7 @@ import (
 const prefixAPIKey = "api_key:"
 
 // newKey makes ready what a rule counts by, of which some are as its conditions name them.
-func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
+func newKey(r *Rule, conditions *match.Rule, bits int, levels []string) ([]part, error) {
 	if len(r.Key) == 0 {
 		return nil, errors.New("key: required; write what identifies a client, or global to count all clients together")
 	}
@@ -27,6 +27,9 @@ func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
 		p, err := newPart(s, bits)
 		if err == nil && s.Kind == Tier {
 			err = checkTierNames(r.Tiers)
+		}
+		if err == nil && s.Kind == Levels {
+			p.levels, err = newLevelParts(r, bits, levels)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("key: %w", err)
@@ -58,9 +61,9 @@ func newPart(s Source, bits int) (part, error) {
 	case s.Kind == Global:
 		p.prefix = kind
 		return p, nil
-	case s.Kind < Header:
+	case s.Kind < Header || s.Kind == Levels:
 		return p, nil
-	case s.Kind == Level && !isLevelName(s.Name) && s.Name != sources.names[User] && s.Name != sources.names[APIKey]:
+	case s.Kind == Level && !isLevelName(s.Name):
 		return part{}, fmt.Errorf("%q cannot be the name of a level; %s", s.Name, levelNames)
 	case s.Kind == Level:
 		p.prefix = s.Name + ":"
@@ -124,6 +127,11 @@ func splitIdentity(text string) (pieces []string) {
 
 // appendText appends a part that a person wrote.
 func (p *part) appendText(dst []byte, text string) ([]byte, error) {
+	for i := range p.levels {
+		if level := &p.levels[i]; strings.HasPrefix(text, level.prefix) {
+			return level.appendText(dst, text)
+		}
+	}
 	if p.source.Kind == Global && text == p.prefix {
 		return append(dst, text...), nil
 	}
@@ -199,6 +207,8 @@ func example(key []part) string {
 		switch {
 		case p.source.Kind == Global:
 			parts[i] = p.prefix
+		case len(p.levels) > 0:
+			parts[i] = p.levels[0].prefix + "…"
 		case p.source.Kind == IP:
 			parts[i] = p.prefix + "203.0.113.7"
 		case p.source.Kind.isNamed():

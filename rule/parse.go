@@ -91,6 +91,7 @@ type parser struct {
 
 	expressions, expressionBytes int // in the document
 	lists                        []*pendingList
+	levelUses                    []levelUse
 	single                       bool  // one rule by itself, which says nothing of the others
 	backed                       *bool // see backstop
 }
@@ -126,6 +127,7 @@ func (p *parser) document(root *document.Element) {
 		p.read, p.set.Rules = nil, nil
 		p.errorf("E002", p.beyond, "rules", "%d rules exceed the maximum of %d; match several paths or clients with one rule", p.count, MaxRules)
 	}
+	p.readLevels(f["levels"])
 	p.set.Exempt = p.list("exempt", f["exempt"])
 	p.set.Block = p.list("block", f["block"])
 	p.checkSet()

@@ -15,7 +15,7 @@ import (
 
 // The fields of the mappings in a document, in the order in which they are written.
 var (
-	documentFields = []string{"rules", "exempt", "block"}
+	documentFields = []string{"levels", "rules", "exempt", "block"}
 	listFields     = []string{"ip", "user", "api_key"}
 	costFields     = []string{"estimate", "default", "actual"}
 	countFields    = []string{"status"}
@@ -26,7 +26,7 @@ var (
 		mappingField("match", matchFields, func(r *Rule) *Match { return &r.Match }),
 		field[Rule]{"key", (*parser).key, func(r *Rule) *document.Element { return oneOrList(sourceTexts(r.Key)) }},
 		field[Rule]{"algorithm", nil, func(r *Rule) *document.Element { return unless(0, r.Algorithm, wordElement) }},
-		ofQuota("limit"), ofQuota("limits"), ofQuota("burst"), ofQuota("zone"), ofQuota("starts"),
+		ofQuota("limit"), ofQuota("limits"), ofQuota("levels"), ofQuota("burst"), ofQuota("zone"), ofQuota("starts"),
 		integerField("buckets", "E013", 2, weir.MaxBuckets, 0, func(r *Rule) *int { return &r.Buckets }),
 		truthField("shape", func(r *Rule) *bool { return &r.Shape }),
 		ofQuota("concurrency"),
@@ -34,8 +34,8 @@ var (
 		field[Rule]{"wait", (*parser).wait, waitElement},
 		wordField("priority", ParsePriority, func(r *Rule) *Priority { return &r.Priority }),
 		field[Rule]{"shares", (*parser).shares, func(r *Rule) *document.Element { return shareFields.element(&r.Shares).OrNil() }},
-		field[Rule]{"tiers", nil, func(r *Rule) *document.Element { return quotasElement(r.Tiers) }},
-		field[Rule]{"overrides", nil, func(r *Rule) *document.Element { return quotasElement(r.Overrides) }},
+		field[Rule]{"tiers", nil, func(r *Rule) *document.Element { return quotasElement(r.Tiers, quotaFields) }},
+		field[Rule]{"overrides", nil, func(r *Rule) *document.Element { return quotasElement(r.Overrides, quotaFields) }},
 		wordField("mode", ParseMode, func(r *Rule) *Mode { return &r.Mode }),
 		field[Rule]{"on_failure", nil, onFailureElement},
 		field[Rule]{"count_denied", (*parser).countDenied, countDeniedElement},
@@ -160,6 +160,10 @@ func (p *parser) key(e *document.Element, _ string, r *Rule) {
 	}
 	for _, part := range p.texts(e, "key", maxText) {
 		source, err := ParseSource(part.Text)
+		if err != nil && isLevelName(part.Text) {
+			p.useLevel("E012", "key", part, err)
+			source, err = Source{Kind: Level, Name: part.Text}, nil
+		}
 		switch {
 		case err != nil:
 			p.errorf("E012", part.Place, "key", "%v", err)
@@ -170,6 +174,8 @@ func (p *parser) key(e *document.Element, _ string, r *Rule) {
 			p.errorf("E012", part.Place, "key", "the address is given twice; write one part, as in ip/24/48 for /24 of IPv4 and /48 of IPv6")
 		case source.Kind == Global && len(e.Items) > 1:
 			p.errorf("E012", part.Place, "key", "global is the same for all clients, so it cannot be combined with other parts; keep one or the other")
+		case source.Kind == Levels && len(e.Items) > 1:
+			p.errorf("E012", part.Place, "key", "levels is each level by itself, so it cannot be combined with other parts; keep one or the other")
 		}
 		r.Key = append(r.Key, source)
 	}

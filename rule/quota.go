@@ -78,7 +78,7 @@ func (c *Entry) Compile(q Quota) ([]*weir.Compiled, error) { return c.CompileFor
 
 // CompileFor is Compile for the client with this identity.
 func (c *Entry) CompileFor(identity string, q Quota) ([]*weir.Compiled, error) {
-	compiled, err := (&compiler{limits: map[weir.Limit]*weir.Compiled{}}).quota(c.Rule, q)
+	compiled, err := (&compiler{limits: map[weir.Limit]*weir.Compiled{}}).quota(c.Rule, c.Rule.quotaAt(c.Level(identity)), q)
 	if err != nil {
 		return nil, err
 	}
@@ -119,8 +119,8 @@ type placedQuota struct {
 	lease               *document.Element
 }
 
-// quotaFields are of a tier or an override, and, except the priority and the lease, also of a rule.
-var quotaFields = newTable(
+// levelFields are of a level in a rule or in a tier.
+var levelFields = newTable(
 	field[Quota]{"limit", nil, func(q *Quota) *document.Element {
 		switch {
 		case len(q.Rates) == 1:
@@ -140,9 +140,17 @@ var quotaFields = newTable(
 	field[Quota]{"zone", (*parser).zone, func(q *Quota) *document.Element { return unless("", q.Zone, document.NewText) }},
 	field[Quota]{"starts", (*parser).starts, func(q *Quota) *document.Element { return unless("", q.Starts, startElement) }},
 	integerField("concurrency", "E035", 1, weir.MaxLogUnits, 0, func(q *Quota) *int64 { return &q.Concurrency }),
-	wordField("priority", ParsePriority, func(q *Quota) *Priority { return &q.Priority }),
 	leaseField(func(q *Quota) *time.Duration { return &q.Lease }),
 )
+
+// quotaFields are of a tier or an override, and, except the priority and the lease, also of a rule.
+var quotaFields = newTable(slices.Concat(
+	levelFields.fields[:2],
+	[]field[Quota]{{"levels", nil, func(q *Quota) *document.Element { return quotasElement(q.Levels, levelFields) }}},
+	levelFields.fields[2:6],
+	[]field[Quota]{wordField("priority", ParsePriority, func(q *Quota) *Priority { return &q.Priority })},
+	levelFields.fields[6:],
+)...)
 
 // ofQuota is a field of a rule that is one of its default quota.
 func ofQuota(name string) field[Rule] {
@@ -151,11 +159,11 @@ func ofQuota(name string) field[Rule] {
 }
 
 // quotasElement writes a quota that is nothing but a limit as that.
-func quotasElement(quotas map[string]Quota) *document.Element {
+func quotasElement(quotas map[string]Quota, fields *fieldTable[Quota]) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
 		quota := quotas[name]
-		q := quotaFields.element(&quota)
+		q := fields.element(&quota)
 		if limit := q.Get("limit"); limit != nil && len(q.Members) == 1 {
 			q = limit
 		}
@@ -166,17 +174,19 @@ func quotasElement(quotas map[string]Quota) *document.Element {
 
 // quotas reads what everybody gets, and then tiers and overrides.
 func (p *parser) readQuotas(r *pending) {
+	p.checkLevels(r, "", r.at, r.fields, true)
 	usual, _ := p.quota("", r.at, r.fields)
 	usual.Priority, usual.Lease = 0, 0 // these are the rule's
-	r.Quota = usual.Quota
 	r.quotas = append(r.quotas, usual)
-	r.Tiers = p.quotasByName(r, "tiers", maxName)
-	r.Overrides = p.quotasByName(r, "overrides", maxText)
+	r.quotas[0].Levels = p.quotasByName(r, r.fields["levels"], "levels", maxName, levelFields.names)
+	r.Quota = r.quotas[0].Quota
+	r.Tiers = p.quotasByName(r, r.fields["tiers"], "tiers", maxName, quotaFields.names)
+	r.Overrides = p.quotasByName(r, r.fields["overrides"], "overrides", maxText, quotaFields.names)
 	p.checkOverrides(r)
 }
 
-func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quota {
-	e := r.fields[field]
+// quotasByName reads tiers, overrides or levels, which have some fields.
+func (p *parser) quotasByName(r *pending, e *document.Element, field string, most int, known []string) map[string]Quota {
 	if e != nil && e.Kind != document.Mapping {
 		p.errorf("E006", e.Place, field, "this is %s; write names and limits, as in {name: 100/1m}", e.Describe())
 	}
@@ -184,7 +194,7 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 		return nil
 	}
 	if p.quotas += len(e.Members); p.quotas > MaxOverrides {
-		p.errorf("E002", e.Place, field, "%d tiers and overrides exceed the maximum of %d; put clients into tiers instead of giving each an override", p.quotas, MaxOverrides)
+		p.errorf("E002", e.Place, field, "%d tiers, overrides and levels exceed the maximum of %d; put clients into tiers instead of giving each an override", p.quotas, MaxOverrides)
 		return nil
 	}
 	quotas := make(map[string]Quota, len(e.Members))
@@ -201,9 +211,18 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 		}
 		f := fields{"limit": m.Value}
 		if m.Value.Kind == document.Mapping {
-			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), quotaFields.names)
+			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), known)
+		}
+		ofLevel := strings.HasSuffix(field, "levels")
+		if ofLevel {
+			p.useLevel("E040", field+": "+name, m.Name, errNoLevel)
+		} else {
+			p.checkLevels(r, whose, m.Name.Place, f, field == "tiers")
 		}
 		q, ok := p.quota(whose, m.Name.Place, f)
+		if !ofLevel {
+			q.Levels = p.quotasByName(r, f["levels"], whose+"levels", maxName, levelFields.names)
+		}
 		if ok {
 			r.quotas = append(r.quotas, q)
 		}
@@ -218,6 +237,10 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	before := p.found()
 	one, many := f["limit"], f["limits"]
 	switch {
+	case f["levels"] != nil:
+		p.checkBesideLevels(whose, f)
+		quotaFields.readAll(p, f, whose, &q.Quota)
+		return q, p.found() == before
 	case one != nil && many != nil:
 		p.errorf("E010", many.Place, whose+"limits", "cannot be combined with limit; write one of the two, such as limits: [3/1m, 20/1h]")
 	case one != nil:

@@ -37,7 +37,7 @@ func (r *Request) Resolve(d *Directory, said bool) (found Resolution) {
 	unknown := r.begin(&ownAPIKey, &found)
 	r.line.owned = r.line.has(ownUser.prefix)
 	r.begin(&ownUser, &found)
-	for i := range d.named {
+	for i := 0; i < len(d.named) && len(r.Attributes) > 0; i++ {
 		r.begin(&d.named[i], &found)
 	}
 	found.Known = found.Known && !unknown
@@ -134,9 +134,9 @@ func (r *Request) users(from int) (string, int) {
 	return r.line.value(ownUser.prefix, from)
 }
 
-// level is a client of a level above users and API keys.
+// level is a client of a level above users and API keys: that of the directory, or the attribute with its name.
 func (r *Request) level(p *part, from int) (string, int) {
-	if value := r.Attributes[p.source.Name]; r.line.in != nil && r.line.said && value != "" {
+	if value := r.Attributes[p.source.Name]; value != "" && (r.line.said || !r.line.has(p.prefix)) {
 		return OneValue(value, from)
 	}
 	return r.line.value(p.prefix, from)

@@ -20,6 +20,10 @@ import (
 
 // Set is one document of rules. Every rule that matches a request applies to it.
 type Set struct {
+	// Levels are the names of the clients that others belong to, from the top down, as in org, team, user, api_key: at most
+	// MaxLine. Each is a part that keys can have; see [Directory] and Quota.Levels.
+	Levels []string
+
 	Rules  []Rule
 	Exempt List // clients that are never limited
 	Block  List // clients that are always denied, unless exempt
@@ -64,7 +68,7 @@ type Rule struct {
 	Shares Shares
 
 	// Tiers are quotas by the tier of the request. What one does not say it inherits from Quota: Zone, Starts, Concurrency,
-	// and the Rates with their Burst. An unlimited one inherits nothing.
+	// the Levels, and the Rates with their Burst. An unlimited one inherits nothing.
 	Tiers map[string]Quota
 
 	// Overrides are quotas by identity, as in "user:alice" or, for a composed key,
@@ -183,6 +187,11 @@ type Quota struct {
 	// "monday" for weeks, "15" for months, "04-01" for years. Default that of the rule;
 	// without one, midnight, Monday, the 1st and January 1.
 	Starts string
+
+	// Levels are quotas by the names of levels, for a rule with the key Levels; then the quota has no Rates and no
+	// Concurrency itself. The rule applies to each client of the request at one of these levels. Those of a tier are for
+	// clients with this tier; of the levels that it does not name, and of what one does not say, it inherits the rule's.
+	Levels map[string]Quota
 }
 
 // Rate is N units per period, as in "100/1m".
@@ -268,5 +277,5 @@ const (
 	Query
 	Attribute
 	Level  // a client that a [Directory] names, such as an organization; the name is that of one of Set.Levels
-	Levels // all of Set.Levels, each of which is counted; alone in a key
+	Levels // those of Quota.Levels, each of which is counted; alone in a key
 )

@@ -60,7 +60,8 @@ type Entry struct {
 	quota     quota
 	tiers     map[string]prioritized
 	overrides map[string]prioritized
-	special   bool // a tier or an override has a priority
+	levels    []level // instead of quota, and of the limits in tiers
+	special   bool    // a tier or an override has a priority
 
 	denials, penalty, fallback *weir.Compiled // nil if there is none
 
@@ -170,21 +171,25 @@ func (r *Request) conditions() match.Request {
 // Limits returns the limits that apply to a client of the rule, none if it is
 // unlimited. The identity is the result of [Entry.Identity].
 func (c *Entry) Limits(identity, tier string) []*weir.Compiled {
-	if len(c.overrides)+len(c.tiers) == 0 {
+	if len(c.overrides)+len(c.tiers)+len(c.levels) == 0 {
 		return c.quota
 	}
 	return c.specialLimits(identity, tier)
 }
 
-// specialLimits is Limits for rules with overrides or tiers.
+// specialLimits is Limits for rules with overrides, tiers or levels.
 func (c *Entry) specialLimits(identity, tier string) []*weir.Compiled {
 	if q, found := c.overrides[identity]; found {
 		return q.quota
 	}
-	if q, found := c.tiers[tier]; found {
+	usual, tiers := c.quota, c.tiers
+	if l := c.levelOf(identity); l != nil {
+		usual, tiers = l.quota, l.tiers
+	}
+	if q, found := tiers[tier]; found {
 		return q.quota
 	}
-	return c.quota
+	return usual
 }
 
 // ByTier reports whether the limits of a client depend on its tier: the rule has tiers,
@@ -206,11 +211,11 @@ func (c *Entry) Every() []*weir.Compiled {
 			}
 		}
 	}
-	add(c.quota)
-	for _, quotas := range []map[string]prioritized{c.tiers, c.overrides} {
-		for _, q := range quotas {
-			add(q.quota)
-		}
+	for q := range c.quotas {
+		add(q)
+	}
+	for _, q := range c.overrides {
+		add(q.quota)
 	}
 	slices.SortFunc(all, func(a, b *weir.Compiled) int { return int(a.Limit().Period - b.Limit().Period) })
 	for _, limit := range []*weir.Compiled{c.denials, c.penalty, c.fallback} {
@@ -219,6 +224,20 @@ func (c *Entry) Every() []*weir.Compiled {
 		}
 	}
 	return all
+}
+
+// quotas yields those of the rule, its levels and its tiers.
+func (c *Entry) quotas(yield func(quota) bool) {
+	for _, l := range append([]level{{quota: c.quota, tiers: c.tiers}}, c.levels...) {
+		if !yield(l.quota) {
+			return
+		}
+		for _, q := range l.tiers {
+			if !yield(q.quota) {
+				return
+			}
+		}
+	}
 }
 
 // list is whom a set exempts or blocks, made ready.

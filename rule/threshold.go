@@ -116,9 +116,9 @@ func (c *Entry) EveryMarker(identity string) []*weir.Compiled {
 	if len(c.Warn) == 0 {
 		return nil
 	}
-	all := c.AppendMarkers(nil, slices.Concat(c.quota, c.overrides[identity].quota))
-	for _, q := range c.tiers {
-		all = c.AppendMarkers(all, q.quota)
+	all := c.AppendMarkers(nil, c.overrides[identity].quota)
+	for q := range c.quotas {
+		all = c.AppendMarkers(all, q)
 	}
 	slices.SortFunc(all, func(a, b *weir.Compiled) int { return cmp.Compare(a.Kind(), b.Kind()) })
 	return slices.CompactFunc(all, func(a, b *weir.Compiled) bool { return a.Kind() == b.Kind() })

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"math"
@@ -16,6 +17,7 @@ import (
 // checkSet checks what can only be seen when all is read.
 func (p *parser) checkSet() {
 	p.checkIDs()
+	p.checkLevelUses()
 	p.checkTwins()
 	p.checkMethodCount()
 	p.warn()
@@ -84,7 +86,7 @@ func (p *parser) checkOverrides(r *pending) {
 	if err != nil {
 		return // it was reported
 	}
-	key, err := newKey(&r.Rule, conditions, 64)
+	key, err := newKey(&r.Rule, conditions, 64, nil)
 	if err != nil {
 		return // it was reported
 	}
@@ -131,10 +133,9 @@ func sourcesText(key []Source) string { return strings.Join(sourceTexts(key), " 
 
 // checkLimits compiles every limit of a rule, as Compile will.
 func (p *parser) checkLimits(r *pending) {
-	limited := false
+	limited := r.hasQuota(func(q Quota) bool { return !q.Unlimited && len(q.Levels) == 0 })
 	p.checkCalendars(r)
 	for _, q := range r.quotas {
-		limited = limited || !q.Unlimited
 		p.checkQuota(r, q)
 	}
 	p.checkConcurrency(r)
@@ -144,7 +145,7 @@ func (p *parser) checkLimits(r *pending) {
 		}
 	}
 	if !limited && !r.isPrioritizing() {
-		p.errorf("E024", r.fields["limit"].Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
+		p.errorf("E024", cmp.Or(r.fields["limit"], r.fields["levels"]).Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
 	}
 }
 

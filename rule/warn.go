@@ -356,6 +356,10 @@ func (p *parser) warnOverrides(r *Rule, overrides []placed[string], exempt *list
 			continue
 		}
 		for i, s := range r.Key {
+			if s.Kind == Levels {
+				name, _, _ := strings.Cut(pieces[i], ":")
+				s = levelSource(name)
+			}
 			prefix := Source{Kind: s.Kind, Name: s.Name}.String() + ":"
 			if len(pieces[i]) <= len(prefix) {
 				continue

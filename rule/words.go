@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"errors"
 	"fmt"
 	"net/textproto"
 	"slices"
@@ -128,13 +129,21 @@ func ParseSource(text string) (Source, error) {
 var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
 
 func unknownSource(kind, name string, named bool) error {
+	if hint := sourceHint(kind, name, named); hint != "" {
+		return errors.New(hint)
+	}
+	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X, attr:X or a name in the levels of the document", kind)
+}
+
+// sourceHint says what was probably meant by the name of a kind that does not exist; "" if that is not known.
+func sourceHint(kind, name string, named bool) string {
 	if here := notation.NameHere(kind, sources.elsewhere); here != "" {
-		return fmt.Errorf("%q is called %q here", kind, exampleSource(here, name, named))
+		return fmt.Sprintf("%q is called %q here", kind, exampleSource(here, name, named))
 	}
 	if near := notation.Nearest(kind, sources.names); near != "" {
-		return fmt.Errorf("%q is unknown; did you mean %q?", kind, exampleSource(near, name, named))
+		return fmt.Sprintf("%q is unknown; did you mean %q?", kind, exampleSource(near, name, named))
 	}
-	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X or attr:X", kind)
+	return ""
 }
 
 // exampleSource is a source of a kind that ParseSource accepts, with this name if it can have it.

@@ -123,10 +123,12 @@ func (f *boundFlags) print(cmd *cobra.Command, table *rule.Table) error {
 	all := []bound{}
 	for _, r := range table.Rules() {
 		for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(r.Tiers))...) {
-			for _, limit := range r.Limits("", tier) {
-				b := f.of(limit)
-				b.Rule, b.Tier = r.ID, tier
-				all = append(all, b)
+			for _, level := range append([]string{""}, r.Levels()...) {
+				for _, limit := range r.Limits(level+":", tier) {
+					b := f.of(limit)
+					b.Rule, b.Tier = r.ID, tier
+					all = append(all, b)
+				}
 			}
 		}
 	}

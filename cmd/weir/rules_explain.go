@@ -163,7 +163,7 @@ type explained struct {
 }
 
 // saidFields are the fields of a rule that an explanation has in its first line.
-var saidFields = []string{"id", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "tiers", "overrides"}
+var saidFields = []string{"id", "match", "key", "algorithm", "limit", "limits", "levels", "burst", "zone", "starts", "buckets", "shape", "concurrency", "tiers", "overrides"}
 
 // describe adds what else the rule says of a request to which it applies, with the priority that it gives the request. Of a
 // client that is unlimited it says nothing about limits.

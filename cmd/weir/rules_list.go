@@ -106,7 +106,7 @@ func listRules(set *rule.Set, version int64) string {
 func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
 
 // listedFields are the fields of a rule that have a column, and its note.
-var listedFields = []string{"id", "description", "mode", "key", "match", "algorithm", "limit", "limits", "burst", "zone", "starts", "concurrency", "tiers", "overrides"}
+var listedFields = []string{"id", "description", "mode", "key", "match", "algorithm", "limit", "limits", "levels", "burst", "zone", "starts", "concurrency", "tiers", "overrides"}
 
 // otherFields are all fields of a rule that differ from their defaults, except some, by the table of package rule.
 func otherFields(r *rule.Rule, except []string) *document.Element {
@@ -139,6 +139,10 @@ func limitText(r *rule.Rule) string {
 	text := quotaText(strings.Join(r.Quota.Texts(), ", "), r.Quota.Burst, r.Quota.Zone, r.Quota.Starts)
 	if len(r.Quota.Rates) > 0 || r.Quota.Unlimited {
 		text = r.Algorithm.String() + " " + text
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Quota.Levels)) {
+		q := r.Quota.Levels[name]
+		text = strings.TrimPrefix(text+"; "+name+" "+quotaText(strings.Join(q.Texts(), ", "), q.Burst, q.Zone, q.Starts), "; ")
 	}
 	if len(r.Tiers) > 0 {
 		text += " + " + notation.Count(len(r.Tiers), "tier")
@@ -224,6 +228,9 @@ func ruleIDs(ctx context.Context, server *client, prefix string) (ids []cobra.Co
 // answeredSet is the set of an answer with rules.
 func answeredSet(a *httpapi.RulesAnswer) (*rule.Set, error) {
 	document := map[string]json.RawMessage{"rules": a.Rules, "exempt": a.Exempt, "block": a.Block}
+	if len(a.Levels) > 0 {
+		document["levels"], _ = json.Marshal(a.Levels) // cannot fail: they are texts
+	}
 	maps.DeleteFunc(document, func(_ string, value json.RawMessage) bool { return len(value) == 0 })
 	source, err := json.Marshal(document)
 	if err != nil {

@@ -33,7 +33,7 @@ var budget = map[string]int{
 	"metrics":           1350,
 	"middleware":        3800,
 	"queue":             2350,
-	"rule":              9800,
+	"rule":              10200,
 	"scripts":           800,
 	"stats":             5600,
 	"store":             10500,

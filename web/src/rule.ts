@@ -84,9 +84,10 @@ export function calendar(of: { zone?: string; starts?: string | number }): strin
 }
 
 // quota writes a tier's or a client's limit: "1000/1m burst 2000", "50/1s, 10000/1d",
-// "10000/month starts 15", "100/1m concurrency 5 priority high".
+// "10000/month starts 15", "100/1m concurrency 5 priority high"; and limits of levels as JSON.
 export function quota(of: Quota): string {
   if (typeof of === 'string' || Array.isArray(of)) return words(of)
+  if (of.levels) return JSON.stringify(of)
   return [limits(of), ...options.flatMap((name) => (of[name] === undefined ? [] : [name, of[name]]))].join(' ').trim()
 }
 
@@ -94,6 +95,12 @@ const lastOption = new RegExp(`(?:^|\\s+)(${options.join('|')})\\s+(\\S+)\\s*$`)
 
 // fromQuota is the other way round.
 export function fromQuota(text: string): Quota {
+  try {
+    const of: unknown = JSON.parse(text)
+    if (typeof of === 'object' && of) return of as Quota
+  } catch {
+    // it is no JSON, as usual
+  }
   const found = lastOption.exec(text)
   if (!found) return fromWords(text) ?? ''
   const [, name = '', value = ''] = found

@@ -10,11 +10,12 @@ import (
 // documentOrder is the order of fields in a document. At the top they stay as they are,
 // with the comments between them.
 var documentOrder = func() *fieldOrder {
-	quotas := &fieldOrder{each: &fieldOrder{fields: rule.FieldNames("quota")}}
+	levels := &fieldOrder{each: &fieldOrder{fields: rule.FieldNames("quota")}}
+	quotas := &fieldOrder{each: &fieldOrder{fields: rule.FieldNames("quota"), in: map[string]*fieldOrder{"levels": levels}}}
 	weights := &fieldOrder{fields: rule.FieldNames("weights")}
 	tokens := &fieldOrder{fields: rule.FieldNames("tokens"), in: map[string]*fieldOrder{"weights": weights, "models": {each: weights}}}
 	one := &fieldOrder{fields: rule.FieldNames("rule"), in: map[string]*fieldOrder{
-		"match": {fields: rule.FieldNames("match")}, "shares": {fields: rule.FieldNames("shares")}, "cost": {fields: rule.FieldNames("cost")}, "count": {fields: rule.FieldNames("count")}, "tokens": tokens, "penalty": {fields: rule.FieldNames("penalty")}, "wait": {fields: rule.FieldNames("wait")}, "on_failure": {fields: rule.FieldNames("on_failure")}, "deny": {fields: rule.FieldNames("deny")}, "tiers": quotas, "overrides": quotas,
+		"match": {fields: rule.FieldNames("match")}, "shares": {fields: rule.FieldNames("shares")}, "cost": {fields: rule.FieldNames("cost")}, "count": {fields: rule.FieldNames("count")}, "tokens": tokens, "penalty": {fields: rule.FieldNames("penalty")}, "wait": {fields: rule.FieldNames("wait")}, "on_failure": {fields: rule.FieldNames("on_failure")}, "deny": {fields: rule.FieldNames("deny")}, "levels": levels, "tiers": quotas, "overrides": quotas,
 	}}
 	list := &fieldOrder{fields: rule.FieldNames("list")}
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}

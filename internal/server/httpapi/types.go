@@ -91,6 +91,7 @@ type RulesAnswer struct {
 	InForce     int64           `json:"in_force"`              // the version that this instance applies
 	Unavailable bool            `json:"unavailable,omitempty"` // what is stored cannot be read; these are the rules in force
 	NotLoaded   *NotLoaded      `json:"not_loaded,omitempty"`  // nil if the stored rules are in force
+	Levels      []string        `json:"levels,omitempty"`
 	Rules       json.RawMessage `json:"rules"`
 	Exempt      json.RawMessage `json:"exempt,omitempty"`
 	Block       json.RawMessage `json:"block,omitempty"`

@@ -2,7 +2,7 @@
 
 export type Words = string | string[]
 
-export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number; concurrency?: number; priority?: string; lease?: string }
+export type Quota = string | string[] | { limit?: string; limits?: string[]; levels?: Record<string, Quota>; burst?: number; zone?: string; starts?: string | number; concurrency?: number; priority?: string; lease?: string }
 
 export interface Rule {
   id: string
@@ -12,6 +12,7 @@ export interface Rule {
   algorithm?: string
   limit?: string
   limits?: string[]
+  levels?: Record<string, Quota>
   burst?: number
   zone?: string
   starts?: string | number
@@ -63,6 +64,7 @@ export interface Rules {
   version: number
   in_force: number // the version by which the server judges
   unavailable?: boolean // what is stored cannot be read; these are the rules in force
+  levels?: string[] // from the top down
   rules: Rule[]
   exempt?: List
   block?: List
