@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -233,6 +234,32 @@ func TestBudgetsOfTeams(t *testing.T) {
 	}
 	if got := allowedAtOnce(t, b, 6000, func(i int) rule.Request { return request(40+i%80, i%2) }); got != 900_000 {
 		t.Errorf("the organization had %d more, want 900000", got)
+	}
+}
+
+// The example of the guide.
+func TestBudgetsExample(t *testing.T) {
+	read := func(file string) string { return string(testkit.Must(os.ReadFile("../examples/" + file))(t)) }
+	b := leveledBench(t, read("rules/budgets.yaml"), read("budgets.ndjson"))
+	if _, idle := b.Clients(); idle != nil {
+		t.Error(idle)
+	}
+	send := func(key, user string, requests int) int {
+		return allowedAtOnce(t, b, requests, func(int) rule.Request {
+			return rule.Request{APIKey: key, User: user, Costs: map[string]int64{"tokens": 1000}}
+		})
+	}
+	if got := send("ann-key-2", "", 20); got != 5000 {
+		t.Errorf("ann's second key had %d", got)
+	}
+	if got := send("ann-key-1", "", 30); got != 15_000 {
+		t.Errorf("ann's first key had %d of the 15000 that are left", got)
+	}
+	if got := send("", "bob", 100); got != 30_000 {
+		t.Errorf("bob had %d of the 30000 that his team has left in this minute", got)
+	}
+	if got := limitsIn(b.check(t, rule.Request{User: "bob", Path: "/v1/reports/q"})); !strings.Contains(got, "tokens org:acme 9000000/month starts 15 in Europe/Berlin") || !strings.Contains(got, "tokens user:bob 100000/1d") || !strings.Contains(got, "reports org:acme 1000/1d") {
+		t.Errorf("bob has %s", got)
 	}
 }
 
