@@ -64,6 +64,7 @@ func TestLevels(t *testing.T) {
 		{"unknown clients have the levels that they name", rule.Request{User: "dan"}, "spend user:dan 10/1h"},
 		{"none at all", rule.Request{Path: "/x"}, ""},
 		{"two keys of one organization charge it once", rule.Request{APIKey: "k-ann", OtherAPIKeys: []string{"k-bob"}}, "spend org:acme 50/1h, spend team:blue 30/1h, spend team:blue 9/1s, spend user:ann 10/1h, spend user:bob 15/1h"},
+		{"one key twice", rule.Request{APIKey: "k-free", OtherAPIKeys: []string{"k-free"}}, "spend org:acme 50/1h, spend api_key:" + hash("k-free") + " 2/1h"},
 		{"a level in another key", rule.Request{APIKey: "k-cid", Path: "/b"}, "spend org:big 90/1h, reports org:big|route:/b 7/1h"},
 		{"the application names a level that the directory does not", rule.Request{User: "dan", Attributes: map[string]string{"team": "blue"}}, "spend org:acme 50/1h, spend team:blue 30/1h, spend team:blue 9/1s, spend user:dan 10/1h"},
 		{"but not one that it does", rule.Request{User: "cid", Attributes: map[string]string{"org": "acme"}}, "spend org:big 90/1h"},
