@@ -139,6 +139,10 @@ var examples = map[string][]ask{
 		{0, 12, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "dora", "business" }), 10, "reports"},
 		{24 * time.Hour, 12, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "dora", "business" }), 10, "reports"},
 	},
+	"budgets.yaml": { // with the clients, in TestBudgetsExample
+		{0, 25, attributes("org", "acme"), 25, ""},
+		{0, 20_100, on("GET", "/x", nil), 20_000, "tokens"},
+	},
 	"clients.yaml": { // with the clients, in TestClientsExample
 		{0, 15, on("GET", "/v1/x", nil), 10, "api"},
 		{0, 6, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "bob", "pro" }), 5, "reports"},

@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +64,7 @@ func TestLevels(t *testing.T) {
 		{"unknown clients have the levels that they name", rule.Request{User: "dan"}, "spend user:dan 10/1h"},
 		{"none at all", rule.Request{Path: "/x"}, ""},
 		{"two keys of one organization charge it once", rule.Request{APIKey: "k-ann", OtherAPIKeys: []string{"k-bob"}}, "spend org:acme 50/1h, spend team:blue 30/1h, spend team:blue 9/1s, spend user:ann 10/1h, spend user:bob 15/1h"},
+		{"one key twice", rule.Request{APIKey: "k-free", OtherAPIKeys: []string{"k-free"}}, "spend org:acme 50/1h, spend api_key:" + hash("k-free") + " 2/1h"},
 		{"a level in another key", rule.Request{APIKey: "k-cid", Path: "/b"}, "spend org:big 90/1h, reports org:big|route:/b 7/1h"},
 		{"the application names a level that the directory does not", rule.Request{User: "dan", Attributes: map[string]string{"team": "blue"}}, "spend org:acme 50/1h, spend team:blue 30/1h, spend team:blue 9/1s, spend user:dan 10/1h"},
 		{"but not one that it does", rule.Request{User: "cid", Attributes: map[string]string{"org": "acme"}}, "spend org:big 90/1h"},
@@ -233,6 +235,32 @@ func TestBudgetsOfTeams(t *testing.T) {
 	}
 	if got := allowedAtOnce(t, b, 6000, func(i int) rule.Request { return request(40+i%80, i%2) }); got != 900_000 {
 		t.Errorf("the organization had %d more, want 900000", got)
+	}
+}
+
+// The example of the guide.
+func TestBudgetsExample(t *testing.T) {
+	read := func(file string) string { return string(testkit.Must(os.ReadFile("../examples/" + file))(t)) }
+	b := leveledBench(t, read("rules/budgets.yaml"), read("budgets.ndjson"))
+	if _, idle := b.Clients(); idle != nil {
+		t.Error(idle)
+	}
+	send := func(key, user string, requests int) int {
+		return allowedAtOnce(t, b, requests, func(int) rule.Request {
+			return rule.Request{APIKey: key, User: user, Costs: map[string]int64{"tokens": 1000}}
+		})
+	}
+	if got := send("ann-key-2", "", 20); got != 5000 {
+		t.Errorf("ann's second key had %d", got)
+	}
+	if got := send("ann-key-1", "", 30); got != 15_000 {
+		t.Errorf("ann's first key had %d of the 15000 that are left", got)
+	}
+	if got := send("", "bob", 100); got != 30_000 {
+		t.Errorf("bob had %d of the 30000 that his team has left in this minute", got)
+	}
+	if got := limitsIn(b.check(t, rule.Request{User: "bob", Path: "/v1/reports/q"})); !strings.Contains(got, "tokens org:acme 9000000/month starts 15 in Europe/Berlin") || !strings.Contains(got, "tokens user:bob 100000/1d") || !strings.Contains(got, "reports org:acme 1000/1d") {
+		t.Errorf("bob has %s", got)
 	}
 }
 

@@ -37,7 +37,7 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             5600,
 	"store":             10500,
-	"test/bench":        7100,
+	"test/bench":        7200,
 	"test/chaos":        3700,
 	"test":              250,
 	"web":               250,

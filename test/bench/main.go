@@ -31,7 +31,7 @@ var suites = []bench.Suite{
 	{Name: "redis", About: "a check in Redis, beside other limiters", Takes: "4 minutes; -quick: half a minute", Files: []string{"redis.txt", "redis-summary.txt", "redis.jsonl"}, Run: redis.Run},
 	{Name: "log", About: "large sliding logs in Redis", Takes: "3 minutes; -quick: half a minute", Files: []string{"log.txt"}, Run: log.Run},
 	{Name: "rules", About: "finding the rules for a request", Takes: "1 minute; -quick: some seconds", Files: []string{"rules.txt"}, Run: rules.Run},
-	{Name: "engine", About: "a check of three rules, and the parts of a key", Takes: "5 minutes; -quick: a second", Files: []string{"engine.txt", "keys.txt"}, Run: engine.Run},
+	{Name: "engine", About: "a check of three rules, the parts of a key, and levels", Takes: "5 minutes; -quick: a second", Files: []string{"engine.txt", "keys.txt", "levels.txt"}, Run: engine.Run},
 	{Name: "http", About: "POST /v1/check, and the middleware beside others", Takes: "1 minute; -quick: some seconds", Files: []string{"http.txt"}, Run: http.Run},
 	{Name: "gateway", About: "the gateway beside a bare proxy", Takes: "5 minutes; -quick: some seconds", Files: []string{"gateway.txt"}, Run: gateway.Run},
 	{Name: "envoy", About: "Envoy's rate limit service, beside envoyproxy/ratelimit", Takes: "5 minutes; -quick: half a minute", Files: []string{"envoy.txt", "envoy-summary.txt"}, Run: envoy.Run},

@@ -1,7 +1,7 @@
 // Package engine measures a whole check of three limits in memory: found by rules and
 // charged all or none, beside the same three limits asked one after the other of
 // another limiter, which charges the first for what the second denies. And it measures what the
-// parts of a key cost.
+// parts of a key cost, and levels.
 package engine
 
 import (
@@ -31,7 +31,7 @@ var (
 	quick = options{keys: 1000, rules: 10_000, checks: 20_000, rounds: 3}
 )
 
-// Run writes both tables.
+// Run writes all tables.
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
@@ -56,6 +56,7 @@ func run(r *bench.Run, o options) {
 	addr := testredis.Start(r).Addr
 	inRedis := func() weir.Store { return bench.OpenRedis(r, addr) }
 	runKeys(r, keys, o, "memory", 1, inMemory)
+	runLevels(r, o)
 	o.checks = max(1, o.checks/100)
 	runKeys(r, keys, o, "Redis", 32, inRedis)
 	out = r.File("keys.txt")

@@ -10,7 +10,7 @@ import (
 func TestRun(t *testing.T) {
 	r := bench.Test(t)
 	run(r, options{keys: 10, rules: 50, checks: 100, rounds: 1})
-	for file, rows := range map[string]int{"engine.txt": 6, "keys.txt": 10} {
+	for file, rows := range map[string]int{"engine.txt": 6, "keys.txt": 10, "levels.txt": 6} {
 		if b := r.File(file).Bytes(); bytes.Count(b, []byte("\n|")) != 2+rows {
 			t.Errorf("%s: %s", file, b)
 		}

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+const levelsHead = "levels: [org, team, user, api_key]\nrules:\n"
+
+// leveled are rules that count the same clients: at one level, at four by four rules, and at four by one.
+var leveled = []struct {
+	name, rules string
+	results     int
+}{
+	{"one limit", "  - {id: user, key: user, limit: 1000000000/1s}\n", 1},
+	{"four rules", `  - {id: org, key: org, limit: 1000000000/1s}
+  - {id: team, key: team, limit: 1000000000/1s}
+  - {id: user, key: user, limit: 1000000000/1s}
+  - {id: key, key: api_key, limit: 1000000000/1s}
+`, 4},
+	{"four levels", "  - {id: all, key: levels, levels: {org: 1000000000/1s, team: 1000000000/1s, user: 1000000000/1s, api_key: 1000000000/1s}}\n", 4},
+}
+
+// runLevels measures what levels cost.
+func runLevels(r *bench.Run, o options) {
+	table := bench.NewTable("<store", "<contestant", "ns", "÷ one limit", "÷ four rules")
+	addr := testredis.Start(r).Addr
+	for _, in := range []struct {
+		name            string
+		callers, checks int
+		open            func() weir.Store
+	}{
+		{"memory", 1, o.checks, func() weir.Store { return memory.New(memory.Options{}) }},
+		{"Redis", 32, max(1, o.checks/100), func() weir.Store { return bench.OpenRedis(r, addr) }},
+	} {
+		o.checks = in.checks
+		var all []contestant
+		for _, c := range leveled {
+			all = append(all, contestant{c.name, checkLine(r, o.keys, levelsHead+c.rules, c.results, in.open())})
+		}
+		res := take(r, o, "levels in "+in.name, in.callers, all)
+		for i := range leveled {
+			table.Row("%s|%s|%.0f|%.2f|%.2f", in.name, leveled[i].name, res.Median(i, bench.Round.CallerNanos),
+				res.Ratio(i, 0, bench.Round.CallerNanos), res.Ratio(i, 1, bench.Round.CallerNanos))
+		}
+	}
+	out := r.File("levels.txt")
+	fmt.Fprintf(out, "%v\n\nns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit.\n\n", bench.Describe())
+	table.Write(out)
+}
+
+// checkLine checks requests that have an API key alone. Ten keys have a user, ten users a team, ten teams an organization.
+func checkLine(t testing.TB, keys int, rules string, results int, store weir.Store) func() func(int) bool {
+	names := bench.Keys(keys)
+	var clients strings.Builder
+	for i, name := range names {
+		fmt.Fprintf(&clients, `{"client": "api_key:%s", "parent": "user:%d"}`+"\n", name, i/10)
+	}
+	for n, kinds := keys, []string{"user", "team", "org", ""}; len(kinds) > 1; kinds = kinds[1:] {
+		n = (n + 9) / 10
+		for i := range n {
+			parent := ""
+			if kinds[1] != "" {
+				parent = fmt.Sprintf(`, "parent": "%s:%d"`, kinds[1], i/10)
+			}
+			fmt.Fprintf(&clients, `{"client": "%s:%d"%s}`+"\n", kinds[0], i, parent)
+		}
+	}
+	d, problems, err := rule.ReadDirectory("clients.ndjson", strings.NewReader(clients.String()))
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
+	e := bench.NewEngine(t, store, rules)
+	e.InstallClients(engine.Clients{Directory: d})
+	return func() func(int) bool {
+		var req rule.Request
+		var v engine.Verdict
+		return func(i int) bool {
+			req.APIKey = names[i]
+			return e.Check(context.Background(), &req, &v) == nil && v.Allowed && len(v.Results) == results && v.Degraded == nil
+		}
+	}
+}
