@@ -211,4 +211,7 @@ var warningCodes = []Code{
 	{"W022", "lease too long for the period",
 		"The lease is longer than a 10th of a period. What an instance that was killed had of a client counts as used for a large part of the period.",
 		"Write a lease of at most a 10th of the shortest period, or remove it."},
+	{"W023", "lease that saves nothing",
+		"With a lease, an instance decides without the store for a client of which it has units. That saves nothing if the rule has concurrency, because each request asks the store for its place, and very little if a client has less than 20 units: each instance asks for its first two requests, and then for a part of what is left.",
+		"Remove the lease. If the rule has concurrency, put its limit into a rule of its own. weir bound shows what leases save."},
 }

@@ -10,7 +10,7 @@ import (
 // A tier or an override has its own lease, or that of the rule.
 func TestLeaseOfATier(t *testing.T) {
 	set, problems := rule.Parse("rules.yaml", []byte(`rules:
-  - {id: api, key: user, limit: 100/1m, lease: 1s, tiers: {pro: {limit: 200/1m, lease: 2s}, team: 300/1m, max: unlimited}, overrides: {"user:eve": {limit: 9/1m, lease: 90ms}}}
+  - {id: api, key: user, limit: 100/1m, lease: 1s, tiers: {pro: {limit: 200/1m, lease: 2s}, team: 300/1m, max: unlimited}, overrides: {"user:eve": {limit: 90/1m, lease: 90ms}}}
   - {id: some, key: user, limit: 100/1h, tiers: {pro: {limit: 200/1h, lease: 2s}, team: 50/1h, max: 70/1h}}
 `))
 	if set == nil || len(problems) > 0 {

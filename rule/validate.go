@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/match"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // checkSet checks what can only be seen when all is read.
@@ -235,6 +236,33 @@ func leaseField[T any](of func(*T) *time.Duration) field[T] {
 			return outside(d, text, weir.MinLease, weir.MaxLease)
 		})
 	}, func(from *T) *document.Element { return unless(0, *of(from), spanElement) }}
+}
+
+// fewUnits is what a client must have at least so that a lease saves calls: of two instances, each asks for its first two
+// requests, and then for parts of what is left.
+const fewUnits = 20
+
+// warnLease finds leases that do harm, or nothing.
+func (p *parser) warnLease(r *pending, q *placedQuota, rate Rate) {
+	lease, at, whose := cmp.Or(q.Lease, r.Lease), r.field("lease"), ""
+	if lease == 0 {
+		return
+	}
+	if q.Lease != 0 && q.lease != nil {
+		at, whose = q.lease.Place, q.whose
+	}
+	if lease > rate.Period/10 {
+		p.warnf("W022", at, whose+"lease", "%s is longer than a 10th of the period of %s; write at most %s, or remove it", notation.FormatDuration(lease), rate, notation.FormatDuration((rate.Period / 10).Truncate(time.Microsecond)))
+	}
+	if q.Lease == 0 && q.whose != "" {
+		return // of few clients of a rule that leases for others
+	}
+	switch {
+	case max(q.Concurrency, r.Quota.Concurrency) > 0:
+		p.warnf("W023", at, whose+"lease", "each request asks the store for its place, because of concurrency; put the limit into a rule of its own without one, or remove the lease")
+	case max(rate.N, q.Burst) < fewUnits:
+		p.warnf("W023", at, whose+"lease", "%s is less than %d units, too few to be leased to two instances; remove the lease", rate, fewUnits)
+	}
 }
 
 // leaks is whether an algorithm has a burst.

@@ -66,12 +66,7 @@ func (p *parser) warnLimits(r *pending) {
 			if r.Algorithm == weir.SlidingLog && rate.N > largeLog {
 				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units takes up to %d KB per client; sliding_window and sliding_buckets take less than 1 KB", rate.N, rate.N*8/1000)
 			}
-			if lease, at, whose := cmp.Or(q.Lease, r.Lease), r.field("lease"), ""; lease > rate.Period/10 {
-				if q.Lease != 0 && q.lease != nil {
-					at, whose = q.lease.Place, q.whose
-				}
-				p.warnf("W022", at, whose+"lease", "%s is longer than a 10th of the period of %s; write at most %s, or remove it", notation.FormatDuration(lease), rate, notation.FormatDuration((rate.Period / 10).Truncate(time.Microsecond)))
-			}
+			p.warnLease(r, &q, rate)
 			if other, ok := r.stricter(q.Quota, i); ok {
 				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never denies a request, because %s always denies it first; remove one, or check their numbers", rate, other)
 			}

@@ -36,10 +36,15 @@ func run(r *bench.Run, calls int, name string) {
 		for _, n := range counts {
 			cells = append(cells, bench.Count(n))
 		}
-		if other != nil {
+		for _, o := range other {
 			for j, n := range counts {
-				cells = append(cells, fmt.Sprintf("%.2f", n/[]float64{other[i].Alone, other[i].Crowded}[j%2]))
+				if o.Name == x.Name {
+					cells = append(cells, fmt.Sprintf("%.2f", n/[]float64{o.Alone, o.Crowded}[j%2]))
+				}
 			}
+		}
+		for r.Beside != "" && len(cells) < len(columns) {
+			cells = append(cells, "–") // the other one does not know leases
 		}
 		table.Cells(cells)
 	}
@@ -67,6 +72,9 @@ func drive(r *bench.Run, other string, calls int, name string, flags ...string) 
 			output(r, "go", "mod", "edit", "-replace="+weir+module+"="+testkit.Must(filepath.Abs(other))(r)+module, mod)
 		}
 		args = append(args, "-mod=mod", "-modfile="+mod)
+	}
+	if other == "" {
+		args = append(args, "-tags=leases")
 	}
 	output(r, "go", append(args, weir+"/test/bench/instructions/drive")...)
 	redis := testkit.Must(testkit.Start("valgrind", append([]string{

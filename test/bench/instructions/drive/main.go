@@ -63,9 +63,13 @@ func init() {
 	slices.SortStableFunc(kinds, func(a, b kind) int { return len(a.steps) - len(b.steps) })
 }
 
+// lend leases units of the keys of some kinds. Older versions of weir do not know how.
+var lend = func(*server, string) {}
+
 func main() {
 	calls, names := must(strconv.Atoi(os.Args[3])), strings.Join(os.Args[4:], " ")
 	s := connect(os.Args[1], os.Args[2], calls)
+	lend(s, names)
 	for _, k := range kinds {
 		if strings.Contains(k.name, names) {
 			must(0, json.NewEncoder(os.Stdout).Encode(map[string]any{"Name": k.name, "Alone": s.alone(k, calls), "Crowded": s.crowded(k, calls)}))
@@ -226,7 +230,8 @@ func (s *server) count(first, times, calls int, do func(i int)) float64 {
 		do(i)
 	}
 	total := s.dump()
-	if n := s.calls() - before; n != times*calls {
+	// Of a key with leases, the store asks twice once a second.
+	if n := s.calls() - before; n < times*calls || n > times*calls*11/10 {
 		log.Panicf("there were %d calls, not %d", n, times*calls)
 	}
 	return total / float64(times)
