@@ -149,7 +149,7 @@ func (p *parser) hold(f fields) *Hold {
 				p.errorf(f[name].Place, "%s: needs a hold; write for example hold: {id: request_id, end: {phase: done}}, or remove it", name)
 			}
 		}
-		return p.flaggedHold()
+		return p.flaggedHold(f)
 	}
 	own := p.fields(e, "hold", holdFields)
 	if own == nil {
@@ -194,10 +194,10 @@ func (p *parser) holdEnd(e *document.Element, h *Hold) {
 	}
 }
 
-// flaggedHold is the hold that a flag has for the descriptor whose keys are above.
-func (p *parser) flaggedHold() *Hold {
+// flaggedHold is the hold that a flag has for the descriptor whose keys are above, if it does not say itself how to charge.
+func (p *parser) flaggedHold(f fields) *Hold {
 	for i := range p.options.Holds {
-		if h := &p.options.Holds[i]; slices.Contains(p.keys, h.ID) {
+		if h := &p.options.Holds[i]; f["charge"] == nil && slices.Contains(p.keys, h.ID) {
 			return h
 		}
 	}

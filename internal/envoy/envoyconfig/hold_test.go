@@ -65,6 +65,7 @@ descriptors:
     descriptors:
       - {key: id, rate_limit: {unit: day, requests_per_unit: 3}}
       - {key: other, hold: {id: mine}, reserve: 2, rate_limit: {unit: month, zone: UTC, requests_per_unit: 9}}
+      - {key: id, value: own, charge: always, rate_limit: {unit: hour, requests_per_unit: 3}}
   - key: other
     descriptors:
       - {key: model, rate_limits: [{unit: week, requests_per_unit: 9}, {unit: hour, requests_per_unit: 9}, {unit: 30d, requests_per_unit: 8}, {unit: day, algorithm: sliding_log, requests_per_unit: 7}]}
@@ -75,6 +76,7 @@ descriptors:
 	const want = `d.user: unit=MONTH requests_per_unit=9, shadow_mode: false, quota_mode: false, zone: Europe/Berlin
 d.user.id: unit=DAY requests_per_unit=3, shadow_mode: false, quota_mode: false, zone: Europe/Berlin, hold: {id: id, end: {phase: done}}, reserve: 4, hold_ttl: 10m, on_expiry: keep
 d.user.other: unit=MONTH requests_per_unit=9, shadow_mode: false, quota_mode: false, zone: UTC, hold: {id: mine}, reserve: 2, hold_ttl: 10m, on_expiry: keep
+d.user.id_own: unit=HOUR requests_per_unit=3, shadow_mode: false, quota_mode: false, charge: always
 d.other.model: unit=WEEK requests_per_unit=9, shadow_mode: false, quota_mode: false, zone: Europe/Berlin, hold: {id: other}, reserve: 7, hold_ttl: 10m, on_expiry: keep
 d.other.model: unit=HOUR requests_per_unit=9, shadow_mode: false, quota_mode: false, hold: {id: other}, reserve: 7, hold_ttl: 10m, on_expiry: keep
 d.other.model: unit=MONTH requests_per_unit=8, shadow_mode: false, quota_mode: false, hold: {id: other}, reserve: 7, hold_ttl: 10m, on_expiry: keep
@@ -87,7 +89,7 @@ d.other.model: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: fal
 	if len(problems) != 1 || !strings.HasSuffix(problems[0].Message, "reserve: 4 exceeds the limit of 3, so every request is denied; reserve less") {
 		t.Error(problems)
 	}
-	if got := c.Own(); !slices.Equal(got, []string{"algorithm", "hold", "rate_limits", "reserve", "unit (a period)", "zone"}) {
+	if got := c.Own(); !slices.Equal(got, []string{"algorithm", "charge", "hold", "rate_limits", "reserve", "unit (a period)", "zone"}) {
 		t.Errorf("%q are fields that only weir knows", got)
 	}
 	n, err := c.Domain("d").Override(&Query{}, 5, Month, 1)

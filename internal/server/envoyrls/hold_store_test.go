@@ -238,6 +238,27 @@ func TestHostileIDs(t *testing.T) {
 	}
 	b.run(t, step{request("user=a,tokens=,request_id=2"), "ok | ok 20 of 100/hour in 3599s"})
 	b.run(t, step{request("user=a,tokens=,request_id=" + strings.Repeat("x", MaxText+1)), "InvalidArgument"})
+	b.run(t,
+		step{request("user=z,own=,request_id=b7 x40"), "ok | ok 60 of 100/hour in 3599s"},
+		step{request("user=z,own=b,request_id=7,phase=done x0"), "ok | ok 0"},
+		step{request("user=z,own=,request_id=c x40"), "ok | ok 20 of 100/hour in 3599s"})
+	// No number of hits is too large for an end, and none gives anything back.
+	b = newBench(t, holdFile, Options{})
+	for _, hits := range []string{"18446744073709551615", "9223372036854775808", "9223372036854775807", "4294967296"} {
+		b.run(t,
+			step{request("user=" + hits + ",own=,request_id=1 x" + hits), "over | over 0 of 100/hour in 3599s"},
+			step{request("user=" + hits + ",tokens=,request_id=1"), "ok | ok 60 of 100/hour in 3599s"},
+			step{request("user=" + hits + ",tokens=,request_id=1,phase=done x" + hits), "ok | ok 0"},
+			step{request("user=" + hits + ",tokens=,request_id=2"), "over | over 0 of 100/hour in 3599s"},
+			step{request("user=" + hits + ",tokens=,request_id=2,phase=done x" + hits), "ok | ok 0"})
+	}
+	negative := request("user=negative,tokens=,request_id=1,phase=done x5")
+	negative.Descriptors[0].IsNegativeHits = true
+	b.run(t,
+		step{request("user=negative,tokens=,request_id=1"), "ok | ok 60 of 100/hour in 3599s"},
+		step{negative, "ok | ok 0"},
+		step{negative, "ok | ok 0"},
+		step{request("user=negative,tokens=,request_id=2"), "ok | ok 60 of 100/hour in 3599s"})
 }
 
 // Begins and ends of one id at once: each end ends one hold.

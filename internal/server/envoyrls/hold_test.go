@@ -160,6 +160,20 @@ func TestLateEnds(t *testing.T) {
 	}
 }
 
+// A call that ends a hold on a quota asks for nothing of it, so other quotas decide alone.
+func TestEndsAreNoQuotas(t *testing.T) {
+	b := newBench(t, `
+domain: d
+descriptors:
+  - {key: held, quota_mode: true, hold: {id: id, end: {phase: done}}, reserve: 40, rate_limit: {unit: hour, requests_per_unit: 100}}
+  - {key: plain, quota_mode: true, rate_limit: {unit: hour, requests_per_unit: 1}}
+`, Options{})
+	b.run(t,
+		step{request("held=a,id=1", "plain=a"), "ok | ok 60 of 100/hour in 3599s | ok 0 of 1/hour in 3599s"},
+		step{request("held=a,id=2", "plain=a"), "ok | ok 20 of 100/hour in 3599s | over 0 of 1/hour in 3599s"},
+		step{request("held=a,id=1,phase=done x7", "plain=a"), "over | ok 0 | over 0 of 1/hour in 3599s"})
+}
+
 // With --envoy-count-denied, too, a request that is denied a hold is charged only when it ends.
 func TestDeniedHoldsDoNotCount(t *testing.T) {
 	newBench(t, holdFile, Options{CountDenied: true}).run(t,

@@ -273,8 +273,8 @@ func (s *Service) demand(w *work) error {
 	}
 	if w.held = denied && !s.options.CountDenied; w.held {
 		for i := range w.demands {
-			if d := &w.demands[i]; !d.Always && (d.Hold == nil || !d.Hold.Ends) {
-				w.demands[i].Cost = 0
+			if d := &w.demands[i]; !d.Always { // nor does it end a hold
+				d.Cost = 0
 			}
 		}
 	}
