@@ -30,7 +30,10 @@ func run(t *testing.T, v *Verifier, between time.Duration) {
 func TestRotation(t *testing.T) {
 	p := newProvider(t, ecJWK(0, "one"))
 	v := loaded(t, p, Options{})
+	i := v.issuers[p.URL]
+	loaded := i.fetched.Load()
 	run(t, v, 0)
+	until(t, "the keys were not fetched", func() bool { return i.fetched.Load() != loaded }) // the next time is in minutes
 	old := p.token(t, nil)
 	expect(t, v, old, valid)
 	p.publish(ecJWK(1, "two"))
