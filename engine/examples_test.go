@@ -68,6 +68,13 @@ func code(ip, number string) rule.Request {
 	})
 }
 
+// tool is a call of a tool by MCP.
+func tool(name string) rule.Request {
+	return on("POST", "/mcp", func(r *rule.Request) {
+		r.Attributes = map[string]string{"mcp.method": "tools/call", "mcp.tool": name}
+	})
+}
+
 func attributes(pairs ...string) rule.Request {
 	r := rule.Request{User: "bob", Attributes: map[string]string{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -86,6 +93,14 @@ var examples = map[string][]ask{
 		{0, 60, on("POST", "/api/upload", nil), 50, "upload"},
 		{72 * time.Second, 2, on("POST", "/api/upload", nil), 1, "upload"},
 		{0, 5, on("POST", "/elsewhere", nil), 5, ""},
+	},
+	"mcp.yaml": {
+		{0, 35, tool("search"), 30, "tools"},
+		{0, 20, tool("invented"), 20, ""},
+		{0, 20, tool("another"), 10, "tools"},
+		{0, 7, tool("export"), 5, "exports"},
+		{time.Minute, 30, tool("search"), 30, ""},
+		{0, 20, on("POST", "/mcp", nil), 20, ""},
 	},
 	"posting.yaml": {
 		{0, 5, attributes("action", "post"), 3, "post"},

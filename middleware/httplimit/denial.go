@@ -58,7 +58,10 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *Denial, pro
 	writeHeaders(w.Header(), d.Verdict, 0, d.Wait(), m.options.Headers)
 	switch {
 	case m.options.Deny != nil:
-	case prompt != nil:
+	case prompt != nil && prompt.messages.Speaks():
+		prompt.answerMessages(w, d)
+		return
+	case prompt != nil && prompt.tokens:
 		prompt.problem(w, d.Status, d.Detail, d.Wait())
 		return
 	default:

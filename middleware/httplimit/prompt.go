@@ -22,44 +22,49 @@ const (
 
 var prompts = budget.NewBodyReader(maxPrompts)
 
-// prompt is a request to a language model whose tokens a rule counts. A nil one is any other
-// request.
+// prompt is a request whose body is read because a rule counts what is in it: tokens of a language model, or messages of
+// agents. A nil one is any other request.
 type prompt struct {
 	llm.Request
-	body    []byte
-	kept    bool // expressions may read it until the response has ended
-	cloned  bool // the headers of the request are its own
-	release func()
+	tokens   bool // it is for a language model
+	messages llm.Messages
+	body     []byte
+	kept     bool // expressions may read it until the response has ended
+	cloned   bool // the headers of the request are its own
+	release  func()
 }
 
-// readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
+// readPrompt reads the body of a request if a rule counts what is in it, and tells rules about
 // it. After an error, the request has been answered.
 func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pass) (*prompt, error) {
 	q := &pass.request
 	table, _ := m.engine.Rules()
-	counts := table.CountsTokens(pass.hits[:], q)
-	if counts == nil || table.Exempt(q) {
+	counts, speaks := table.CountsTokens(pass.hits[:], q), table.ReadsMCP(pass.hits[:], q)
+	if counts == nil && speaks == nil || table.Exempt(q) {
 		return nil, nil
 	}
 	p := &pass.prompt
-	p.release = func() {}
+	p.release, p.tokens = func() {}, counts != nil
+	if speaks != nil {
+		pass.forgetMessages()
+	}
 	if hasBody(r) {
 		err := checkCoding(r.Header)
 		if err == nil {
 			from := m.source(w, r, q)
-			from.Optional = !counts.Mode.Denies()
+			from.Optional = !denies(counts, speaks)
 			pass.look = look{m, r, q, &pass.verdict, &pass.denial.Denial, nil}
 			from.Long = &pass.look
 			p.body, p.release, err = prompts.Read(from, maxPrompt)
 		}
-		if busy := err == budget.ErrBusy && len(p.body) > 2*budget.Free; err != nil && err != errDenied && !busy && !counts.Mode.Denies() {
+		if busy := err == budget.ErrBusy && len(p.body) > 2*budget.Free; err != nil && err != errDenied && !busy && !denies(counts, speaks) {
 			q.Prompt = &p.Prompt // without tokens, so that the rule does not apply
 			p.handOn(r, err)
 			return nil, nil
 		}
 		if err != nil {
 			p.close()
-			p.Request, _ = llm.Parse(q.Path, nil, counts.Tokens.API)
+			p.Request, _ = llm.Parse(q.Path, nil, apiOf(counts))
 			if err == errDenied {
 				p.writeHeaders(w.Header(), &pass.verdict, m.options.Headers)
 				m.stop(w, r, pass, p, pass.look.err)
@@ -69,6 +74,37 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			return nil, err
 		}
 	}
+	wrong := ""
+	if speaks != nil && len(p.body) > 0 {
+		if wrong = p.readMessages(pass, r); !speaks.Mode.Denies() {
+			wrong = ""
+		}
+	}
+	if counts != nil && wrong == "" {
+		if p.readTokens(pass, counts); counts.Mode.Denies() {
+			wrong = p.Wrong
+		}
+	}
+	if wrong != "" {
+		p.close()
+		err := &rule.RequestError{Status: http.StatusBadRequest, Reason: wrong}
+		p.unread(w, err)
+		return nil, err
+	}
+	return p, nil
+}
+
+// apiOf is that of the rule that counts tokens, which may be nil.
+func apiOf(counts *rule.Entry) rule.ModelAPI {
+	if counts == nil {
+		return rule.AutoAPI
+	}
+	return counts.Tokens.API
+}
+
+// readTokens tells rules what a request to a language model may use.
+func (p *prompt) readTokens(pass *pass, counts *rule.Entry) {
+	q := &pass.request
 	path := match.CanonicalPath(q.Path)
 	p.Request, _ = llm.Parse(path, p.body, counts.Tokens.API)
 	for _, other := range match.OtherReadings(q.Path) {
@@ -76,22 +112,10 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 			p.Wrong = "The path of the request can be read in several ways; write it without dot segments, semicolons, backslashes and escaped slashes."
 		}
 	}
-	if p.Wrong != "" && counts.Mode.Denies() {
-		p.close()
-		wrong := &rule.RequestError{Status: http.StatusBadRequest, Reason: p.Wrong}
-		p.unread(w, wrong)
-		return nil, wrong
-	}
 	q.Prompt = &p.Prompt
 	if _, given := q.Attributes["model"]; !given && p.Model != "" {
-		if pass.attributes == nil {
-			pass.attributes = map[string]string{}
-		}
-		maps.Copy(pass.attributes, q.Attributes)
-		pass.attributes["model"] = p.Model
-		q.Attributes = pass.attributes
+		pass.ownAttributes()["model"] = p.Model
 	}
-	return p, nil
 }
 
 // handOn gives a request its body back that could not be read, for a rule that never denies.
@@ -120,6 +144,12 @@ func (p *prompt) close() {
 
 // problem answers as the API of the client does.
 func (p *prompt) problem(w http.ResponseWriter, status int, message string, wait time.Duration) {
+	if !p.tokens {
+		d := &Denial{Status: status}
+		d.Verdict, d.Cause, d.Detail = new(engine.Verdict), engine.InvalidRequest, message
+		p.answerMessages(w, d)
+		return
+	}
 	h := w.Header()
 	h.Del("Content-Length")
 	h.Set("Cache-Control", "no-store")
@@ -134,7 +164,7 @@ func (p *prompt) problem(w http.ResponseWriter, status int, message string, wait
 // writeHeaders adds what clients of the API look for: the limit of tokens, and that of
 // requests, with the least left. A budget of money, or of another unit, is neither.
 func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers) {
-	if p == nil || families&XRateLimit == 0 {
+	if p == nil || !p.tokens || families&XRateLimit == 0 {
 		return
 	}
 	var least [2]*engine.Result

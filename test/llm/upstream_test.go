@@ -49,6 +49,14 @@ const usual = `rules: [{id: tokens, key: ip, algorithm: fixed_window, limit: 100
 func newBench(t *testing.T, rules string) *bench {
 	t.Helper()
 	b := &bench{t: t, events: make(chan engine.HoldKind, 1000), next: make(chan struct{})}
+	b.start(rules, http.HandlerFunc(b.answer))
+	return b
+}
+
+// start starts the gateway in front of an upstream.
+func (b *bench) start(rules string, answer http.Handler) {
+	t := b.t
+	t.Helper()
 	set, problems := rule.Parse("", []byte(rules))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
@@ -66,7 +74,7 @@ func newBench(t *testing.T, rules string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	upstream := httptest.NewServer(http.HandlerFunc(b.answer))
+	upstream := httptest.NewServer(answer)
 	t.Cleanup(upstream.Close)
 	route, err := gateway.ParseRoute("/=" + upstream.URL)
 	if err != nil {
@@ -80,7 +88,6 @@ func newBench(t *testing.T, rules string) *bench {
 	front := httptest.NewServer(g)
 	t.Cleanup(front.Close)
 	b.URL = front.URL
-	return b
 }
 
 // used is how many units the client has used, when the last request is settled.
