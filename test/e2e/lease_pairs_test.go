@@ -114,6 +114,8 @@ func TestLeasesBesideOthers(t *testing.T) {
 	}
 	p.within("a shadow rule", would, 600, p.sum(decisions("local", "trial")))
 
+	p.page("trial")
+
 	// Less important requests leave units for others, which get all of them.
 	low := p.spread(1000, `{"user": "sid", "path": "/share", "priority": "low"}`)
 	p.within("low priority", low, 600, p.sum(decisions("local", "share")))
@@ -129,6 +131,19 @@ func TestLeasesBesideOthers(t *testing.T) {
 	p.envoy()
 	p.resp()
 	p.failures(redis)
+}
+
+// page looks at what a rule with leases, and one without, say of these in the dashboard.
+func (p *pairs) page(rule string) {
+	b := openBrowser(p.t)
+	page := b.open(p.all[0].URL, "#/rules/view/"+rule)
+	page.see(id("rule-leases"), "Decided by leased units, without asking Redis")
+	page.see(id("rule-leases"), "on lease now")
+	other := b.open(p.all[0].URL, "#/rules/view/open")
+	other.see(id("rule-facts"), "1000/1d")
+	if n := other.count(id("rule-leases")); n != 0 {
+		p.t.Error("a rule that nobody has asked for says something of leases")
+	}
 }
 
 // What is on a list is decided before units are asked for, or spent.
