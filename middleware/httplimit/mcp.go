@@ -66,8 +66,8 @@ func describe(attributes map[string]string, one *llm.Message) {
 	}
 }
 
-// answerMessages answers messages that may not go on. The clients of the protocol do not show the body of an answer with
-// status 429, and so a model would not learn what to do; where an answer is wanted, it has status 200.
+// answerMessages answers messages that may not go on. Clients of the protocol take status 429 for a failure of the
+// transport, and some lose the text that a model is to read; where an answer is wanted, it has status 200.
 func (p *prompt) answerMessages(w http.ResponseWriter, d *Denial) {
 	t := &llm.Trouble{Status: d.Status, Limit: d.Cause == engine.QuotaExceeded, Detail: d.Detail, Rule: d.Rule, Code: d.Code, Wait: d.Wait()}
 	if speaker := d.Verdict.Speaker(); t.Limit && (speaker == nil || speaker.Rule.Deny.Message == "") {
