@@ -74,6 +74,7 @@ type serverFlags struct {
 	signInScope string
 
 	unknownClients string
+	unknownPrices  string
 
 	envoyHeaderNames []string
 	envoyCalendar    string
@@ -97,6 +98,8 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Clients.File, "clients", "", "`file` of clients (NDJSON or YAML): to whom an API key belongs, tiers, and limits of single clients")
 	flags.StringVar(&f.unknownClients, "clients-unknown", "allow", "what becomes of requests whose API key is not among the --clients: `allow` or deny (with status 401)")
 	flags.BoolVar(&f.Clients.TrustRequest, "clients-trust-request", false, "let the user and the tier that an application sends take precedence over those of --clients; without it, they count only for what --clients does not say")
+	flags.StringVar(&f.Prices.File, "prices", "", "`file` of prices of language models (JSON, in LiteLLM's format), for rules with price: usd")
+	flags.StringVar(&f.unknownPrices, "prices-unknown", "deny", "what becomes of requests for a model that is not among the --prices: `deny` or highest (the highest price of each kind)")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
 	flags.DurationVar(&f.Lease, "lease", 0, "`duration` for which weir leases units of every limit, to decide without asking Redis; 0 leases only for rules that have the field lease")
@@ -178,6 +181,10 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		return o, err
 	}
 	o.Clients.DenyUnknown = f.unknownClients == "deny"
+	if err := oneOf("prices-unknown", f.unknownPrices, "deny", "highest"); err != nil {
+		return o, err
+	}
+	o.Prices.UnknownHighest = f.unknownPrices == "highest"
 	o.Grace = cmp.Or(o.Grace, time.Nanosecond) // a written 0 is none, not the default
 	o.Stats.Off = !f.stats
 	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {

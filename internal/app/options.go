@@ -97,6 +97,7 @@ type Options struct {
 	RuleOptions rule.Options
 
 	Clients Clients
+	Prices  Prices
 
 	// Data is a directory of what should survive a restart: what is in a store in
 	// memory, older versions of the rules. Default none does.
@@ -277,7 +278,7 @@ func (o *Options) checkStore() error {
 }
 
 func (o *Options) checkRest() error {
-	wrong := []error{o.Envoy.check(), o.Clients.check()}
+	wrong := []error{o.Envoy.check(), o.Clients.check(), o.Prices.check()}
 	if l := &o.Limits; (l.UserHeader != "" || l.TierHeader != "" || l.PriorityHeader != "") && len(l.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}
