@@ -217,9 +217,9 @@ func TestPriceMistakes(t *testing.T) {
 // Limits in dollars are written as they were read, and end with the day.
 func TestMoney(t *testing.T) {
 	for text, want := range map[string]rule.Rate{
-		"20usd/day":         {N: 20_000_000, Period: 24 * time.Hour, Currency: "usd"},
-		"1234.57usd/day":    {N: 1_234_570_000, Period: 24 * time.Hour, Currency: "usd"},
-		"0.000001usd/hour":  {N: 1, Period: time.Hour, Currency: "usd"},
+		"20usd/day":        {N: 20_000_000, Period: 24 * time.Hour, Currency: "usd"},
+		"1234.57usd/day":   {N: 1_234_570_000, Period: 24 * time.Hour, Currency: "usd"},
+		"0.000001usd/hour": {N: 1, Period: time.Hour, Currency: "usd"},
 		"1000000usd/month": {N: 1_000_000_000_000, Currency: "usd"},
 	} {
 		got, err := rule.ParseRate(text)

@@ -76,7 +76,11 @@ func (c *Entry) Uncounted(field string) error {
 	if c.unit != "" {
 		remedy = fmt.Sprintf(`send {"%s": …}`, c.unit)
 	}
-	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf("the rule %s has weights, so a number of tokens does not tell what they cost; %s", c.ID, remedy)}
+	what := "has weights"
+	if c.Tokens.priced() {
+		what = "counts dollars"
+	}
+	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf("the rule %s %s, so a number of tokens does not tell what they cost; %s", c.ID, what, remedy)}
 }
 
 // Weighted reports whether a rule of the table, even if it is off, has weights of tokens.
