@@ -136,7 +136,7 @@ var errorCodes = []Code{
 	{"E039", "invalid lease",
 		"The field lease is for how long an instance can have units of a client, to decide by itself. Units cannot be leased if the rule delays requests (shape), counts denied ones (count_denied), gives back what expires (on_expiry: release) or has a penalty.",
 		"Write a time from 20ms to 1h, such as lease: 1s, or remove it."},
-	{"E040", "invalid budget",
+	{"E042", "invalid budget",
 		"A limit in dollars, such as 20usd/day, counts millionths of a dollar. All limits of a rule are in dollars, or none, and its unit is usd. What tokens cost in dollars is said by price: usd, or by weights in dollars for a million tokens.",
 		"Write for example limit: 20usd/day, and in tokens price: usd."},
 }

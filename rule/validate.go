@@ -155,7 +155,7 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 			p.errorf("E015", q.rates[i], q.whose+"limits", "%s", samePeriod(rate.Period)) // they would share their count
 		}
 		if wrong := r.wrongMoney(rate); wrong != "" {
-			p.errorf("E040", q.rates[i], q.whose+"limit", "%s", wrong)
+			p.errorf("E042", q.rates[i], q.whose+"limit", "%s", wrong)
 			continue
 		}
 		l, err := r.limit(q.Quota, rate)
