@@ -248,6 +248,9 @@ var examples = map[string][]ask{
 		{0, 1100, on("GET", "/", func(r *rule.Request) { r.Tier = "pro" }), 1100, ""},
 		{0, 300, on("GET", "/api/x", func(r *rule.Request) { r.User, r.Tier, r.IP = "", "pro", netip.MustParseAddr("198.51.100.9") }), 248, "networks"},
 	},
+	"dollars.yaml": { // rule has the prices; a request without cost is a millionth of a dollar
+		{0, 20, on("POST", "/v1/chat/completions", nil), 20, ""},
+	},
 	"llm.yaml": { // test/llm has the tokens
 		{0, 700, on("POST", "/v1/chat/completions", nil), 600, "requests"},
 	},

@@ -283,7 +283,7 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 	if !f.since.IsZero() {
 		gauge(ch, sinceDesc, float64(f.since.UnixMilli())/1000)
 	}
-	gauge(ch, reloadedDesc, number(!c.rulesStale.Load() && !c.envoyStale.Load() && !c.clientsStale.Load()))
+	gauge(ch, reloadedDesc, number(!c.rulesStale.Load() && !c.envoyStale.Load() && !c.clientsStale.Load() && !c.pricesStale.Load()))
 	counter(ch, failedDesc, c.reloadFailed.Load())
 }
 

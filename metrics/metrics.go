@@ -193,6 +193,7 @@ type Metrics struct {
 	reloadFailed atomic.Uint64
 	rulesHash    atomic.Pointer[uint16] // nil as long as no document was told
 	rulesStale   atomic.Bool            // there are newer rules that cannot be used
+	pricesStale  atomic.Bool            // there is a newer price list that cannot be used
 	clientsStale atomic.Bool            // there is a newer directory of clients that cannot be used
 	envoyStale   atomic.Bool            // there is a newer configuration for Envoy that cannot be used
 

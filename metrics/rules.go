@@ -172,6 +172,14 @@ func (m *Metrics) ClientsReloaded(ok bool) {
 	m.clientsStale.Store(!ok)
 }
 
+// PricesReloaded records whether the newest price list is in force.
+func (m *Metrics) PricesReloaded(ok bool) {
+	if !ok {
+		m.reloadFailed.Add(1)
+	}
+	m.pricesStale.Store(!ok)
+}
+
 // EnvoyReloaded records whether the newest configuration for Envoy is in force.
 func (m *Metrics) EnvoyReloaded(ok bool) {
 	if !ok {

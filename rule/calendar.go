@@ -13,12 +13,16 @@ import (
 
 // follow makes a limit one of the calendar, if its period is or zone or start say so. The
 // default algorithm is for the limits that are not. So is a burst, if there are some.
-func (r *Rule) follow(l *weir.Limit, q Quota) (err error) {
-	if !r.isCalendar(q, Rate{l.N, l.Period}) {
+func (r *Rule) follow(l *weir.Limit, q Quota, rate Rate) (err error) {
+	if !r.isCalendar(q, rate) {
 		return nil
 	}
 	l.Starts = r.startOf(q, l.Period)
-	if name := r.zoneOf(q); name != "" {
+	name := r.zoneOf(q)
+	if name == "" && rate.Currency != "" {
+		name = "UTC"
+	}
+	if name != "" {
 		if l.Zone, err = notation.LoadZone(name); err != nil {
 			return invalidQuota("zone", "%v", err)
 		}
@@ -34,7 +38,13 @@ func (r *Rule) follow(l *weir.Limit, q Quota) (err error) {
 
 func (r *Rule) isCalendar(q Quota, rate Rate) bool {
 	return rate.Period == weir.Month || rate.Period == weir.Year || r.startOf(q, rate.Period) != "" ||
-		r.zoneOf(q) != "" && weir.CanFollowCalendar(rate.Period)
+		(r.zoneOf(q) != "" || r.isBudget(rate)) && weir.CanFollowCalendar(rate.Period)
+}
+
+// isBudget reports whether a limit is one of money, which ends with its period: a token bucket of 20 dollars a day allows
+// nearly 40 in a day.
+func (r *Rule) isBudget(rate Rate) bool {
+	return rate.Currency != "" && (r.Algorithm == weir.TokenBucket || r.Algorithm == weir.FixedWindow)
 }
 
 func (r *Rule) zoneOf(q Quota) string {

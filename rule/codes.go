@@ -142,6 +142,9 @@ var errorCodes = []Code{
 	{"E041", "invalid use of MCP",
 		"A rule with mcp: {} reads messages of the Model Context Protocol in the body of requests. Their attributes are mcp.method and mcp.tool, which no other rule has. A key with one of them needs a list of its values in match, or clients could invent keys. Such a rule counts no tokens, and its method includes POST.",
 		"Write mcp: {} in the rule, and list in match what its key counts separately, as in attributes: {mcp.tool: [search, \"*\"]}."},
+	{"E042", "invalid budget",
+		"A limit in dollars, such as 20usd/day, counts millionths of a dollar. All limits of a rule are in dollars, or none, and its unit is usd. What tokens cost in dollars is said by price: usd, or by weights in dollars for a million tokens.",
+		"Write for example limit: 20usd/day, and in tokens price: usd."},
 }
 
 var warningCodes = []Code{

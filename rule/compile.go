@@ -100,7 +100,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if err := r.validateMCP(); err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	out := &Entry{Rule: r, order: order, failed: c.Failed}
+	out := &Entry{Rule: r, order: order, failed: c.Failed, prices: c.Prices, unit: r.CostUnit()}
 	c.ids[r.ID] = out
 	var err error
 	if out.match, err = c.matches.Compile(r.Match.indexed()); err != nil {
@@ -239,6 +239,9 @@ func (c *compiler) quota(r *Rule, usual, q Quota) (quota, error) {
 	}
 	var out quota
 	for _, rate := range q.Rates {
+		if wrong := r.wrongMoney(rate); wrong != "" {
+			return nil, invalidQuota("limit", "%s", wrong)
+		}
 		l, err := r.limit(q, rate)
 		if err != nil {
 			return nil, err
@@ -272,7 +275,7 @@ func (r *Rule) limit(q Quota, rate Rate) (weir.Limit, error) {
 		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied && !r.UnlessDeniedEarlier,
 		Release: r.OnExpiry == Release, Lease: cmp.Or(q.Lease, r.Lease),
 	}
-	return l, r.follow(&l, q)
+	return l, r.follow(&l, q, rate)
 }
 
 // validateCounting reports why a limit cannot count what is denied, if it does not do so by itself.

@@ -140,7 +140,7 @@ func TestCompileDenies(t *testing.T) {
 		"unlimited cannot be combined":          change(func(r *rule.Rule) { r.Quota.Unlimited = true }),
 		"rule: r: weir: limit: 0 units":         change(func(r *rule.Rule) { r.Quota = perMinute(0) }),
 		"rule: r: tiers: pro: weir: burst": change(func(r *rule.Rule) {
-			r.Tiers = map[string]rule.Quota{"pro": {Rates: []rule.Rate{{1, time.Second}}, Burst: -1}}
+			r.Tiers = map[string]rule.Quota{"pro": {Rates: []rule.Rate{{N: 1, Period: time.Second}}, Burst: -1}}
 		}),
 		"weir: burst: fixed_window has no burst":                      change(func(r *rule.Rule) { r.Algorithm, r.Quota.Burst = weir.FixedWindow, 5 }),
 		"weir: algorithm: 99 is unknown":                              change(func(r *rule.Rule) { r.Algorithm = 99 }),

@@ -97,6 +97,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	for _, value := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "overrides") {
 		put(&r.Overrides, drawIdentity(t, &r, value), drawQuotaOrNone(t, bursts, leases))
 	}
+	if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "money") {
+		inDollars(&r)
+	}
 	return r
 }
 
@@ -117,6 +120,23 @@ func countAtLevels(t *rapid.T, r *rule.Rule) {
 	r.Overrides = nil
 	if len(overrides) > 0 {
 		r.Overrides = map[string]rule.Quota{"org:a": {Unlimited: true}}
+	}
+}
+
+// inDollars makes all limits of a rule count money.
+func inDollars(r *rule.Rule) {
+	if r.Unit = ""; r.Tokens != nil && !r.Tokens.Weighted() {
+		r.Tokens.Price = rule.Dollars
+	}
+	for _, quotas := range []map[string]rule.Quota{{"": r.Quota}, r.Tiers, r.Overrides} {
+		for _, q := range quotas {
+			for i := range q.Rates { // which the copy shares
+				q.Rates[i].Currency = "usd"
+			}
+		}
+	}
+	if r.Fallback.Limit.N > 0 {
+		r.Fallback.Limit.Currency = "usd"
 	}
 }
 

@@ -144,6 +144,9 @@ func (c *compiler) fallback(out *Entry) error {
 	if err := f.Validate(); err != nil || f.Limit == (Rate{}) {
 		return err
 	}
+	if wrong := out.wrongMoney(f.Limit); wrong != "" {
+		return invalidQuota("on_failure", "%s", wrong)
+	}
 	l, err := out.fallbackLimit()
 	if err == nil {
 		out.fallback, err = c.limit(l)

@@ -62,8 +62,10 @@ func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, er
 	var buf [usualParts]place
 	at := c.places(&buf)
 	begin, first := len(dst), len(ends)
-	if c.Tokens != nil && req.Prompt != nil && c.Tokens.estimate(req.Prompt) == 0 {
-		return dst, ends, nil // it uses none of what the rule counts
+	if c.Tokens != nil && req.Prompt != nil {
+		if most, err := c.mostTokens(req.Prompt); most == 0 && err == nil {
+			return dst, ends, nil // it uses none of what the rule counts
+		}
 	}
 	if len(c.levels) > 0 {
 		return c.levelIdentities(dst, ends, req)

@@ -312,7 +312,7 @@ func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
 	q.rates = append(q.rates, e.Place)
 }
 
-// ParseRate parses "100/1m" or "5/minute".
+// ParseRate parses "100/1m", "5/minute", "20usd/day" or "$20/day".
 func ParseRate(text string) (Rate, error) {
 	if strings.ContainsAny(text, " \t") {
 		return Rate{}, errors.New("it has more than N/period; write for example 100/1m, without spaces, and burst and other options as separate fields")
@@ -323,17 +323,30 @@ func ParseRate(text string) (Rate, error) {
 	if notation.Nearest(text, []string{unlimited}) != "" {
 		return Rate{}, fmt.Errorf("%s is not a rate; did you mean %q?", document.Quote(text), unlimited)
 	}
+	micros, period, isMoney, err := parseMoney(text)
+	if err != nil {
+		return Rate{}, err
+	}
+	currency := ""
+	if isMoney {
+		text, currency = micros+"/"+period, dollars
+	}
 	// What is wrong for a fixed window is wrong for any algorithm; the rest is
 	// found when the whole limit is known.
 	l, err := weir.ParseLimit(weir.FixedWindow.String() + " " + text)
 	if err != nil {
 		return Rate{}, errors.New(reason(err))
 	}
-	return Rate{l.N, l.Period}, nil
+	return Rate{l.N, l.Period, currency}, nil
 }
 
 // String returns the rate in the notation of ParseRate.
-func (r Rate) String() string { return weir.Limit{N: r.N, Period: r.Period}.Rate() }
+func (r Rate) String() string {
+	if r.Currency != "" {
+		return r.moneyString()
+	}
+	return weir.Limit{N: r.N, Period: r.Period}.Rate()
+}
 
 func rateTexts(rates []Rate) []string {
 	texts := make([]string, len(rates))

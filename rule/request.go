@@ -184,6 +184,8 @@ func (c Count) contains(status int) bool {
 	return len(c.Status) == 0 || slices.ContainsFunc(c.Status, func(s Statuses) bool { return s.contains(status) })
 }
 
+var errNoPrice = errors.New("the model of the request has no price any more")
+
 // errNoResponse is why a rule that settles keeps what was reserved.
 var errNoResponse = errors.New("the request has no response")
 
@@ -204,10 +206,10 @@ func (c *Entry) Estimate(req *Request) (int64, error) {
 		}
 	}
 	if c.Tokens != nil && req.Prompt != nil {
-		return c.Tokens.estimate(req.Prompt), nil
+		return c.mostTokens(req.Prompt)
 	}
 	if req.Costs != nil {
-		if cost, found := req.Costs[c.CostUnit()]; found && c.CostUnit() != "" {
+		if cost, found := req.Costs[c.unit]; found && c.unit != "" {
 			return cost, nil
 		}
 	}
@@ -238,7 +240,10 @@ func (c *Entry) Actual(req *Request, resp *Response, reserved int64) (int64, err
 	case !c.Count.contains(resp.Status):
 		return 0, nil
 	case c.Tokens != nil && req.Prompt != nil && resp.Tokens != nil:
-		return c.Tokens.Cost(req.Prompt.Model, *resp.Tokens), nil
+		if cost, known := c.TokenCost(req.Prompt.Model, *resp.Tokens); known {
+			return cost, nil
+		}
+		return reserved, errNoPrice // the list has changed since
 	case c.actual == nil:
 		return reserved, nil
 	}

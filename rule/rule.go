@@ -196,8 +196,9 @@ type Quota struct {
 
 // Rate is N units per period, as in "100/1m".
 type Rate struct {
-	N      int64
-	Period time.Duration
+	N        int64 // in millionths, if there is a currency
+	Period   time.Duration
+	Currency string // "usd", or none
 }
 
 // Mode selects whether a rule denies requests.

@@ -26,6 +26,9 @@ type Options struct {
 	// Failed is called when an expression of a rule cannot be evaluated for the first
 	// time. It must be fast. Default none. See [Entry.Failures].
 	Failed func(rule *Entry, err error)
+
+	// Prices are for rules that count what tokens cost. Default none: such rules deny every request.
+	Prices *Prices
 }
 
 // Table is a compiled set. It is immutable.
@@ -68,6 +71,8 @@ type Entry struct {
 	when, estimate, actual Expression // nil if there is none
 	failures               atomic.Int64
 	failed                 func(*Entry, error)
+	prices                 *Prices // or nil
+	unit                   string  // see CostUnit
 }
 
 // Precedes reports whether the rule is earlier in the set than another.

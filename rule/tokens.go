@@ -16,6 +16,7 @@ import (
 type Tokens struct {
 	API     ModelAPI           // default AutoAPI
 	Weights Weights            // of models without their own; the zero value counts every token once
+	Price   Price              // NoPrice, or the currency whose millionths the rule counts; excludes Weights and Models
 	Models  map[string]Weights // by name, or by its beginning, as in "gpt-4o*"
 
 	// DefaultOutput is the number of tokens to reserve for an answer if the client sets no
@@ -80,17 +81,23 @@ func (t *Tokens) weights(model string) Weights {
 
 // Weighted reports whether a number of tokens does not tell what they cost. It is false for nil.
 func (t *Tokens) Weighted() bool {
-	return t != nil && (t.Weights != Weights{} || len(t.Models) > 0)
+	return t != nil && (t.Weights != Weights{} || len(t.Models) > 0 || t.priced())
 }
 
 // estimate is the most that a request is expected to cost.
 func (t *Tokens) estimate(p *Prompt) int64 {
+	w := t.weights(p.Model).highest(p)
+	return w.cost(&Usage{Input: p.Input, Output: t.mostOutput(p)})
+}
+
+// mostOutput is how many tokens the answers are expected to have at most.
+func (t *Tokens) mostOutput(p *Prompt) int64 {
 	output := t.DefaultOutput
 	if output == 0 {
 		output = defaultOutput
 	}
 	output = min(output, maxTokens/max(1, p.Answers)) * max(0, p.Answers)
-	return t.weights(p.Model).most(p, min(output+clamp(p.MaxOutput), maxTokens))
+	return min(output+clamp(p.MaxOutput), maxTokens)
 }
 
 // Cost returns what the usage of a model costs.
@@ -105,8 +112,11 @@ func (t *Tokens) validate() error {
 	if t == nil {
 		return nil
 	}
-	if int(t.API) >= len(modelAPIs.names) || int(t.OnOverrun) >= len(overruns.names) {
-		return errors.New("tokens: api or on_overrun is unknown")
+	if int(t.API) >= len(modelAPIs.names) || int(t.OnOverrun) >= len(overruns.names) || int(t.Price) >= len(prices.names) {
+		return errors.New("tokens: api, on_overrun or price is unknown")
+	}
+	if t.priced() && (t.Weights != Weights{} || len(t.Models) > 0) {
+		return errors.New(pricedTwice)
 	}
 	if t.DefaultOutput < 0 || t.DefaultOutput > maxTokens {
 		return fmt.Errorf("tokens: default_output: %d is out of range; write 1 to %d", t.DefaultOutput, int64(maxTokens))
@@ -141,8 +151,11 @@ func ParseOverrun(name string) (Overrun, error) { return overruns.parse(name) }
 // String returns the name, which ParseOverrun accepts.
 func (o Overrun) String() string { return overruns.name(o) }
 
+const pricedTwice = "tokens: price is what tokens cost, and so are weights and models; remove price, or remove the others"
+
 var tokenFields = newTable(
 	wordField("api", ParseModelAPI, func(t *Tokens) *ModelAPI { return &t.API }),
+	wordField("price", ParsePrice, func(t *Tokens) *Price { return &t.Price }),
 	field[Tokens]{"weights", func(p *parser, e *document.Element, path string, t *Tokens) {
 		if w := p.weights(e, path); w != everyToken {
 			t.Weights = w
@@ -162,6 +175,9 @@ var tokenFields = newTable(
 func (p *parser) tokens(e *document.Element, field string, r *Rule) {
 	t := new(Tokens)
 	if tokenFields.read(p, e, field, t) != nil {
+		if t.priced() && (e.Get("weights") != nil || e.Get("models") != nil) {
+			p.errorf("E030", e.Place, field, "%s", strings.TrimPrefix(pricedTwice, "tokens: "))
+		}
 		r.Tokens = t
 	}
 }

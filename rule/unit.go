@@ -39,6 +39,9 @@ func (r *Rule) CostUnit() string {
 	if r.Unit == "" && r.Tokens != nil && !r.Tokens.Weighted() {
 		return tokensUnit
 	}
+	if r.Unit == "" && r.isMoney() {
+		return dollars
+	}
 	return r.Unit
 }
 
@@ -60,7 +63,7 @@ func (c *Entry) ValidateCost(req *Request) error {
 		return nil
 	}
 	_, tokens := req.Costs[tokensUnit]
-	if _, stated := req.Costs[c.Unit]; stated && c.Unit != "" || !tokens && req.Cost == 0 {
+	if _, stated := req.Costs[c.unit]; stated && c.unit != "" || !tokens && req.Cost == 0 {
 		return nil
 	}
 	return c.Uncounted("cost")
@@ -70,10 +73,14 @@ func (c *Entry) ValidateCost(req *Request) error {
 // weights.
 func (c *Entry) Uncounted(field string) error {
 	remedy := "give the rule a unit, and send the number in that unit"
-	if c.Unit != "" {
-		remedy = fmt.Sprintf(`send {"%s": …}`, c.Unit)
+	if c.unit != "" {
+		remedy = fmt.Sprintf(`send {"%s": …}`, c.unit)
 	}
-	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf("the rule %s has weights, so a number of tokens does not tell what they cost; %s", c.ID, remedy)}
+	what := "has weights"
+	if c.Tokens.priced() {
+		what = "counts dollars"
+	}
+	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf("the rule %s %s, so a number of tokens does not tell what they cost; %s", c.ID, what, remedy)}
 }
 
 // Weighted reports whether a rule of the table, even if it is off, has weights of tokens.

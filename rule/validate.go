@@ -156,6 +156,10 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 		if slices.ContainsFunc(q.Rates[:i], func(other Rate) bool { return other.Period == rate.Period }) {
 			p.errorf("E015", q.rates[i], q.whose+"limits", "%s", samePeriod(rate.Period)) // they would share their count
 		}
+		if wrong := r.wrongMoney(rate); wrong != "" {
+			p.errorf("E042", q.rates[i], q.whose+"limit", "%s", wrong)
+			continue
+		}
 		l, err := r.limit(q.Quota, rate)
 		if err != nil {
 			continue // about its zone, which was reported

@@ -16,7 +16,7 @@ func TestCoveredLimitsNeverDeny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 		rate := rapid.Custom(func(t *rapid.T) Rate {
-			return Rate{rapid.Int64Range(1, 12).Draw(t, "n"), time.Duration(rapid.IntRange(1, 12).Draw(t, "period")) * 100 * time.Microsecond}
+			return Rate{N: rapid.Int64Range(1, 12).Draw(t, "n"), Period: time.Duration(rapid.IntRange(1, 12).Draw(t, "period")) * 100 * time.Microsecond}
 		})
 		one, other := rate.Draw(t, "one"), rate.Draw(t, "other")
 		var burst int64

@@ -104,8 +104,14 @@ func (w *Weights) charges(u *Usage) [11]charge {
 }
 
 func (w *Weights) cost(u *Usage) int64 {
+	charges := w.charges(u)
+	return total(charges[:])
+}
+
+// total is the sum of charges, rounded up once.
+func total(charges []charge) int64 {
 	var high, low uint64
-	for _, c := range w.charges(u) {
+	for _, c := range charges {
 		h, l := bits.Mul64(uint64(c.tokens), uint64(max(0, min(c.weight, MaxWeight))))
 		var carry uint64
 		low, carry = bits.Add64(low, l, 0)
@@ -119,15 +125,15 @@ func (w *Weights) cost(u *Usage) int64 {
 	return int64(min(sum, weir.MaxUnits))
 }
 
-// most is what a request costs whose answer has so many tokens, if all it asks to cache is written
-// to the cache and the model thinks the whole time, where these cost more.
-func (w Weights) most(p *Prompt, output int64) int64 {
+// highest are the weights if all that a request asks to cache is written to the cache and the model thinks the
+// whole time, where these cost more.
+func (w Weights) highest(p *Prompt) Weights {
 	if p.Caches {
 		write := own(w.CacheWrite, w.Input)
 		w.Input = max(w.Input, write, own(w.CacheWrite1h, write))
 	}
 	w.Output = max(w.Output, own(w.Reasoning, w.Output))
-	return w.cost(&Usage{Input: p.Input, Output: output})
+	return w
 }
 
 // kinds are all weights, those first that have no other kind to cost as much as.
@@ -163,7 +169,11 @@ func ParseWeight(text string) (Weight, error) {
 
 // String returns the notation that ParseWeight accepts.
 func (w Weight) String() string {
-	w = own(w, 0)
+	return own(w, 0).decimal()
+}
+
+// decimal is a number of millionths.
+func (w Weight) decimal() string {
 	text := fmt.Sprintf("%d.%06d", w/oneUnit, w%oneUnit)
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
@@ -138,7 +139,11 @@ func shortFields(e *document.Element) string {
 func limitText(r *rule.Rule) string {
 	text := quotaText(strings.Join(r.Quota.Texts(), ", "), r.Quota.Burst, r.Quota.Zone, r.Quota.Starts)
 	if len(r.Quota.Rates) > 0 || r.Quota.Unlimited {
-		text = r.Algorithm.String() + " " + text
+		algorithm := r.Algorithm
+		if len(r.Quota.Rates) > 0 && r.Quota.Rates[0].Currency != "" && algorithm == weir.TokenBucket {
+			algorithm = weir.FixedWindow // a budget is one by default
+		}
+		text = algorithm.String() + " " + text
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Quota.Levels)) {
 		q := r.Quota.Levels[name]

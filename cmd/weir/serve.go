@@ -74,6 +74,7 @@ type serverFlags struct {
 	signInScope string
 
 	unknownClients string
+	unknownPrices  string
 
 	issuers    []string
 	attributes []string
@@ -103,6 +104,8 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.issuers, "jwt", nil, "`issuer` of access tokens that tell who a client is, as in issuer=https://id.example.com,audience=api; options: jwks, algorithms (repeatable)")
 	flags.BoolVar(&f.JWT.Required, "jwt-required", false, "deny requests without a valid token with status 401; without it, they have no identity, and rules by address still apply")
 	flags.StringArrayVar(&f.attributes, "attributes", nil, "attribute that a token gives (`name=expression`), as in org=jwt.claims.org; user, tier and priority are those of the request. Without the flag, a token gives user=jwt.claims.sub (repeatable)")
+	flags.StringVar(&f.Prices.File, "prices", "", "`file` of prices of language models (JSON, in LiteLLM's format), for rules with price: usd")
+	flags.StringVar(&f.unknownPrices, "prices-unknown", "deny", "what becomes of requests for a model that is not among the --prices: `deny` or highest (the highest price of each kind)")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
 	flags.DurationVar(&f.Lease, "lease", 0, "`duration` for which weir leases units of every limit, to decide without asking Redis; 0 leases only for rules that have the field lease")
@@ -190,6 +193,10 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if o.JWT.Attributes, err = app.ParseAttributes(f.attributes); err != nil {
 		return o, usage("--attributes: %w", err)
 	}
+	if err := oneOf("prices-unknown", f.unknownPrices, "deny", "highest"); err != nil {
+		return o, err
+	}
+	o.Prices.UnknownHighest = f.unknownPrices == "highest"
 	o.Grace = cmp.Or(o.Grace, time.Nanosecond) // a written 0 is none, not the default
 	o.Stats.Off = !f.stats
 	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {

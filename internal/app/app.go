@@ -39,7 +39,8 @@ type App struct {
 	metrics *metrics.Metrics
 	store   store
 	rules   *rules
-	clients *clients
+	clients *followed
+	prices  *followed
 	jwt     *jwt.Verifier // nil if there are no tokens of clients
 	editor  *manage.Editor
 
@@ -100,7 +101,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
 		a.openSecrets, a.openTraces, a.openJWT, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine,
-		a.openRules, a.openClients, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
+		a.openPrices, a.openRules, a.openClients, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()
@@ -116,10 +117,10 @@ func (a *App) Start(ctx context.Context) error {
 // Failed tells why a server ended that was not told to.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Reload reads again what lies in files: rules, clients, tokens and certificates. What cannot be
+// Reload reads again what lies in files: rules, clients, prices, tokens and certificates. What cannot be
 // used stays as it was, and the error says why.
 func (a *App) Reload(ctx context.Context) error {
-	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx), a.clients.reload()}
+	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx), a.clients.reload(), a.prices.reload()}
 	if a.envoyDir != nil {
 		wrong = append(wrong, a.envoyDir.Reload())
 	}

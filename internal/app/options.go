@@ -98,6 +98,7 @@ type Options struct {
 	RuleOptions rule.Options
 
 	Clients Clients
+	Prices  Prices
 
 	// JWT says whose tokens tell who a client is, in requests to the gateway, and to proxies that ask.
 	// Its Logger is the one below. Default nobody's.
@@ -282,7 +283,7 @@ func (o *Options) checkStore() error {
 }
 
 func (o *Options) checkRest() error {
-	wrong := []error{o.Envoy.check(), o.Clients.check(), o.checkJWT()}
+	wrong := []error{o.Envoy.check(), o.Clients.check(), o.Prices.check(), o.checkJWT()}
 	if l := &o.Limits; (l.UserHeader != "" || l.TierHeader != "" || l.PriorityHeader != "") && len(l.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}

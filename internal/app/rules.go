@@ -157,9 +157,8 @@ func (r *rules) install(v repo.Version) error {
 	}
 	r.warnConcurrency(table)
 	r.warnRestart(table)
-	if r.app.clients != nil {
-		r.app.clients.warn()
-	}
+	r.app.warnClients()
+	r.app.warnPrices(table)
 	r.warnLeases(table)
 	if problems := v.Document.Warnings; len(problems) > 0 {
 		r.app.options.Logger.Warn("the rules have warnings; weir rules validate shows all of them", "rules", r.where, "warnings", len(problems),

@@ -171,7 +171,7 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 	for i := range v.Results {
 		r, tokens := &v.Results[i], 0
 		switch {
-		case r.Rule.Tokens.Weighted() || r.Rule.Tokens == nil && r.Rule.Unit != "":
+		case r.Rule.Tokens.Weighted() || r.Rule.Tokens == nil && r.Rule.CostUnit() != "":
 			continue
 		case r.Rule.Tokens != nil:
 			tokens = 1

@@ -108,7 +108,7 @@ func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
 	if len(cut) > 0 {
 		w.Over = func(u llm.Usage) bool {
 			for _, part := range cut {
-				if part.Rule.Tokens.Cost(model, u) > part.Reserved {
+				if cost, known := part.Rule.TokenCost(model, u); known && cost > part.Reserved {
 					return true
 				}
 			}

@@ -1,0 +1,265 @@
+package rule_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+const priceList = `{
+ "sample_spec": {"input_cost_per_token": 0, "max_tokens": "LEGACY parameter. set to max_output_tokens", "input_cost_per_audio_token": "the price"},
+ "gpt-4o": {"input_cost_per_token": 2.5e-06, "output_cost_per_token": 1e-05, "cache_read_input_token_cost": 1.25e-06, "max_output_tokens": 16384, "mode": "chat", "supports_vision": true},
+ "gpt-4o-mini": {"input_cost_per_token": "1.5e-07", "output_cost_per_token": 6e-07, "cache_read_input_token_cost": 7.5e-08},
+ "ft:gpt-4o-2024-08-06": {"input_cost_per_token": 3.75e-06, "output_cost_per_token": 1.5e-05},
+ "azure/gpt-4o-eu": {"input_cost_per_token": 2.75e-06, "output_cost_per_token": 1.1e-05},
+ "claude-sonnet-4-5": {"input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05, "cache_read_input_token_cost": 3e-07,
+   "cache_creation_input_token_cost": 3.75e-06, "cache_creation_input_token_cost_above_1hr": 6e-06,
+   "input_cost_per_token_above_200k_tokens": 6e-06, "output_cost_per_token_above_200k_tokens": 2.25e-05,
+   "cache_creation_input_token_cost_above_1hr_above_200k_tokens": 1.2e-05,
+   "search_context_cost_per_query": {"search_context_size_low": 0.01, "search_context_size_high": 0.01}},
+ "anthropic.claude-3-5-sonnet-20240620-v1:0": {"input_cost_per_token": 3e-06, "output_cost_per_token": 1.5e-05},
+ "gemini-2.5-flash": {"input_cost_per_token": 3e-07, "output_cost_per_token": 2.5e-06, "input_cost_per_audio_token": 1e-06, "output_cost_per_reasoning_token": 2.5e-06},
+ "gemini-2.5-flash-image": {"input_cost_per_token": 3e-07, "output_cost_per_token": 2.5e-06, "output_cost_per_image_token": 3e-05},
+ "perplexity/sonar": {"input_cost_per_token": 1e-06, "output_cost_per_token": 1e-06, "input_cost_per_request": 0.005},
+ "text-embedding-3-small": {"input_cost_per_token": 2e-08, "output_cost_per_token": 0.0, "mode": "embedding"},
+ "tiny": {"input_cost_per_token": 1.0000001e-12, "output_cost_per_token": 1e-400},
+ "free": {"input_cost_per_token": 0, "output_cost_per_token": 0},
+ "whisper": {"input_cost_per_second": 0.0001}
+}`
+
+func pricesOf(t *testing.T, text string) *rule.Prices {
+	t.Helper()
+	p := new(rule.Prices)
+	if err := p.Read("prices.json", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func priced(t *testing.T, p *rule.Prices, text string) *rule.Entry {
+	t.Helper()
+	set, problems := rule.Parse("", []byte("rules:\n  - "+text))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{Prices: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table.Rules()[0]
+}
+
+const spend = `{id: spend, key: user, limit: 20usd/day, tokens: {price: usd}}`
+
+// What a response costs is exact to the millionth of a dollar, and rounded up once.
+func TestPrices(t *testing.T) {
+	r := priced(t, pricesOf(t, priceList), spend)
+	for _, c := range []struct {
+		model string
+		usage rule.Usage
+		want  int64
+	}{
+		{"gpt-4o", rule.Usage{Input: 1000, Output: 100}, 2500 + 1000},
+		{"gpt-4o", rule.Usage{Input: 1117, Cached: 1024, Output: 46, Reasoning: 20}, 1973}, // 232.5 + 1280 + 460 = 1972.5
+		{"gpt-4o-mini", rule.Usage{Input: 1}, 1},
+		{"gpt-4o-mini", rule.Usage{Input: 19, Output: 10}, 9},                                                                       // 2.85 + 6
+		{"claude-sonnet-4-5", rule.Usage{Input: 4096, Cached: 1800, CacheWrite: 148, CacheWrite1h: 100, Output: 503}, 15384},        // 2048·3 + 540 + 555 + 600 + 7545
+		{"claude-sonnet-4-5", rule.Usage{Input: 14573, Cached: 7123, CacheWrite: 7345, Output: 6039, ToolCalls: 1}, 130581},         // 315 + 2136.9 + 27543.75 + 90585 + 10000
+		{"claude-sonnet-4-5", rule.Usage{Input: 200_000, Output: 10}, 600_150},                                                      // not above the step
+		{"claude-sonnet-4-5", rule.Usage{Input: 200_001, Cached: 1, CacheWrite: 1, CacheWrite1h: 1, Output: 10}, 1_200_230},         // 199998·6 + 0.3 + 3.75 + 12 + 225
+		{"gemini-2.5-flash", rule.Usage{Input: 1000, Cached: 600, AudioInput: 200, ImageInput: 50, Output: 40, Reasoning: 10}, 540}, // 800·0.3 + 200 + 100
+		{"gemini-2.5-flash-image", rule.Usage{Input: 263, ImageInput: 258, Output: 1290, ImageOutput: 1290}, 38779},                 // 78.9 + 38700
+		{"perplexity/sonar", rule.Usage{Input: 5, Output: 5}, 5010},
+		{"perplexity/sonar", rule.Usage{}, 0}, // it failed
+		{"text-embedding-3-small", rule.Usage{Input: 8}, 1},
+		{"tiny", rule.Usage{Input: 1_000_000}, 2}, // rounded up to two millionths of a millionth each
+		{"tiny", rule.Usage{Output: 1_000_000}, 1},
+		{"free", rule.Usage{Input: 5, Output: 5}, 0},
+	} {
+		if got, known := r.TokenCost(c.model, c.usage); got != c.want || !known {
+			t.Errorf("%s, %+v: %d, %v, want %d", c.model, c.usage, got, known, c.want)
+		}
+	}
+}
+
+// Names with a vendor, a region, a version or a date are those of their entries, and nothing else is.
+func TestPricesOfNames(t *testing.T) {
+	r := priced(t, pricesOf(t, priceList), spend)
+	for model, want := range map[string]int64{ // of 1000 tokens of input
+		"gpt-4o":                                               2500,
+		"gpt-4o-2024-08-06":                                    2500,
+		"openai/gpt-4o":                                        2500,
+		"openrouter/openai/gpt-4o":                             2500,
+		"gpt-4o-mini-2024-07-18":                               150,
+		"azure/gpt-4o-eu":                                      2750,
+		"ft:gpt-4o-2024-08-06:acme::x":                         3750,
+		"ft:gpt-4o-2024-08-06":                                 3750,
+		"ft:gpt-4o:acme::x":                                    -1,
+		"claude-sonnet-4-5-20250929":                           3000,
+		"claude-sonnet-4-5@20250929":                           3000,
+		"claude-sonnet-4-5-latest":                             3000,
+		"anthropic/claude-sonnet-4-5":                          3000,
+		"us.anthropic.claude-3-5-sonnet-20240620-v1:0":         3000,
+		"bedrock/eu.anthropic.claude-3-5-sonnet-20240620-v1:0": 3000,
+		"models/gemini-2.5-flash":                              300,
+		"publishers/google/models/gemini-2.5-flash-001":        300,
+		"gemini-2.5-flash-lite":                                -1,
+		"gpt-4o-audio":                                         -1,
+		"gpt-4":                                                -1,
+		"whisper":                                              -1,
+		"sample_spec":                                          -1,
+		"sonar":                                                -1,
+		"":                                                     -1,
+		strings.Repeat("/", 128):                               -1,
+		strings.Repeat("-2024", 25) + "us.":                    -1,
+	} {
+		got, known := r.TokenCost(model, rule.Usage{Input: 1000})
+		if want < 0 && known || want >= 0 && got-want > 5000 || want >= 0 && got != want {
+			t.Errorf("%s: %d, %v, want %d", model, got, known, want)
+		}
+	}
+}
+
+// A model without a price is an error that says so, or costs the highest price of each kind.
+func TestUnknownPrices(t *testing.T) {
+	prompt := &rule.Request{User: "u", Prompt: &rule.Prompt{Model: "gpt-9", Input: 1000, MaxOutput: 10}}
+	p := pricesOf(t, priceList)
+	r := priced(t, p, spend)
+	if _, err := r.Estimate(prompt); err == nil || err.Error() != `rule: The model "gpt-9" has no price, so its cost cannot be counted; choose another model, or ask the operator to add its price.` ||
+		err.(*rule.RequestError).Status != http.StatusBadRequest {
+		t.Error(err)
+	}
+	// The rule applies to it all the same.
+	if _, ends, err := (rule.Hit{Entry: r}).Identities(nil, nil, prompt); len(ends) != 1 || err != nil {
+		t.Error(ends, err)
+	}
+	p.UnknownHighest = true
+	if got, err := r.Estimate(prompt); got != 6000+225+5000 || err != nil {
+		t.Error(got, err)
+	}
+	if got, known := r.TokenCost("gpt-9", rule.Usage{Input: 100, CacheWrite1h: 100, Output: 10, ImageOutput: 10, ToolCalls: 1}); got != 1200+300+10000+5000 || !known {
+		t.Error(got)
+	}
+	none := priced(t, nil, spend)
+	if _, err := none.Estimate(prompt); err == nil || err.(*rule.RequestError).Status != http.StatusServiceUnavailable {
+		t.Error(err)
+	}
+}
+
+// What is reserved covers what is asked to be cached, and a prompt that is long.
+func TestPricesReserve(t *testing.T) {
+	r := priced(t, pricesOf(t, priceList), spend)
+	for _, c := range []struct {
+		prompt rule.Prompt
+		want   int64
+	}{
+		{rule.Prompt{Model: "claude-sonnet-4-5", Input: 1000, MaxOutput: 100}, 3000 + 1500},
+		{rule.Prompt{Model: "claude-sonnet-4-5", Input: 1000, MaxOutput: 100, Caches: true}, 6000 + 1500},
+		{rule.Prompt{Model: "claude-sonnet-4-5", Input: 300_000, MaxOutput: 100}, 1_800_000 + 2250},
+		{rule.Prompt{Model: "perplexity/sonar", Input: 10, Answers: 1}, 10 + 1000 + 5000},
+		{rule.Prompt{Model: "gpt-4o", Input: 1 << 62, MaxOutput: 1 << 62}, 2_748_779_069_440 + 10_995_116_277_760},
+	} {
+		if got, err := r.Estimate(&rule.Request{Prompt: &c.prompt}); got != c.want || err != nil {
+			t.Errorf("%+v: %d, %v, want %d", c.prompt, got, err, c.want)
+		}
+	}
+}
+
+// A list that cannot be used says where it is wrong, and the one before stays.
+func TestPriceMistakes(t *testing.T) {
+	p := pricesOf(t, priceList)
+	r := priced(t, p, spend)
+	one := func(field, value string) string {
+		return `{"m": {"input_cost_per_token": 1e-6, "` + field + `": ` + value + `}}`
+	}
+	for text, want := range map[string]string{
+		``:                                    "not a price list in JSON",
+		`[]`:                                  "not a price list in JSON",
+		`{"m": {"x": NaN}}`:                   "not a price list in JSON",
+		`{}`:                                  "no model has input_cost_per_token",
+		`{"m": 5}`:                            `"m" has no fields`,
+		`{"m": null}`:                         `"m" has no fields`,
+		one("output_cost_per_token", "-1e-6"): `"m": output_cost_per_token: -1e-6 is negative`,
+		one("output_cost_per_token", `"NaN"`): `output_cost_per_token: "NaN" is not a price`,
+		one("output_cost_per_token", `"Inf"`): "more than 1, the maximum",
+		one("output_cost_per_token", "1e400"): "more than 1, the maximum",
+		one("output_cost_per_token", "2.5"):   "is it a price for a million tokens?",
+		one("output_cost_per_token", `"0x1p-20"`):                   "is not a price",
+		one("output_cost_per_token", `"1/3"`):                       "is not a price",
+		one("output_cost_per_token", `true`):                        "is not a price",
+		one("output_cost_per_token", `{"a": 1}`):                    "is not a price",
+		one("output_cost_per_token", `0.`+strings.Repeat("1", 100)): "is not a price",
+		one("output_cost_per_token_above_200k_tokens", `"some"`):    "is not a price",
+		one("input_cost_per_request", "-1"):                         "is negative",
+		`{"` + strings.Repeat("m", 300) + `": {}}`:                  "the name of a model has 300 bytes",
+		`{"m": "` + strings.Repeat("x", 17<<20) + `"}`:              "more than 16777216 bytes",
+		`{` + strings.Repeat(`"m": {},`, 3) + `"n": {}}`:            "no model has",
+	} {
+		err := p.Read("prices.json", strings.NewReader(text))
+		if err == nil || !strings.HasPrefix(err.Error(), "rule: prices.json") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.100s: %v, want %s", text, err, want)
+		}
+	}
+	if got, known := r.TokenCost("gpt-4o", rule.Usage{Input: 1000}); got != 2500 || !known || p.Len() != 12 {
+		t.Errorf("the list is gone: %d, %v, %d models", got, known, p.Len())
+	}
+	if err := p.Read("prices.json", strings.NewReader(`{"gpt-4o": {"input_cost_per_token": 1e-6}}`)); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := r.TokenCost("gpt-4o", rule.Usage{Input: 1000, Output: 1}); got != 1001 || p.Len() != 1 {
+		t.Errorf("the next list is not in force: %d", got)
+	}
+}
+
+// Limits in dollars are written as they were read, and end with the day.
+func TestMoney(t *testing.T) {
+	for text, want := range map[string]rule.Rate{
+		"20usd/day":        {N: 20_000_000, Period: 24 * time.Hour, Currency: "usd"},
+		"1234.57usd/day":   {N: 1_234_570_000, Period: 24 * time.Hour, Currency: "usd"},
+		"0.000001usd/hour": {N: 1, Period: time.Hour, Currency: "usd"},
+		"1000000usd/month": {N: 1_000_000_000_000, Currency: "usd"},
+	} {
+		got, err := rule.ParseRate(text)
+		if want.Period == 0 {
+			want.Period = got.Period
+		}
+		if err != nil || got != want || got.String() != text {
+			t.Errorf("%s: %+v as %s, %v", text, got, got, err)
+		}
+	}
+	for _, text := range []string{"$20/1d", "20USD/day", "20.0usd/1d", "20usd/24h", "$20.000000/24h"} {
+		if got, err := rule.ParseRate(text); err != nil || got.String() != "20usd/day" {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"usd/day", "$/day", "-5usd/day", "1.usd/day", ".5usd/day", "1.1234567usd/day", "0usd/day", "1e3usd/day", "$5usd/day", "5eur/day", "1234567890123usd/day", "20usd"} {
+		if got, err := rule.ParseRate(text); err == nil {
+			t.Errorf("%s is %s", text, got)
+		}
+	}
+	for period, starts := range map[string]string{"day": "", "week": "monday", "month": ""} {
+		r := priced(t, nil, `{id: spend, key: user, limit: 1234.57usd/`+period+`, tokens: {price: usd}}`)
+		limits, err := r.Compile(r.Quota)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := priced(t, nil, `{id: spend, key: user, limit: 1234570000/`+period+`, zone: UTC, unit: usd}`)
+		want, err := same.Compile(same.Quota)
+		if err != nil || limits[0].Kind() != want[0].Kind() || limits[0].Capacity() != 1_234_570_000 {
+			t.Errorf("%s: %v, want %v (%s)", period, limits[0].Kind(), want[0].Kind(), starts)
+		}
+		if r.CostUnit() != "usd" {
+			t.Errorf("the unit is %q", r.CostUnit())
+		}
+	}
+	// Another quota of such a rule is in dollars, too.
+	r := priced(t, nil, spend)
+	if q, err := rule.ParseQuota([]string{"20/1d"}, 0, "", ""); err != nil {
+		t.Fatal(err)
+	} else if _, err := r.Compile(q); err == nil || !strings.Contains(err.Error(), "write for example 20usd/day") {
+		t.Error(err)
+	}
+}
