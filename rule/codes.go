@@ -138,7 +138,7 @@ var errorCodes = []Code{
 		"Write a time from 20ms to 1h, such as lease: 1s, or remove it."},
 	{"E040", "invalid levels",
 		"The field levels of a document names the clients that others belong to, from the top down. A rule with key: levels has limits for some of them in its own field levels, and a tier can have others.",
-		"Write for example levels: [org, team, user, api_key] at the top of the document, and levels: {org: 5000000/month, user: 20000/day} in the rule."},
+		"Write the list of names at the top of the document, such as [org, team, user, api_key], and in the rule the limit of each, such as {org: 5000000/month, user: 20000/day}."},
 	{"E041", "invalid use of MCP",
 		"A rule with mcp: {} reads messages of the Model Context Protocol in the body of requests. Their attributes are mcp.method and mcp.tool, which no other rule has. A key with one of them needs a list of its values in match, or clients could invent keys. Such a rule counts no tokens, and its method includes POST.",
 		"Write mcp: {} in the rule, and list in match what its key counts separately, as in attributes: {mcp.tool: [search, \"*\"]}."},

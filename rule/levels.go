@@ -228,7 +228,7 @@ func (p *parser) readLevels(e *document.Element) {
 		return
 	}
 	if e.Kind != document.List {
-		p.errorf("E006", e.Place, "levels", "this is %s; write the names from the top down, as in [org, team, user, api_key]", e.Describe())
+		p.errorf("E006", e.Place, "levels", "this is %s; write a list with the names of the levels from the top down", e.Describe())
 		return
 	}
 	for _, name := range p.texts(e, "levels", maxName) {

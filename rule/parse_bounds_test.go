@@ -18,7 +18,7 @@ func TestBounds(t *testing.T) {
 		{"large", strings.Repeat("#", rule.MaxDocument+1), "bytes; the maximum is 4194304"},
 		{"rules", "rules:\n" + strings.Repeat("- {}\n", rule.MaxRules+1), "rules: 30001 rules exceed the maximum of 30000"},
 		{"rules in JSON", `{"rules": [` + strings.Repeat("{},", rule.MaxRules) + "{}]}", "rules: 30001 rules exceed the maximum of 30000"},
-		{"overrides", manyOverrides(), "100001 tiers and overrides exceed the maximum of 100000"},
+		{"overrides", manyOverrides(), "100001 tiers, overrides and levels exceed the maximum of 100000"},
 		{"values", "rules: [" + strings.Repeat("{},", 50_000) + "]", "about 100003 values within brackets or in one text begin here; the maximum is 32000"},
 		{"nesting", "rules: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "more than 16 levels of nesting"},
 		{"deeper", "rules: " + strings.Repeat("[", 20_000), "reduce the nesting"},
