@@ -209,8 +209,10 @@ func (c *Entry) Estimate(req *Request) (int64, error) {
 		return c.mostTokens(req.Prompt)
 	}
 	if req.Costs != nil {
-		if cost, found := req.Costs[c.unit]; found && c.unit != "" {
-			return cost, nil
+		if unit := c.CostUnit(); unit != "" {
+			if cost, found := req.Costs[unit]; found {
+				return cost, nil
+			}
 		}
 	}
 	if req.Cost != 0 {

@@ -72,7 +72,6 @@ type Entry struct {
 	failures               atomic.Int64
 	failed                 func(*Entry, error)
 	prices                 *Prices // or nil
-	unit                   string  // see CostUnit
 }
 
 // Precedes reports whether the rule is earlier in the set than another.

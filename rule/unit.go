@@ -63,7 +63,7 @@ func (c *Entry) ValidateCost(req *Request) error {
 		return nil
 	}
 	_, tokens := req.Costs[tokensUnit]
-	if _, stated := req.Costs[c.unit]; stated && c.unit != "" || !tokens && req.Cost == 0 {
+	if _, stated := req.Costs[c.CostUnit()]; stated && c.CostUnit() != "" || !tokens && req.Cost == 0 {
 		return nil
 	}
 	return c.Uncounted("cost")
@@ -73,8 +73,8 @@ func (c *Entry) ValidateCost(req *Request) error {
 // weights.
 func (c *Entry) Uncounted(field string) error {
 	remedy := "give the rule a unit, and send the number in that unit"
-	if c.unit != "" {
-		remedy = fmt.Sprintf(`send {"%s": …}`, c.unit)
+	if unit := c.CostUnit(); unit != "" {
+		remedy = fmt.Sprintf(`send {"%s": …}`, unit)
 	}
 	what := "has weights"
 	if c.Tokens.priced() {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/server/respapi"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
 )
@@ -154,4 +155,13 @@ func (a *App) reportEnvoy(c *envoyconfig.Config, warnings rule.Problems, trouble
 		}
 		logger.Info("loaded the Envoy configuration", "domains", len(c.Domains()), "descriptors", c.Descriptors())
 	}
+}
+
+// installDemands tells the observers of limits that are not in the rules: those of Envoy's
+// configuration, and those that Redis clients bring with them.
+func (a *App) installDemands(envoy []*rule.Entry) {
+	if a.options.RESP != Off {
+		envoy = append(envoy, respapi.Rules()...)
+	}
+	a.engine.InstallDemands(envoy)
 }

@@ -28,7 +28,6 @@ import (
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/web"
 )
 
@@ -375,15 +374,6 @@ func (a *App) openRESP(ctx, _ context.Context) error {
 		serve = func(l net.Listener) error { return api.Serve(tls.NewListener(l, c.TLS())) }
 	}
 	return a.listen(ctx, "--resp", a.options.RESP, serve, api.Shutdown)
-}
-
-// installDemands tells the observers of limits that are not in the rules: those of Envoy's
-// configuration, and those that Redis clients bring with them.
-func (a *App) installDemands(envoy []*rule.Entry) {
-	if a.options.RESP != Off {
-		envoy = append(envoy, respapi.Rules()...)
-	}
-	a.engine.InstallDemands(envoy)
 }
 
 // respTraffic is what /metrics tells of Redis clients.
