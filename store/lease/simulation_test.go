@@ -196,7 +196,7 @@ func simulate(tr trace) outcome {
 	for i := range instances {
 		open(i)
 	}
-	keys := names(max(1, tr.keys), limit, instances[0].Store)
+	keys := keyNames(max(1, tr.keys), limit, instances[0].Store)
 	zipf := rand.NewZipf(random, 1.01, 1, uint64(len(keys)-1))
 	journals := make(map[string]*journal)
 	windows, exactly := make(map[time.Duration]int64), make(map[time.Duration]int64)
@@ -320,8 +320,8 @@ func pick(random *rand.Rand, tr *trace, at time.Duration) int {
 	return random.IntN(tr.instances)
 }
 
-// names returns keys of which no two are in the same place of the table of sightings, because a hash has another seed in each run.
-func names(n int, limit *weir.Compiled, s *Store) []string {
+// keyNames returns keys of which no two are in the same place of the table of sightings, because a hash has another seed in each run.
+func keyNames(n int, limit *weir.Compiled, s *Store) []string {
 	var all []string
 	taken := make(map[uint64]bool)
 	for i := 0; len(all) < n; i++ {
