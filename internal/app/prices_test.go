@@ -38,7 +38,8 @@ func TestPricesFile(t *testing.T) {
 	a := started(t, o)
 	say := func(model string) (int, string) {
 		t.Helper()
-		return ask(t, nil, "POST", "http://"+a.Addrs().Gateway.String()+"/v1/chat/completions", `{"model":"`+model+`","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`)	}
+		return ask(t, nil, "POST", "http://"+a.Addrs().Gateway.String()+"/v1/chat/completions", `{"model":"`+model+`","max_tokens":100,"messages":[{"role":"user","content":"hi"}]}`)
+	}
 	used := func() string {
 		t.Helper()
 		_, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/v1/keys?rule=spend&key=global", "")
