@@ -23,6 +23,7 @@ rules:
   - {id: a9, key: global, limit: 9/1m, on_failure: {local: 43s, limit: 4/1h, then: open}}
   - {id: b2, key: global, limit: 9/1m, algorithm: sliding_log, count_denied: true}
   - {id: b3, key: levels, levels: {org: 120/1m, user: 121/1h}}
+  - {id: b4, key: global, limit: 9/1m, mcp: {}}
   - {id: b1, key: global, limit: 9/1m, tiers: {pro: 1/1m}, overrides: {global: 2/1m}}
 `
 
@@ -81,7 +82,7 @@ func TestEveryFieldIsSaid(t *testing.T) {
 // leaves are all values in a field, as a line has them.
 func leaves(e *document.Element, field string) (all []string) {
 	switch {
-	case e.Kind == document.Truth:
+	case e.Kind == document.Truth, e.Kind == document.Mapping && len(e.Members) == 0:
 		return []string{field}
 	case e.IsScalar():
 		return strings.Split(e.Text, "\n")

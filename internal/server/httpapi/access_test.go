@@ -75,6 +75,7 @@ func TestTokens(t *testing.T) {
 			withStats(t, &o)
 			withKept(t, &o)
 			withEnvoy(t, &o)
+			o.Leases = someLeases
 			s := newStand(t, o)
 			r := s.call(c.what, c.body, "If-Match: *")
 			r.wantProblem(t, fault.TokenRequired, "Authorization: Bearer")
