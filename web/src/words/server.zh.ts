@@ -162,6 +162,7 @@ export const problems: Record<string, string> = {
   E037: '等待无法解析。写 2s，或 {up_to: 2s, queued: 100}；要有 concurrency。',
   E038: '本地降级无法解析。写 {local: 60s, then: closed}，或 {local: 60s, limit: 10/1m, then: closed}；local 为 1s 到 1d。',
   E039: '租约无效。写 20ms 到 1h，例如 lease: 1s；有 shape、count_denied、on_expiry: release 或 penalty 的规则不能租用。',
+  E040: '层（levels）无效。在文档顶层写名称列表，例如 [org, team, user, api_key]；在规则里写每一层的限额，例如 {org: 5000000/month, user: 20000/day}。',
   E041: 'mcp 用法无效。mcp.method 和 mcp.tool 只用于写了 mcp: {} 的规则；key 里用到它们时，要在 match 里列出名称，例如 [search, "*"]。',
   E042: '美元限额无法使用。例如写 limit: 20usd/day，并在 tokens 里写 price: usd；一条规则的所有限额要么都以美元计，要么都不。',
   W000: '问题太多，只显示前一千个。先改正这些，再检查一次。',
