@@ -24,6 +24,9 @@ func drawSet(t *rapid.T) *rule.Set {
 		if len(set.Levels) > 0 && rapid.Bool().Draw(t, "by level") {
 			countAtLevels(t, &r)
 		}
+		if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "money") {
+			inDollars(&r)
+		}
 		set.Rules = append(set.Rules, r)
 	}
 	return set
@@ -97,9 +100,6 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	for _, value := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "overrides") {
 		put(&r.Overrides, drawIdentity(t, &r, value), drawQuotaOrNone(t, bursts, leases))
 	}
-	if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "money") {
-		inDollars(&r)
-	}
 	return r
 }
 
@@ -128,10 +128,18 @@ func inDollars(r *rule.Rule) {
 	if r.Unit = ""; r.Tokens != nil && !r.Tokens.Weighted() {
 		r.Tokens.Price = rule.Dollars
 	}
+	priced := func(q rule.Quota) {
+		for i := range q.Rates { // which the copy shares
+			q.Rates[i].Currency = "usd"
+		}
+	}
 	for _, quotas := range []map[string]rule.Quota{{"": r.Quota}, r.Tiers, r.Overrides} {
 		for _, q := range quotas {
-			for i := range q.Rates { // which the copy shares
-				q.Rates[i].Currency = "usd"
+			priced(q)
+			for level, at := range q.Levels {
+				at.Rates = slices.Clone(at.Rates) // of all that drew the same
+				priced(at)
+				q.Levels[level] = at
 			}
 		}
 	}

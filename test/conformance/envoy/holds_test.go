@@ -193,7 +193,9 @@ func TestExampleOfHoldsByXDS(t *testing.T) {
 						}
 						Cost struct {
 							Request  struct{ Number *uint64 }
-							Response struct{ Metadata struct{ Namespace, Key string } }
+							Response struct {
+								Metadata struct{ Namespace, Key string }
+							}
 						}
 					}
 				}
