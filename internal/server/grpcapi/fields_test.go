@@ -131,7 +131,7 @@ var leftOut = map[string]map[string]string{
 		"Result.Look":    "how the engine asked; the numbers say what came of it",
 		"Result.Demand":  "an index of the call, which has one answer for each anyway",
 		"Result.Receipt": "for the engine, which refunds by it",
-		"Result.AtShare": "the message of the denial says so", "Verdict.UnknownClient": "the reason is that of such a denial",
+		"Result.AtShare": "the message of the denial says so", "Verdict.UnknownClient": "the status and the message of the denial say so",
 	},
 	"Go client": {"Verdict.Hold": "it is the Hold that Reserve returns", "Verdict.HoldExpires": "likewise"},
 	"Envoy": {
