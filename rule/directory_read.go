@@ -124,15 +124,6 @@ func (d *directoryReader) readLines(_ string, in io.Reader) error {
 	return nil
 }
 
-// entry is a client that is being read.
-type entry struct {
-	record
-	Quota // zone and starts
-	tier  string
-	note  string
-	own   []OwnLimit
-}
-
 var clientFields = []string{"client", "parent", "tier", "zone", "starts", "limits", "blocked", "note"}
 
 func (d *directoryReader) readClient(e *document.Element) {
