@@ -97,6 +97,11 @@ func (c *Compiled) MoveTail(dst, src []int64, s State) {
 // drained yet, if what came first drains first. A shaping queue gives back only its last
 // place, because later requests already know their turn.
 //
+// The receipt of a bucket does not know what was given back of charges before it. So after
+// several refunds, a bucket can have as many units too many as those after the first gave
+// back, if some of their charges had drained by then. It never has if the units are those of
+// holds instead, and no other units of the key are refunded; see [Compiled.Release].
+//
 // If the clock steps back after a refund, the key may have fewer units than before it.
 func (c *Compiled) Refund(s State, tail []int64, receipt Receipt, cost int64) State {
 	if s.Fresh <= 0 || receipt <= 0 || cost <= 0 || !c.Readable(s, tail) {

@@ -291,8 +291,8 @@ func (op *Op) Held(next State) Held {
 // Level when it ends, which may then be below 0. A store with many holds adds these up.
 //
 // Windows, sub-windows and the log are then as if the units had never been charged. A
-// bucket never has more than that, for any number of holds. A shaping queue gives back
-// only its last place.
+// bucket never has more than that, for any number of holds, if nothing of it is given back
+// by Refund meanwhile. A shaping queue gives back only its last place.
 func (c *Compiled) Release(s State, tail []int64, h Held, units int64) (next State, back int64) {
 	units = min(units, h.Cost)
 	if !c.limit.Algorithm.leaks() {

@@ -17,54 +17,61 @@ func (k *key) refund(receipt weir.Receipt, cost int64) {
 // was never charged for it.
 type twins struct{ charged, spared key }
 
-// live plays the steps to both, but charges some only to the one, whether or not they
-// fit, and gives them back at the end, in any order. It returns the time, how many were
-// given back, and whether anybody came in between.
-func (w *twins) live(t *rapid.T, steps []step, most int) (now weir.Micros, refunds int, between bool) {
-	type charge struct {
-		receipt weir.Receipt
-		cost    int64
+// given is a charge that is to be given back.
+type given struct {
+	receipt weir.Receipt
+	cost    int64
+}
+
+// live plays the steps to both, but charges some only to the one, whether or not they fit, and gives them
+// back sooner or later, in any order. It returns the time, what was given back in order, and whether anybody
+// came in between.
+func (w *twins) live(t *rapid.T, steps []step) (now weir.Micros, back []given, between bool) {
+	var pending []given
+	refund := func() {
+		i := rapid.IntRange(0, len(pending)-1).Draw(t, "which")
+		w.charged.refund(pending[i].receipt, pending[i].cost)
+		back, pending = append(back, pending[i]), append(pending[:i:i], pending[i+1:]...)
 	}
-	var pending []charge
 	for _, s := range steps {
 		now = s.now
-		if len(pending) < most && rapid.IntRange(0, 3).Draw(t, "give back") == 0 {
+		if len(pending) > 0 && rapid.IntRange(0, 7).Draw(t, "give back") == 0 {
+			refund()
+		}
+		if len(pending) < 5 && rapid.IntRange(0, 3).Draw(t, "charge") == 0 {
 			s.cost += rapid.Int64Range(0, 2*w.charged.limit.Capacity()).Draw(t, "debt")
 			if d := w.charged.charge(s.now, s.cost); d.Receipt != 0 {
-				pending = append(pending, charge{d.Receipt, s.cost - d.Excess})
+				pending = append(pending, given{d.Receipt, s.cost - d.Excess})
 			}
 			continue
 		}
 		d := w.charged.take(s.now, s.cost)
-		switch {
-		case !d.Allowed:
+		if !d.Allowed {
 			if d.Receipt != 0 {
 				t.Fatalf("denied, with a receipt: %+v", d)
 			}
-		default:
-			between = between || len(pending) > 0
-			if d := w.spared.take(s.now, s.cost); !d.Allowed {
-				t.Fatalf("%v: %d at %d fit on top of more, but not of less", w.spared.limit.Limit(), s.cost, s.now)
-			}
+			continue
+		}
+		between = between || len(pending) > 0
+		if d := w.spared.charge(s.now, s.cost); !d.Allowed && (len(back) < 2 || !w.leak()) {
+			t.Fatalf("%v: %d at %d fit on top of more, but not of less", w.spared.limit.Limit(), s.cost, s.now)
 		}
 	}
-	for _, i := range rapid.Permutation(indices(len(pending))).Draw(t, "order") {
-		w.charged.refund(pending[i].receipt, pending[i].cost)
+	for len(pending) > 0 {
+		refund()
 	}
-	return now, len(pending), between
+	return now, back, between
 }
 
-func indices(n int) []int {
-	out := make([]int, n)
-	for i := range out {
-		out[i] = i
-	}
-	return out
+// leak reports whether the twins are buckets.
+func (w *twins) leak() bool {
+	a := w.charged.limit.Limit().Algorithm
+	return a == weir.TokenBucket || a == weir.LeakyBucket
 }
 
-// After any number of refunds, in any order, windows, sub-windows and the log are as if
-// the charges had never been made. A bucket never has more units than that, and exactly
-// as many if there was no other charge in between.
+// After any number of refunds, in any order, windows, sub-windows and the log are as if the charges had never
+// been made. A bucket is so after one, if there was no other charge in between; otherwise it may have fewer units.
+// After several, it may have as many more as those after the first were charged for.
 func TestRefundIsAsIfNeverCharged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t)
@@ -72,22 +79,21 @@ func TestRefundIsAsIfNeverCharged(t *testing.T) {
 			t.Skip("denied requests change the one and not the other; queues have a test of their own")
 		}
 		w := twins{key{limit: limit}, key{limit: limit}}
-		bucket := limit.Limit().Algorithm == weir.TokenBucket || limit.Limit().Algorithm == weir.LeakyBucket
-		most := 5
-		if bucket {
-			most = 1
-		}
-		now, refunds, between := w.live(t, drawHistory(t, limit, false), most)
-		if refunds == 0 {
+		now, back, between := w.live(t, drawHistory(t, limit, false))
+		if len(back) == 0 {
 			return
+		}
+		more := int64(0)
+		for _, later := range back[1:] {
+			more += later.cost
 		}
 		for range 4 {
 			cost := rapid.Int64Range(0, limit.Capacity()).Draw(t, "cost")
 			got, want := w.charged.peek(now, cost), w.spared.peek(now, cost)
 			// Above a million units a second, it is not known who was the last.
-			if n := limit.Numbers(); bucket && (between || n.Unit < n.Drain) {
-				if got.Remaining > want.Remaining {
-					t.Fatalf("%v at %d: a refund minted budget: %+v, never charged %+v", limit.Limit(), now, got, want)
+			if n := limit.Numbers(); w.leak() && (between || len(back) > 1 || n.Unit < n.Drain) {
+				if got.Remaining > want.Remaining+more {
+					t.Fatalf("%v at %d: refunds of %+v minted budget: %+v, never charged %+v", limit.Limit(), now, back, got, want)
 				}
 			} else if got != want {
 				t.Fatalf("%v at %d: given back %+v, never charged %+v", limit.Limit(), now, got, want)
@@ -95,6 +101,37 @@ func TestRefundIsAsIfNeverCharged(t *testing.T) {
 			now += weir.Micros(rapid.Int64Range(0, 2*limit.Limit().Period.Microseconds()).Draw(t, "later"))
 		}
 	})
+}
+
+// The second refund of a bucket can give back what has drained, because the first one has moved it up and its receipt
+// does not know. So the bound of the property above is reached. Holds that are settled with 0 know.
+func TestSecondRefundOfABucket(t *testing.T) {
+	k := key{limit: weir.MustCompile("token_bucket 10/10us")}
+	first, second := k.take(0, 5).Receipt, k.take(0, 5).Receipt
+	k.refund(first, 5)
+	k.take(5, 10)
+	k.refund(second, 5)
+	if d := k.peek(5, 0); d.Remaining != 5 {
+		t.Errorf("%+v, want 5 remaining", d)
+	}
+
+	k = key{limit: k.limit}
+	var holds [2]weir.Held
+	for i := range holds {
+		k.take(0, 5)
+		holds[i] = k.op(5).Held(k.State)
+	}
+	for i := range holds {
+		var back int64
+		k.State, back = k.limit.Release(k.State, nil, holds[i], 5)
+		if i == 0 {
+			holds[1].Level -= back
+			k.take(5, 10)
+		}
+	}
+	if d := k.peek(5, 0); d.Remaining != 0 {
+		t.Errorf("%+v, want nothing remaining", d)
+	}
 }
 
 // What a bucket loses by a refund is what would have drained to no use.

@@ -123,7 +123,8 @@ type Store interface {
 	Peek(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
 
 	// Refund gives back what Take charged for each op, as if the request had never been
-	// made; [Compiled.Refund] lists the exceptions. If a process dies before its
+	// made; [Compiled.Refund] lists the exceptions, and what several refunds of one bucket may
+	// give back too much. If a process dies before its
 	// refund, the charge expires like any other.
 	Refund(ctx context.Context, ops ...Op) error
 
