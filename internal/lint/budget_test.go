@@ -36,7 +36,7 @@ var budget = map[string]int{
 	"rule":              10800,
 	"scripts":           800,
 	"stats":             5600,
-	"store":             10500,
+	"store":             10650,
 	"test/bench":        7300,
 	"test/chaos":        3700,
 	"test":              250,
@@ -47,7 +47,7 @@ var budget = map[string]int{
 const slack = 200
 
 // maxLua is how many lines the Redis functions and scripts may have.
-const maxLua = 4500
+const maxLua = 4600
 
 // What a newcomer can hold in the head.
 const (

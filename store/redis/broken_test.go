@@ -104,10 +104,10 @@ func (h *history) lease(limits string, seq, spent int64) (batch []*check) {
 		return nil
 	}
 	for holder := range byte(2) {
-		c := h.store.checkOf(lease, h.ops("leased", limits, 1))
+		c := h.store.checkOf(lease, h.ops("b", limits, 1))
 		for range c.ops {
 			c.leases = append(c.leases, leaseCall{begins: true, LeaseOp: weir.LeaseOp{
-				ID: weir.LeaseID{holder + 1}, Seq: seq, Spent: spent, Keep: spent + 2, Want: 5, Term: 4 * time.Second,
+				ID: weir.LeaseID{holder + 1}, Seq: seq, Spent: spent, Keep: spent + 2, Want: 5, Term: 8 * time.Second,
 			}})
 		}
 		batch = append(batch, c)
@@ -140,9 +140,13 @@ var calls = func() (all []func(*history) []*check) {
 		add(func(h *history) []*check { return h.settle(settle, 9, id+1, id+2) })
 		add(func(h *history) []*check { return h.settle(settle, 9, id) }) // once more
 	}
-	for _, limits := range []string{"token_bucket 90/1m, fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m, sliding_buckets 90/1m"} {
-		for seq := range int64(3) {
+	for _, limits := range []string{
+		"token_bucket 90/1m, fixed_window 90/1m", "token_bucket 90/1m", "fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m", "sliding_buckets 90/1m",
+		"sliding_log 90/1m, sliding_buckets 90/1m",
+	} {
+		for seq := range int64(2) {
 			add(func(h *history) []*check { return h.lease(limits, 1+seq, seq) })
+			add(func(h *history) []*check { return h.do(take, limits, 1) })
 		}
 		add(func(h *history) []*check { return h.do(take, limits, 1) }) // in time for some to expire
 		add(func(h *history) []*check { return h.lease(limits, 4, 9) })
@@ -186,6 +190,10 @@ func TestNothingSurvivesABrokenCallWithManyHolds(t *testing.T) {
 	testBrokenCalls(t, hasMany+mayHaveMany, fewAreMany.Replace)
 }
 
+func TestNothingSurvivesABrokenCallWithLeases(t *testing.T) {
+	testBrokenCalls(t, isMoved+mayHaveMany, fewAreMany.Replace)
+}
+
 func testBrokenCalls(t *testing.T, many int64, change func(string) string) {
 	client := connect(t)
 	open := func(comment string) *history {
@@ -221,7 +229,7 @@ func testBrokenCalls(t *testing.T, many int64, change func(string) string) {
 		}
 	}
 	for e := anyRequests; e < nothing; e++ {
-		if entries[e] < 3 && (many == 0 || e == anyHolds) {
+		if want := e == anyHolds || many == 0 && e < bucketMoved || many >= isMoved && e >= bucketMoved; want && entries[e] < 3 {
 			t.Errorf("%d calls of entry %d were broken", entries[e], e)
 		}
 	}

@@ -26,15 +26,16 @@ func (r *request) decode(answer string) error {
 		return errOtherPeriod
 	}
 	for i := range r.chains {
+		kept := int64(0)
 		for c := r.chains[i].first; c != nil; c = c.next {
-			if err := u.decisions(c, now); err != nil {
+			if kept, err = u.decisions(c, now, kept); err != nil {
 				return err
 			}
 		}
 	}
 	if r.chains == nil {
 		for _, c := range r.batch {
-			if err := u.decisions(c, now); err != nil {
+			if _, err := u.decisions(c, now, 0); err != nil {
 				return err
 			}
 		}
@@ -45,24 +46,29 @@ func (r *request) decode(answer string) error {
 	return nil
 }
 
-// decisions reads those of a check.
-func (u *unpacker) decisions(c *check, now int64) error {
+// decisions reads those of a check. kept is how many units on lease would be free, and is returned, too: of singles for
+// one key it is told when it changes.
+func (u *unpacker) decisions(c *check, now, kept int64) (int64, error) {
 	if c.verb == settle || c.verb == extend {
-		return u.outcomes(c)
+		return kept, u.outcomes(c)
 	}
 	c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
 	c.at = weir.Micros(now)
 	for i := range c.ops {
 		d := &c.decisions[i]
-		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.verb.takes() && c.ops[i].Always); err == errForeign {
+		if i > 0 {
+			kept = 0
+		}
+		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.verb.takes() && c.ops[i].Always, kept); err == errForeign {
 			c.err = c.undecided(i, d.Remaining)
 		} else if err != nil {
-			return err
+			return kept, err
 		}
+		kept = d.Leased
 		d.ResetAt = weir.Micros(now + d.ResetAfter.Microseconds())
 		if c.verb == lease && c.err == nil {
 			if err := u.lease(&c.leases[i]); err != nil {
-				return err
+				return kept, err
 			}
 		}
 	}
@@ -73,7 +79,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 			}
 		}
 	}
-	return nil
+	return kept, nil
 }
 
 // undecided is why the i-th op was not decided: more holds have expired than can end in a call, or somebody
@@ -100,13 +106,13 @@ const onLease = 19
 // atShare is what comes before a denial by the client's share of a key's open holds; see lua/holds.lua.
 const atShare = 23
 
-// decision reads one. The first number tells what follows, and what remains.
-func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
+// decision reads one; kept is as of the one before it. The first number tells what follows, and what remains.
+func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool, kept int64) error {
 	first, err := u.number()
 	if err != nil {
 		return err
 	}
-	kept, isAtShare := int64(0), first == atShare
+	isAtShare := first == atShare
 	if isAtShare {
 		if first, err = u.number(); err != nil {
 			return err

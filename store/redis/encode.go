@@ -46,7 +46,7 @@ type request struct {
 	held   bool    // some are about holds
 
 	states int   // how many keys are of states and lists of holds
-	many   int64 // what is sent of keys with many holds: the sum of mayHaveMany and hasMany
+	many   int64 // what is known of keys with many holds: the sum of mayHaveMany and one of the others
 
 	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
 	// when to when their bounds are right.
@@ -55,15 +55,19 @@ type request struct {
 }
 
 // A key may have many holds if every instance knows that format. Calls for keys that have many, or are about to,
-// have keys more.
+// or have units on lease, have keys more. Singles for such keys only have those of the states.
 const (
 	mayHaveMany = 1
 	hasMany     = 2
+	isMoved     = 4 // not sent
 )
 
 func newRequest(batch []*check, many int64) *request {
 	r := &request{batch: batch, many: many}
-	if many >= hasMany || !r.sortSingles() {
+	if many&hasMany != 0 || !r.sortSingles() {
+		if many&isMoved != 0 {
+			many += hasMany - isMoved
+		}
 		r = &request{batch: batch, many: many}
 		r.listOps()
 	}

@@ -107,22 +107,6 @@ func (s *Store) send(l *lane) {
 	}
 }
 
-func (s *Store) dispatch(l *lane, batch []*check) {
-	many, few := s.crowds.part(batch)
-	due := time.Now().Add(s.timeout)
-	many = append(many, s.ask(l, few, 0)...)
-	for len(many) > 0 {
-		if time.Now().After(due) {
-			for _, c := range many {
-				c.finish(s.late()) // many holds have expired, and there is no time left to end all
-			}
-			return
-		}
-		n := min(len(many), maxManyChecks)
-		many = append(s.ask(l, many[:n:n], hasMany), many[n:]...)
-	}
-}
-
 // aside does something for which Close waits; false if the store is closed already.
 func (s *Store) aside(work func()) bool {
 	s.lanes.mu.Lock()

@@ -86,7 +86,8 @@ func TestLeasesDifferential(t *testing.T) {
 					var got, want any
 					switch what := random.IntN(10); what {
 					case 0:
-						got, want = testkit.Must(store.Take(t.Context(), nil, op, second))(t), world.take(now, []weir.Op{op, second}, true)
+						ops := []weir.Op{op, second}[:1+random.IntN(2)]
+						got, want = testkit.Must(store.Take(t.Context(), nil, ops...))(t), world.take(now, ops, true)
 					case 1:
 						op.Always = true
 						op.Cost = 1 + random.Int64N(3*n)
@@ -124,6 +125,75 @@ func TestLeasesDifferential(t *testing.T) {
 					if fmt.Sprint(got) != fmt.Sprint(want) {
 						t.Fatalf("step %d at %d: Redis says\n%+v, weir\n%+v", step, now, got, want)
 					}
+				}
+			})
+		}
+	}
+}
+
+// A call for many requests on keys with units on lease, by the function of one algorithm, is a sequence of them. What that
+// leaves to the general one does not change it.
+func TestBatchOnLeasedKeysIsASequence(t *testing.T) {
+	client := connect(t)
+	var clock fake
+	for way, use := range ways {
+		for _, text := range leasedLimits {
+			t.Run(way+"/"+text, func(t *testing.T) {
+				run(t, client, "FLUSHALL")
+				seed := rand.Uint64()
+				t.Logf("seed %d", seed)
+				random := rand.New(rand.NewPCG(seed, 0))
+				store := withMany(use(storeOn(t, client, Options{Clock: clock.Now})))
+				limit := weir.MustCompile(text)
+				world, now := leaseWorld{}, weir.MicrosOf(time.Date(2026, 3, 28, 21, 58, 0, 0, time.UTC))
+				quick, late := 0, 0
+				var taken []weir.Receipt
+				for step := range int64(200) {
+					now = now.Add(time.Duration(random.Int64N(int64(time.Second))))
+					clock.Set(now)
+					if step%4 == 0 { // of two keys out of three
+						ask := weir.LeaseOp{Op: weir.Op{Key: fmt.Sprint(step % 8 / 4), Limit: limit}, ID: weir.LeaseID{1, byte(step)}, Seq: 1, Want: 3, Term: time.Duration(1+random.IntN(9)) * time.Second}
+						got, want := testkit.Must(store.Lease(t.Context(), nil, ask))(t), world.lease(now, []weir.LeaseOp{ask})
+						if fmt.Sprint(got) != fmt.Sprint(want) {
+							t.Fatalf("step %d: Redis says\n%+v, weir\n%+v", step, got, want)
+						}
+					}
+					var batch []*check
+					var want []weir.Decision
+					for range 1 + random.IntN(12) {
+						op := weir.Op{Key: fmt.Sprint(random.IntN(3)), Limit: limit, Cost: 1 + random.Int64N(3)/2, Leave: random.Int64N(6) / 5, Always: random.IntN(9) == 0}
+						verb := take
+						if len(taken) > 0 && random.IntN(3) == 0 {
+							op.Receipt, op.Cost, op.Always, verb = taken[random.IntN(len(taken))], 5, false, refund
+							world.account(&op, now).Refund(&op)
+						}
+						c := store.checkOf(verb, []weir.Op{op})
+						c.asks = verb == take || random.IntN(2) == 0
+						batch, want = append(batch, c), append(want, world.take(now, []weir.Op{op}, verb == take)[0])
+					}
+					testkit.OK(t, store.call(newRequest(batch, isMoved)))
+					var again []*check
+					for _, c := range batch {
+						if errors.Is(c.err, errMoreDue) {
+							c.err = nil
+							again = append(again, c)
+						}
+					}
+					quick, late = quick+len(batch)-len(again), late+len(again)
+					if len(again) > 0 {
+						testkit.OK(t, store.call(newRequest(again, hasMany)))
+					}
+					for i, c := range batch {
+						if c.err != nil || c.decisions[0] != want[i] && c.asks {
+							t.Fatalf("step %d, request %d of %d, %d: %+v %v, want %+v", step, i, len(batch), c.verb, c.decisions, c.err, want[i])
+						}
+						if c.decisions[0].Receipt != 0 {
+							taken = append(taken[max(0, len(taken)-20):], c.decisions[0].Receipt)
+						}
+					}
+				}
+				if quick < 500 || late < 20 {
+					t.Errorf("%d were quick, and %d not", quick, late)
 				}
 			})
 		}

@@ -35,6 +35,7 @@ const (
 	needRequests
 	needHolds
 	needHeld
+	needPlace
 
 	needAll = 1<<iota - 1
 )
@@ -58,6 +59,7 @@ var files = []struct {
 	{"pages", needLog},
 	{"sliding_log", needLog},
 	{"decide", needAll},
+	{"place", needPlace | needHolds},
 	{"singles", needSingles},
 	{"requests", needRequests | needHolds},
 	{"hold_list", needHolds | needHeld},
@@ -87,6 +89,11 @@ const (
 	bucketHeld
 	fixedWindowHeld
 	slidingWindowHeld
+	bucketMoved
+	fixedWindowMoved
+	slidingWindowMoved
+	logMoved
+	subWindowMoved
 	nothing // tells whether the library is loaded
 )
 
@@ -106,22 +113,27 @@ var entries = [...]struct {
 	bucketHeld:           {"held_bucket", "held(BUCKET, %s)", needHeld},
 	fixedWindowHeld:      {"held_fixed_window", "held(FIXED_WINDOW, %s)", needHeld},
 	slidingWindowHeld:    {"held_sliding_window", "held(SLIDING_WINDOW, %s)", needHeld},
+	bucketMoved:          {"moved_bucket", "singles(BUCKET, %s, readPlace)", needSingles | needPlace},
+	fixedWindowMoved:     {"moved_fixed_window", "singles(FIXED_WINDOW, %s, readPlace)", needSingles | needPlace},
+	slidingWindowMoved:   {"moved_sliding_window", "singles(SLIDING_WINDOW, %s, readPlace)", needSingles | needPlace},
+	logMoved:             {"moved_log", "singles(LOG, %s, readPlace)", needSingles | needPlace},
+	subWindowMoved:       {"moved_sub_windows", "singles(SUB_WINDOWS, %s, readPlace)", needSingles | needPlace},
 	nothing:              {"nothing", "''", 0},
 }
 
-// algorithms are what each needs, its entry for singles, and that for singles with holds; anyRequests if
-// there is none.
+// algorithms are what each needs, its entry for singles, that for singles with holds, and that for singles whose
+// states may be in keys of their own; anyRequests if there is none.
 var algorithms = [...]struct {
-	needs         needs
-	singles, held entry
+	needs                needs
+	singles, held, moved entry
 }{
-	weir.TokenBucket:    {needBucket, bucketSingles, bucketHeld},
-	weir.LeakyBucket:    {needBucket, bucketSingles, bucketHeld},
-	weir.FixedWindow:    {needFixedWindow, fixedWindowSingles, fixedWindowHeld},
-	weir.SlidingWindow:  {needSlidingWindow, slidingWindowSingles, slidingWindowHeld},
-	weir.SlidingLog:     {needLog, logSingles, anyRequests},
-	weir.SlidingBuckets: {needSubWindows, subWindowSingles, anyRequests},
-	weir.InFlight:       {needLog, logSingles, anyRequests},
+	weir.TokenBucket:    {needBucket, bucketSingles, bucketHeld, bucketMoved},
+	weir.LeakyBucket:    {needBucket, bucketSingles, bucketHeld, bucketMoved},
+	weir.FixedWindow:    {needFixedWindow, fixedWindowSingles, fixedWindowHeld, fixedWindowMoved},
+	weir.SlidingWindow:  {needSlidingWindow, slidingWindowSingles, slidingWindowHeld, slidingWindowMoved},
+	weir.SlidingLog:     {needLog, logSingles, anyRequests, logMoved},
+	weir.SlidingBuckets: {needSubWindows, subWindowSingles, anyRequests, subWindowMoved},
+	weir.InFlight:       {needLog, logSingles, anyRequests, logMoved},
 }
 
 // library is the text of the files.

@@ -101,10 +101,21 @@ func TestEntries(t *testing.T) {
 			{anyHolds, "function singles", []string{"reset " + bucket}},
 			{anyHolds, "function LOG.", []string{"hold " + sub}},
 			{anyHolds, "function SUB_WINDOWS.", []string{"hold " + log + "+" + bucket}},
+			{bucketMoved, "function FIXED_WINDOW.", []string{"moved " + bucket, "back " + bucket}},
+			{fixedWindowMoved, "function holds", []string{"moved " + fixed}},
+			{slidingWindowMoved, "function LOG.", []string{"moved " + window}},
+			{logMoved, "function requests", []string{"moved " + log, "in_flight 5/1m"}},
+			{subWindowMoved, "function LOG.", []string{"moved " + sub}},
+			{anyHolds, "function singles", []string{"moved " + sub, bucket}},
+			{anyHolds, "function singles", []string{"moved hold " + bucket}},
 		} {
 			var batch []*check
+			many := int64(0)
 			for _, limits := range c.requests {
 				check := s.newCheck(take, 0)
+				if text, is := strings.CutPrefix(limits, "moved "); is {
+					limits, many = text, isMoved
+				}
 				for word, verb := range map[string]verb{"peek ": peek, "hold ": reserve, "back ": refund, "reset ": reset} {
 					if text, is := strings.CutPrefix(limits, word); is {
 						limits, check.verb = text, verb
@@ -122,7 +133,7 @@ func TestEntries(t *testing.T) {
 				}
 				batch = append(batch, check)
 			}
-			r := newRequest(batch, 0)
+			r := newRequest(batch, many)
 			if r.entry != c.entry {
 				t.Errorf("%v: %s, want %s", c.requests, entries[r.entry].name, entries[c.entry].name)
 			}

@@ -58,6 +58,39 @@ func TestSuiteWithManyHolds(t *testing.T) {
 	}
 }
 
+// What is in the place of a state lasts as long as the state, however much is charged by functions that know nothing of holds and
+// leases.
+func TestPlacesLast(t *testing.T) {
+	client := connect(t)
+	for way, use := range ways {
+		for text, always := range map[string]bool{"token_bucket 1000/1h": false, "leaky_bucket 20/10s": true, "sliding_log 1000/1h": true, "fixed_window 10/1m count_denied": false} {
+			for what, limit := range map[string]*weir.Compiled{"holds": weir.MustCompile(text), "leases": weir.MustCompile(strings.TrimSuffix(text, " count_denied"))} {
+				t.Run(way+"/"+text+"/"+what, func(t *testing.T) {
+					run(t, client, "FLUSHALL")
+					store := use(withManySoon(t, storeOn(t, client, Options{})))
+					op := weir.Op{Key: "k", Limit: limit, Cost: 1}
+					if what == "leases" {
+						ask := weir.LeaseOp{Op: op, ID: weir.LeaseID{1}, Seq: 1, Want: 1, Term: time.Minute}
+						testkit.Must(store.Lease(t.Context(), nil, ask))(t)
+					}
+					for range 2 * int(truth(what == "holds")) {
+						testkit.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: time.Minute}, op))(t)
+					}
+					op.Cost, op.Always = 40, always
+					for range 20 {
+						testkit.Must(store.Take(t.Context(), nil, op))(t)
+						place := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t)
+						moved := beside(store.keyOf(&op), len(store.prefix), movedName)
+						if state := testkit.Must(client.Do(t.Context(), client.B().Pttl().Key(moved).Build()).AsInt64())(t); state <= 0 || place < state-5 {
+							t.Fatalf("the state lasts for %d ms, and what is in its place for %d", state, place)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
 // A client cannot use up the open holds of a key.
 func TestSharesOfHolds(t *testing.T) {
 	client := connect(t)

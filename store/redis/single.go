@@ -32,24 +32,26 @@ func (r *request) sortSingles() bool {
 			return false
 		}
 		switch {
-		case c.verb == take:
-		case c.verb == refund:
-			refunds = true
+		case c.isSingle():
+			refunds = refunds || c.verb == refund
 		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
 			r.held = true
 		default:
 			return false
 		}
-		if c.ops[0].Limit.Numbers().Buckets > fewSubWindows {
-			return false
-		}
 		c.next = nil
 	}
-	if r.held && (refunds || does.held == anyRequests) {
+	isMoved := r.many&isMoved != 0
+	if r.held && (refunds || isMoved || does.held == anyRequests) {
 		return false
 	}
-	if r.entry, r.needs = does.singles, does.needs; r.held {
+	switch r.needs = does.needs; {
+	case r.held:
 		r.entry = does.held
+	case isMoved:
+		r.entry = does.moved
+	default:
+		r.entry = does.singles
 	}
 	if len(r.batch) == 1 { // somebody who came alone should not wait for maps
 		c := r.batch[0]
@@ -66,7 +68,17 @@ func (r *request) sortSingles() bool {
 	if r.held {
 		r.addRecords()
 	}
+	if isMoved {
+		for _, key := range r.keys {
+			r.keys = append(r.keys, beside(key, r.batch[0].prefix, movedName))
+		}
+	}
 	return true
+}
+
+// isSingle reports whether a check is for the quickest functions.
+func (c *check) isSingle() bool {
+	return len(c.ops) == 1 && (c.verb == take || c.verb == refund) && c.ops[0].Limit.Numbers().Buckets <= fewSubWindows
 }
 
 // addRecords adds those of holds, one for each request, in their order: so none has to say where

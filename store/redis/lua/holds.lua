@@ -15,19 +15,17 @@
 local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
 local OPEN_HOLD = 4
 local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
-local MORE_DUE = 11 -- more holds have expired than can end in a call
 local AT_SHARE = 23 -- before a denial: not the limit denies, but the client's share of the open holds
 
 -- readMoved reads a state that is in a key of its own, because there are many holds, or units on lease.
 local function readMoved(t, k, c)
   local name = t.keys[k]
   local text = try('GET', name)
-  if type(text) == 'string' and sub(text, 1, #LEASED) == LEASED then
+  local out, first, count, expires = readPlace(type(text) == 'string' and text)
+  if not out then return nil end
+  if text ~= MOVED then
     prepareLeases()
-    t.leases[k], t.expireLeases = LEASES.read(t.keys[t.pairs + 3 * k], text), LEASES.expire
-    if not t.leases[k] then return nil end
-  elseif text ~= MOVED then
-    return nil
+    t.leases[k], t.expireLeases = LEASES.of(t.keys[t.pairs + 3 * k], count, out, first, expires), LEASES.expire
   end
   prepareMany()
   t.keys[k], t.moved[k] = t.keys[t.pairs + 3 * k - 2], name
@@ -148,8 +146,7 @@ local function answerDenial(t, op, cost)
     local lacks = RESERVED.lacking(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - leave, cost, leave, op.retry)
     local m = lacks and t.moved[k] and MANY.read(t, k)
     if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or RESERVED.isAll(lacks, listOf(t, op), now)) then
-      answerKept(t, op)
-      t.length = RESERVED.answer(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
+      t.length = RESERVED.answer(t.out, answerKept(t.out, t.length, op.kept, 0), op.remaining, op.retry, op.reset, lacks.missing)
       return
     end
   end

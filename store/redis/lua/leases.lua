@@ -2,8 +2,8 @@
 -- and every decision on the key leaves them. weir.Account has the same arithmetic, and says why it is so.
 --
 -- As of a key with many holds, the state is in a key of its own, and in its place is LEASED with what every
--- decision needs. The leases are in a hash, by their ids, which only messages about them read. All functions but
--- holds answer FOREIGN, and so do older versions.
+-- decision needs: see place.lua. The leases are in a hash, by their ids, which only messages about them read. All functions but
+-- holds and singles, if they are given the key of the state, answer FOREIGN, and so do older versions.
 --
 -- The leases of a key are
 --
@@ -18,7 +18,6 @@
 
 local LEASE = 12
 local LEASE_NUMBERS = 9 -- that are sent for each op: id, seq, spent, charged, keep, want, term, how long until a full key is reset, and 1 if a lease may begin
-local LEASED = '\255leas'
 local LEASES -- what can be done with them
 
 -- prepareLeases is called before a key can have any. Most have none, and a script defines this at each call.
@@ -27,7 +26,6 @@ local function prepareLeases()
   LEASES = {}
 
   local MOST = 1000
-  local IN_PLACE = '>I3I7I7I7' -- count, out, first, expires
   local ENTRY_OF_LEASE = '>I7I7I7I7I5' -- seq, granted, spent, expires, term; after its end, expires is when it is forgotten, and term 0
 
   -- chargeable is how many units a key can be charged so that numbers are exact, and what is on lease can be charged, too.
@@ -53,10 +51,8 @@ local function prepareLeases()
     t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
   end
 
-  -- read makes leases of what is in the place of the state; nil if that is damaged.
-  function LEASES.read(name, text)
-    if #text ~= #LEASED + 24 then return nil end
-    local count, out, first, expires = parse(IN_PLACE, text, #LEASED + 1)
+  -- of makes leases of what is in the place of the state.
+  function LEASES.of(name, count, out, first, expires)
     return { name = name, count = count, out = out, first = first, expires = expires, needed = 0, changed = false, entries = {} }
   end
 
@@ -70,7 +66,8 @@ local function prepareLeases()
       t.keys[k], t.moved[k] = moved, name
       if t.more[k] then t.more[k].name = moved end
     end
-    t.leases[k] = { name = t.keys[place], count = 0, out = 0, first = EXACT, expires = 0, needed = 0, changed = true, entries = {} }
+    t.leases[k] = LEASES.of(t.keys[place], 0, 0, EXACT, 0)
+    t.leases[k].changed = true
     return true
   end
 

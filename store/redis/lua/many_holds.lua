@@ -25,7 +25,6 @@
 --   head             what the set has of this
 
 local MANY_AT_ONCE = 96 -- that end in a call because they have expired
-local MOVED = '\255many'
 local MANY_ROOM = 42 -- bytes of OPENED in a record, which are as many as three outcomes have
 local MANY -- what can be done with them
 

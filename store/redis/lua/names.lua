@@ -14,3 +14,5 @@ local LATEST = -1 -- the receipt of the newest units
 local ALWAYS = -2 -- the longest delay of what is charged whether or not it fits
 local HEAD = 28 -- bytes of a state
 local FOREIGN = 3 -- the answer about a key that holds something else
+local MORE_DUE = 11 -- the answer if something is due on a key that this function cannot do
+local KEPT = 19 -- before a decision on a key with units on lease comes this, and how many of these would be free; of singles, also for those behind it

@@ -46,9 +46,6 @@ local function leasedOf(t, k)
   return l and l.out > 0 and l.out or nil
 end
 
--- keptOf is how many units on lease would be free.
-local function keptOf(free, leased) return max(0, min(free, leased)) end
-
 -- newOp returns an op, with all that it may have, for a table that grows costs time: what is asked
 -- for, the decision, the state with the charge, and what is about holds. It is used for one request
 -- after the other.
@@ -114,19 +111,8 @@ local function commitOp(t, op)
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = op.nextFresh, op.nextA, op.nextB, true
 end
 
--- Before a decision on a key with units on lease comes how many of these would be free.
-local KEPT = 19
-
-local function answerKept(t, op)
-  if op.kept > 0 then
-    t.out[t.length + 1], t.out[t.length + 2] = KEPT, op.kept
-    t.length = t.length + 2
-  end
-end
-
 local function answerOp(t, op, excess)
-  answerKept(t, op)
-  t.length = answer(t.out, t.length, op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
+  t.length = answer(t.out, answerKept(t.out, t.length, op.kept, 0), op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
 end
 
 local function answerForeign(t, code)

@@ -14,14 +14,18 @@
 -- periods of the calendar, which are right from the one time to the other. If it is not within,
 -- nothing happens, and the answer is the time alone. Otherwise it is the time, and then what answer
 -- writes for each request, or FOREIGN.
-local function singles(does, keys, args)
+--
+-- If states may be in keys of their own, those are behind the keys, and readPlace is given. What is due there is for
+-- holds, and so is a charge for which what is in the place of the state would have to last longer, after the time latest: it
+-- is MORE_DUE.
+local function singles(does, keys, args, readPlace)
   local input, i, now, keep = begin(args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1 -- room for one decision: to make it later takes time
   local read, look, charge, commit, write = does.read, does.look, does.charge, does.commit, does.write
   local values
   if #keys > 1 then values = call('MGET', spread(keys)) end
-  local key, last, spare = 0, #keys, nil
+  local key, last, spare = 0, readPlace and #keys / 2 or #keys, nil
   while key < last do
     local c, usual, following = does.limit(input, i), input[i + 10], key + input[i + 11]
     local shapes = c.shape
@@ -29,7 +33,17 @@ local function singles(does, keys, args)
     while key < following do
       key = key + 1
       local name, count, cost, maxDelay, leave, each, changed = keys[key], input[i], 1, -1, usual, false, false
-      local fresh, a, b, expires, more = read(name, values and values[key], c, spare)
+      local value, leased, latest, code, told = values and values[key], nil, EXACT, nil, 0
+      if readPlace then
+        local out, first, _, lasts = readPlace(value)
+        if out then
+          name, value, latest = keys[last + key], values[last + key], now + min((lasts - now) * 4 / 5, lasts - now - SECOND) -- see expiry
+          if out > 0 then leased = out end
+          if now >= first then code = MORE_DUE end
+        end
+      end
+      local fresh, a, b, expires, more = read(name, value, c, spare)
+      if not fresh then code = FOREIGN elseif latest < expires then latest = expires end
       spare = more or spare
       i = i + 1
       if count < 0 then count, each = -count, true end
@@ -41,13 +55,8 @@ local function singles(does, keys, args)
           while run < count and cost >= 0 and cost == input[i] and maxDelay == input[i + 1] and leave == input[i + 2] do run, i = run + 1, i + 3 end
         end
         count = count - run
-        if not fresh then
-          for _ = 1, run do
-            length = length + 1
-            out[length] = FOREIGN
-          end
-        elseif cost < 0 then
-          cost = -1 - cost
+        if cost < 0 and not code then
+          cost, run = -1 - cost, 0
           if fresh > 0 and maxDelay ~= 0 then
             does.prepare()
             fresh, a, b = does.refund(c, fresh, a, b, more, maxDelay, cost)
@@ -58,40 +67,66 @@ local function singles(does, keys, args)
             length = length + 2
           else
             local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
-            free = max(0, free - leave)
+            free = free - leave
             prepareDecisions()
-            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave)
+            if leased then
+              length, told = answerKept(out, length, keptOf(free, leased), told)
+              free = free - leased
+            end
+            free = max(0, free)
+            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave, leased)
             length = answer(out, length, allowed, free, retry, delay, fresh - now)
           end
-        else
-          repeat
-            local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
-            free = free - leave
-            if cost <= free and not shapes and maxDelay ~= ALWAYS then -- as a rule
-              repeat -- look would find what charge returns, and as much less free
-                viewFresh, viewA, viewB = charge(c, at, viewFresh, viewA, viewB, cost)
-                free = free - cost
-                run = run - 1
-                out[length + 1] = free * 4 + 1
+        end
+        while run > 0 and not code do
+          local before, asked, at, viewFresh, viewA, viewB, free = length, run, look(c, now, fresh, a, b, more)
+          free = free - leave
+          if leased then free = free - leased end
+          if cost <= free and not shapes and maxDelay ~= ALWAYS then -- as a rule
+            repeat -- look would find what charge returns, and as much less free
+              viewFresh, viewA, viewB = charge(c, at, viewFresh, viewA, viewB, cost)
+              free = free - cost
+              run = run - 1
+              if leased and told ~= leased then
+                out[length + 1], out[length + 2], told = KEPT, leased, leased
                 length = length + 2
-                out[length] = viewFresh - now
-              until run == 0 or cost > free
+              end
+              out[length + 1] = free * 4 + 1
+              length = length + 2
+              out[length] = viewFresh - now
+            until run == 0 or cost > free
+            if viewFresh <= latest then
               if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
               fresh, a, b, changed = viewFresh, viewA, viewB, true
             else
-              prepareDecisions()
-              local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
-                decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
-              if nextFresh then
-                if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
-                fresh, a, b, changed = nextFresh, nextA, nextB, true
-              end
-              repeat -- as long as nothing changes, the answer is the same
-                length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
-                run = run - 1
-              until run == 0 or nextFresh
+              code = MORE_DUE
             end
-          until run == 0
+          else
+            prepareDecisions()
+            local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
+              decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
+            if nextFresh and nextFresh > latest then
+              code = MORE_DUE
+            elseif nextFresh then
+              if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
+              fresh, a, b, changed = nextFresh, nextA, nextB, true
+            end
+            repeat -- as long as nothing changes, the answer is the same
+              if leased then
+                length, told = answerKept(out, length, keptOf(free + leased - (maxDelay == ALWAYS and cost - (excess or 0) or 0), leased), told)
+              end
+              length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+              run = run - 1
+            until run == 0 or nextFresh
+          end
+          if code then -- nothing of this was done
+            for i = before + 1, length do out[i] = nil end
+            length, run = before, asked
+          end
+        end
+        for _ = 1, run do
+          length = length + 1
+          out[length] = code
         end
       end
       if changed then write(now, keep, name, fresh, a, b, expires, more) end

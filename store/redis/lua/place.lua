@@ -1,0 +1,16 @@
+-- What is in the place of a state that is in a key of its own: MOVED if it has many open holds, or, of one with units on
+-- lease, LEASED with what every decision needs. Versions that know neither take both for foreign.
+
+local MOVED = '\255many'
+local LEASED = '\255leas'
+local IN_PLACE = '>I3I7I7I7' -- count, out, first, expires; see leases.lua
+
+-- readPlace returns how many units are on lease, before when no lease has anything to do, how many leases there are and when they
+-- expire; nil if the text is none of these.
+local function readPlace(text)
+  if not text or sub(text, 1, 1) ~= '\255' then return nil end
+  if text == MOVED then return 0, EXACT, 0, 0 end
+  if sub(text, 1, #LEASED) ~= LEASED or #text ~= #LEASED + 24 then return nil end
+  local count, out, first, expires = parse(IN_PLACE, text, #LEASED + 1)
+  return out, first, count, expires
+end
