@@ -162,7 +162,7 @@ func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil || len(v.ends) == 0 {
 		return err
 	}
-	cost, err := c.Estimate(req)
+	ask, err := e.ask(c.Entry, req)
 	if err != nil {
 		return err
 	}
@@ -180,12 +180,21 @@ func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict
 			_, tier := req.Client()
 			e.rememberTier(identity, tier)
 		}
-		if len(req.Batch) == 0 || !v.addCost(first, identity, cost) {
-			v.addIdentity(in, c.Entry, req, identity, cost)
+		if len(req.Batch) == 0 || !v.addCost(first, identity, ask.Most) {
+			v.addIdentity(in, c.Entry, req, identity, &ask)
 		}
 		start = end
 	}
 	return nil
+}
+
+// ask is what a request asks for under a rule. Only what language models use can be more than is reserved.
+func (e *Engine) ask(c *rule.Entry, req *rule.Request) (rule.Ask, error) {
+	if c.Tokens != nil && req.Prompt != nil {
+		return c.Ask(req.Prompt)
+	}
+	cost, err := c.Estimate(req)
+	return rule.Ask{Prompt: cost, Reserved: cost, Most: cost}, err
 }
 
 // addCost adds the cost of another message of a request to the limits that a rule has for the same identity, from one
@@ -227,9 +236,13 @@ func (e *PermitError) Error() string {
 }
 
 // addIdentity adds the limits of a rule for one of the request's identities.
-func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
+func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity string, ask *rule.Ask) {
 	_, tier := req.Client()
 	limits, override := in.limits(c, identity, tier)
+	cost := ask.Most
+	if ask.Prompt < ask.Most {
+		cost = c.Reserve(*ask, limits)
+	}
 	if c.Mode.Denies() {
 		v.Priority = max(v.Priority, c.PriorityOf(identity, tier))
 	}
@@ -241,7 +254,7 @@ func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, i
 			limit = in.shares.counting(limit) // such shadows are charged whatever others say
 		}
 		r := v.nextResult()
-		r.Rule, r.Compiled, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
+		r.Rule, r.Compiled, r.Override, r.Key, r.Cost, r.most = c, limit, override, identity, cost, ask.Most
 		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
 		r.Allowed = true // until somebody was asked
 		if limit.Algorithm() == weir.InFlight {

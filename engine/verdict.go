@@ -124,6 +124,7 @@ type Result struct {
 
 	weir.Decision
 
+	most      int64         // that the request may cost; Cost is what it reserves of that
 	final     bool          // it is charged for good, while others of the request are held
 	held      bool          // it is a part of the verdict's hold
 	full      bool          // it denies because the key has too many holds

@@ -63,7 +63,7 @@ func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, er
 	at := c.places(&buf)
 	begin, first := len(dst), len(ends)
 	if c.Tokens != nil && req.Prompt != nil {
-		if most, err := c.mostTokens(req.Prompt); most == 0 && err == nil {
+		if most, err := c.tokenUnits(req.Prompt, c.mostOutput(req.Prompt)); most == 0 && err == nil {
 			return dst, ends, nil // it uses none of what the rule counts
 		}
 	}

@@ -41,6 +41,7 @@ type priceList struct {
 type price struct {
 	Weights
 	request Weight // each request
+	output  int64  // tokens that an answer has at most; 0 if that is unknown
 	steps   []step // in any order
 }
 
@@ -222,7 +223,18 @@ func readPrice(fields map[string]json.RawMessage) (*price, error) {
 		apply(&s.Weights, values)
 		p.steps = append(p.steps, s)
 	}
+	p.output = readMaxOutput(fields["max_output_tokens"])
 	return p, nil
+}
+
+// readMaxOutput reads how long an answer can be. What is no such number is unknown, so that requests
+// reserve what they ask for.
+func readMaxOutput(raw json.RawMessage) int64 {
+	n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
+	if err != nil || !(n >= 1 && n <= maxTokens) {
+		return 0
+	}
+	return int64(n)
 }
 
 func apply(w *Weights, values map[string]Weight) {
@@ -342,6 +354,21 @@ func (p *Prices) price(model string) (*price, error) {
 	return nil, &RequestError{Status: http.StatusBadRequest, Reason: fmt.Sprintf("The model %s has no price, so its cost cannot be counted; choose another model, or ask the operator to add its price.", document.Quote(document.Clip(model, maxName)))}
 }
 
+// maxOutput is how many tokens an answer of a model has at most; 0 if that is unknown.
+func (p *Prices) maxOutput(model string) int64 {
+	if p == nil {
+		return 0
+	}
+	list := p.list.Load()
+	if list == nil {
+		return 0
+	}
+	if found := list.find(model); found != nil {
+		return found.output
+	}
+	return 0
+}
+
 // TokenCost returns what the usage of a model costs under a rule with Tokens. It is false if the model has no price.
 func (c *Entry) TokenCost(model string, u Usage) (int64, bool) {
 	if !c.Tokens.priced() {
@@ -352,16 +379,4 @@ func (c *Entry) TokenCost(model string, u Usage) (int64, bool) {
 		return 0, false
 	}
 	return one.cost(&u), true
-}
-
-// mostTokens is the most that a request is expected to cost. The error is a [RequestError].
-func (c *Entry) mostTokens(p *Prompt) (int64, error) {
-	if !c.Tokens.priced() {
-		return c.Tokens.estimate(p), nil
-	}
-	one, err := c.prices.price(p.Model)
-	if err != nil {
-		return 0, err
-	}
-	return one.most(p, c.Tokens.mostOutput(p)), nil
 }

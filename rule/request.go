@@ -206,7 +206,7 @@ func (c *Entry) Estimate(req *Request) (int64, error) {
 		}
 	}
 	if c.Tokens != nil && req.Prompt != nil {
-		return c.mostTokens(req.Prompt)
+		return c.tokenUnits(req.Prompt, c.mostOutput(req.Prompt))
 	}
 	if req.Costs != nil {
 		if unit := c.CostUnit(); unit != "" {

@@ -20,8 +20,10 @@ type Tokens struct {
 	Models  map[string]Weights // by name, or by its beginning, as in "gpt-4o*"
 
 	// DefaultOutput is the number of tokens to reserve for an answer if the client sets no
-	// maximum. Default 1000.
+	// maximum. Default that of the model, if Options.Prices has it, or else 1000.
 	DefaultOutput int64
+
+	Reserve Reserve // default all that a request may use
 
 	// OnOverrun selects what happens to a stream that uses more than was reserved. Default
 	// Finish.
@@ -57,6 +59,7 @@ type Prompt struct {
 	Model     string // as the client names it
 	Input     int64  // estimated tokens
 	MaxOutput int64  // the client's maximum for all answers
+	Bounded   int64  // the number of answers that MaxOutput is for; 0 counts as 1
 	Answers   int64  // the number of answers without a maximum
 	Caches    bool   // it asks the vendor to write parts of it to a cache, at the vendor's price
 }
@@ -84,20 +87,10 @@ func (t *Tokens) Weighted() bool {
 	return t != nil && (t.Weights != Weights{} || len(t.Models) > 0 || t.priced())
 }
 
-// estimate is the most that a request is expected to cost.
-func (t *Tokens) estimate(p *Prompt) int64 {
+// estimate is what a request costs with so many tokens of answers.
+func (t *Tokens) estimate(p *Prompt, output int64) int64 {
 	w := t.weights(p.Model).highest(p)
-	return w.cost(&Usage{Input: p.Input, Output: t.mostOutput(p)})
-}
-
-// mostOutput is how many tokens the answers are expected to have at most.
-func (t *Tokens) mostOutput(p *Prompt) int64 {
-	output := t.DefaultOutput
-	if output == 0 {
-		output = defaultOutput
-	}
-	output = min(output, maxTokens/max(1, p.Answers)) * max(0, p.Answers)
-	return min(output+clamp(p.MaxOutput), maxTokens)
+	return w.cost(&Usage{Input: p.Input, Output: output})
 }
 
 // Cost returns what the usage of a model costs.
@@ -129,7 +122,7 @@ func (t *Tokens) validate() error {
 			return fmt.Errorf("tokens: models: %s: a model needs a weight above 0, and none above %d", name, MaxWeight/oneUnit)
 		}
 	}
-	return t.Weights.validate()
+	return errors.Join(t.Weights.validate(), t.Reserve.validate())
 }
 
 var (
@@ -168,6 +161,9 @@ var tokenFields = newTable(
 	}},
 	field[Tokens]{"models", (*parser).models, modelsElement},
 	integerField("default_output", "E030", 1, maxTokens, defaultOutput, func(t *Tokens) *int64 { return &t.DefaultOutput }),
+	field[Tokens]{"reserve", func(p *parser, e *document.Element, path string, t *Tokens) {
+		reserveFields.read(p, e, path, t)
+	}, func(t *Tokens) *document.Element { return reserveFields.element(t).OrNil() }},
 	wordField("on_overrun", ParseOverrun, func(t *Tokens) *Overrun { return &t.OnOverrun }),
 )
 

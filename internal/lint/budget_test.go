@@ -33,7 +33,7 @@ var budget = map[string]int{
 	"metrics":           1350,
 	"middleware":        3950,
 	"queue":             2350,
-	"rule":              10800,
+	"rule":              10950,
 	"scripts":           800,
 	"stats":             5600,
 	"store":             10650,

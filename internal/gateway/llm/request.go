@@ -351,7 +351,7 @@ func (r *reading) boundBy(m method) {
 		copies = max(copies, r.numbers[field])
 	}
 	if length > 0 {
-		r.MaxOutput = max(r.MaxOutput, times(length, copies))
+		r.MaxOutput, r.Bounded = max(r.MaxOutput, times(length, copies)), max(r.Bounded, copies)
 	} else {
 		r.Answers = max(r.Answers, copies)
 	}

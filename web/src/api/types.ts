@@ -33,7 +33,7 @@ export interface Rule {
   unit?: string
   on_expiry?: string
   lease?: string
-  tokens?: { api?: string; price?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
+  tokens?: { api?: string; price?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; reserve?: { output?: string | number; at_most?: string | number }; on_overrun?: string }
   mcp?: Record<string, never>
   warn?: Words
   penalty?: string | { after?: number; within?: string; for?: string }

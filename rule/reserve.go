@@ -1,0 +1,197 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
+)
+
+// Reserve is how much of what a request may use is reserved before it is answered. The zero value is all
+// of it, so that requests at the same time never exceed a limit together.
+type Reserve struct {
+	// Output is the number of tokens to reserve for each answer, if the request may use more. Default 0:
+	// as many as it may use.
+	Output int64
+
+	// AtMost is how much of each limit one request reserves at most, however long its answer may be.
+	// The tokens of its prompt are reserved in any case. Default all of it.
+	AtMost Share
+
+	// AtMostUnits is AtMost as a number of units. Default no maximum.
+	AtMostUnits int64
+}
+
+// Ask is what a request to a language model asks for under a rule, in units.
+type Ask struct {
+	Prompt   int64 // for its prompt alone
+	Reserved int64 // for the answers that are expected, before a share of the limit is known
+	Most     int64 // for the longest answers
+}
+
+// Ask returns what a request to a language model asks for. The error is a [RequestError].
+func (c *Entry) Ask(p *Prompt) (a Ask, err error) {
+	longest := c.mostOutput(p)
+	if a.Most, err = c.tokenUnits(p, longest); err != nil {
+		return a, err
+	}
+	a.Prompt, a.Reserved = a.Most, a.Most
+	r := &c.Tokens.Reserve
+	if *r == (Reserve{}) {
+		return a, nil
+	}
+	if a.Prompt, err = c.tokenUnits(p, 0); err != nil || r.Output == 0 {
+		return a, err
+	}
+	a.Reserved, err = c.tokenUnits(p, min(longest, p.answers(r.Output)))
+	return a, err
+}
+
+// Reserve returns how many units to reserve under limits of the rule.
+func (c *Entry) Reserve(a Ask, limits []*weir.Compiled) int64 {
+	most := int64(weir.MaxUnits)
+	if n := c.Tokens.Reserve.AtMostUnits; n > 0 {
+		most = n
+	}
+	if share := c.Tokens.Reserve.AtMost; share > 0 {
+		for _, l := range limits {
+			if l.Algorithm() != weir.InFlight {
+				most = min(most, share.of(l.Capacity()))
+			}
+		}
+	}
+	return max(1, min(a.Reserved, max(most, a.Prompt)))
+}
+
+// of is a part of a number, at least 1.
+func (s Share) of(n int64) int64 {
+	whole, rest := n/int64(allOfIt), n%int64(allOfIt)
+	return max(1, whole*int64(s)+rest*int64(s)/int64(allOfIt))
+}
+
+// answers is how many tokens all answers to a request have, if each has so many.
+func (p *Prompt) answers(each int64) int64 {
+	n := max(0, p.Answers)
+	if p.MaxOutput > 0 {
+		n += max(1, p.Bounded)
+	}
+	return times(each, n)
+}
+
+// times is a product, or maxTokens.
+func times(a, b int64) int64 {
+	if b > 0 && a > maxTokens/b {
+		return maxTokens
+	}
+	return a * b
+}
+
+// mostOutput is how many tokens the answers can have at most: as the client says, but none more than the
+// model can write. An answer without a maximum is expected to have no more than DefaultOutput.
+func (c *Entry) mostOutput(p *Prompt) int64 {
+	bounded, output := clamp(p.MaxOutput), c.Tokens.DefaultOutput
+	if most := c.prices.maxOutput(p.Model); most > 0 {
+		bounded = min(bounded, times(most, max(1, p.Bounded)))
+		if output = min(output, most); output == 0 {
+			output = most
+		}
+	}
+	if output == 0 {
+		output = defaultOutput
+	}
+	return min(times(output, max(0, p.Answers))+bounded, maxTokens)
+}
+
+// tokenUnits is the cost of a request with so many tokens of answers. The error is a [RequestError].
+func (c *Entry) tokenUnits(p *Prompt, output int64) (int64, error) {
+	if !c.Tokens.priced() {
+		return c.Tokens.estimate(p, output), nil
+	}
+	one, err := c.prices.price(p.Model)
+	if err != nil {
+		return 0, err
+	}
+	return one.most(p, output), nil
+}
+
+func (r *Reserve) validate() error {
+	switch {
+	case r.Output < 0 || r.Output > maxTokens:
+		return fmt.Errorf("tokens: reserve: output: %d is out of range; write 1 to %d", r.Output, int64(maxTokens))
+	case r.AtMost < 0 || r.AtMost > allOfIt:
+		return fmt.Errorf("tokens: reserve: at_most: %d is no share of a limit; write 1 to 1000 tenths of a percent", r.AtMost)
+	case r.AtMostUnits < 0 || r.AtMostUnits > weir.MaxUnits:
+		return fmt.Errorf("tokens: reserve: at_most: %d is out of range; write 1 to %d", r.AtMostUnits, int64(weir.MaxUnits))
+	case r.AtMost > 0 && r.AtMostUnits > 0:
+		return errors.New("tokens: reserve: at_most is a share of the limit or a number of units; write one of them")
+	}
+	return nil
+}
+
+const maxOutputWord = "max"
+
+var reserveFields = newTable(
+	field[Tokens]{"output", (*parser).reserveOutput, func(t *Tokens) *document.Element {
+		return unless(0, t.Reserve.Output, document.NewInteger)
+	}},
+	field[Tokens]{"at_most", (*parser).reserveAtMost, func(t *Tokens) *document.Element {
+		switch r := &t.Reserve; {
+		case r.AtMost > 0:
+			return document.NewText(r.AtMost.String())
+		case r.AtMostUnits > 0 && t.priced():
+			return document.NewText(Weight(r.AtMostUnits).decimal() + dollars)
+		default:
+			return unless(0, r.AtMostUnits, document.NewInteger)
+		}
+	}},
+)
+
+func (p *parser) reserveOutput(e *document.Element, path string, t *Tokens) {
+	text, ok := p.text(e, path, maxText)
+	if !ok || text == maxOutputWord {
+		return
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > maxTokens {
+		p.errorf("E030", e.Place, path, "%s is no number of tokens; write max, or 1 to %d", document.Quote(document.Clip(text, maxName)), int64(maxTokens))
+		return
+	}
+	t.Reserve.Output = n
+}
+
+func (p *parser) reserveAtMost(e *document.Element, path string, t *Tokens) {
+	text, ok := p.text(e, path, maxText)
+	if !ok {
+		return
+	}
+	var err error
+	switch units, _, isMoney, wrong := parseMoney(text + "/"); {
+	case strings.HasSuffix(text, "%"):
+		t.Reserve.AtMost, err = ParseShare(text)
+	case isMoney && !t.priced():
+		err = fmt.Errorf("%s is in dollars, and the rule has no price: usd; write a share of the limit, such as 5%%, or a number of units", document.Quote(document.Clip(text, maxName)))
+	case isMoney:
+		if err = wrong; err == nil {
+			t.Reserve.AtMostUnits, err = parseUnits(units)
+		}
+	case t.priced():
+		err = fmt.Errorf("%s has no currency; write a share of the limit, such as 5%%, or dollars, such as 0.50usd", document.Quote(document.Clip(text, maxName)))
+	default:
+		t.Reserve.AtMostUnits, err = parseUnits(text)
+	}
+	if err != nil {
+		p.errorf("E030", e.Place, path, "%v", err)
+	}
+}
+
+// parseUnits parses a number of units.
+func parseUnits(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > weir.MaxUnits {
+		return 0, fmt.Errorf("%s is neither a share of the limit nor a number of units; write for example 5%%, or 1 to %d", document.Quote(document.Clip(text, maxName)), int64(weir.MaxUnits))
+	}
+	return n, nil
+}
