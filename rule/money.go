@@ -62,6 +62,9 @@ func DollarText(micros int64) string {
 	return sign + "$" + whole + "." + part + strings.Repeat("0", max(0, 2-len(part)))
 }
 
+// Money reports whether the rule counts money: its units are millionths of a dollar.
+func (c *Entry) Money() bool { return c.money }
+
 // Display writes a number of units of a limit as people read it, if the rule counts money: $13.37. It is "" otherwise, as a number
 // of units needs no other form.
 func (c *Entry) Display(l *weir.Compiled, units int64) string {
@@ -74,14 +77,13 @@ func (c *Entry) Display(l *weir.Compiled, units int64) string {
 // DisplayLimit writes a limit as a rule has it, 20usd/day, and as people read it, $20.00/day. Both are "" if the rule does not count
 // money.
 func (c *Entry) DisplayLimit(l *weir.Compiled) (policy, forPeople string) {
-	limit := l.Limit()
-	amount := c.Display(l, limit.N)
-	if amount == "" {
+	if !c.money || l.Algorithm() == weir.InFlight {
 		return "", ""
 	}
+	limit := l.Limit()
 	policy = Rate{limit.N, limit.Period, dollars}.String()
 	_, period, _ := strings.Cut(policy, "/")
-	return policy, amount + "/" + period
+	return policy, DollarText(limit.N) + "/" + period
 }
 
 // Price is the currency in which a rule counts what tokens cost.
