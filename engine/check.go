@@ -87,6 +87,7 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 		e.observeHold(CrowdedHold, nil)
 	}
 	e.observe(req, v)
+	e.observeCharged(v, 1)
 	return nil
 }
 
@@ -134,7 +135,9 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 // not charge, is an error, but never by a shadow rule, which then does not apply. One that was denied before
 // is always an error.
 func (e *Engine) gather(in *installed, req *rule.Request, v *Verdict) error {
-	v.Priority = 0
+	if v.Priority = 0; len(e.spendObservers) > 0 {
+		v.model = modelOf(req)
+	}
 	v.hits = in.table.Match(v.hits, req)
 	left := len(v.hits)
 	for g := enforced; g == enforced || left > 0; g++ {

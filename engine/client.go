@@ -181,7 +181,11 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 			errs[n] = store.Refund(ctx, v.ops...)
 		}
 	}
-	return errors.Join(errs[:]...)
+	if err := errors.Join(errs[:]...); err != nil {
+		return err
+	}
+	e.observeCharged(v, -1)
+	return nil
 }
 
 // stores are the store and, for results that are Local, that of this process.

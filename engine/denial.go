@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -157,6 +158,9 @@ func impatient(v *Verdict, late time.Duration) Denial {
 // explain lets the rule of a limit say why.
 func (d *Denial) explain(r *Result) {
 	deny, limit := &r.Rule.Deny, r.Rule.ID
+	if _, money := r.Rule.DisplayLimit(r.Compiled); money != "" {
+		limit += " of " + money
+	}
 	if level := r.Rule.Level(r.Key); level != "" {
 		limit += " of the level " + level // and not the client there, which may be none of this client's business
 	}
@@ -176,7 +180,7 @@ func (d *Denial) explain(r *Result) {
 	case r.full:
 		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Reserved > 0:
-		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; try again in %d s.", notation.Count(r.Reserved, "unit"), limit, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; try again in %d s.", cmp.Or(r.Rule.Display(r.Compiled, r.Reserved), notation.Count(r.Reserved, "unit")), limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	case r.Penalty:
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
 	default:

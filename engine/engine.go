@@ -101,6 +101,7 @@ type Engine struct {
 	localHolds     weir.HoldStore
 	ruleObservers  []RuleObserver
 	holdObservers  []HoldObserver
+	spendObservers []SpendObserver
 	warnObservers  []WarningObserver
 	placeObservers []PlaceObserver
 	spanObserver   SpanObserver // nil if there is none
@@ -139,6 +140,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, clock: o.Clock, extensions: new(extensions), hashSeed: maphash.MakeSeed()}
 	e.prepareStore()
 	e.observers, e.ruleObservers, e.holdObservers = o.Observers, only[RuleObserver](o.Observers), only[HoldObserver](o.Observers)
+	e.spendObservers = only[SpendObserver](o.Observers)
 	e.warnObservers, e.placeObservers = only[WarningObserver](o.Observers), only[PlaceObserver](o.Observers)
 	if spans := only[SpanObserver](o.Observers); len(spans) > 0 {
 		e.spanObserver = spans[0]

@@ -118,7 +118,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 		r := &v.Results[i]
 		held := h.holds(v.Results[i : i+1])
 		if r.Local {
-			e.addTag(h, r, 0)
+			e.addTag(v, r, 0)
 			hold.local = hold.local || held
 		}
 		holds = holds || held && !r.Asked
@@ -130,7 +130,7 @@ func (e *Engine) reserveLocal(ctx context.Context, deadline time.Time, in *insta
 		r := &v.Results[i]
 		if r.held = h.holds(v.Results[i : i+1]); r.held && !r.Asked && !r.isPlace() {
 			// The verdict's key does not outlive it.
-			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: r.Cost}})
+			hold.open = append(hold.open, keptPart{e.tagOf(v, r, 0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: r.Cost}})
 		}
 	}
 	now := e.clock()
@@ -250,7 +250,9 @@ func (e *Engine) chargeLater(v *Verdict, cause error) {
 	for i := range v.inGroup(enforced) {
 		if r := &v.Results[i]; !r.Asked && !r.Local && !r.Look {
 			s.ops = append(s.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Cost: r.Cost, Always: true})
-			s.parts = addPart(s.parts, r.tag(0), 0, r.Cost, 0)
+			t := e.tagOf(v, r, 0)
+			s.parts = addPart(s.parts, t, 0, r.Cost, 0)
+			s.charged.addSpent(t, r.Cost)
 		}
 	}
 	if len(s.ops) > 0 {

@@ -225,7 +225,7 @@ func (e *Engine) endHold(ctx context.Context, deadline time.Time, first bool, d 
 		}
 		done = Settled{State: weir.HoldPending, Parts: s.parts}
 	}
-	done.observe(e, s.kind)
+	done.observe(e, s)
 	return nil
 }
 

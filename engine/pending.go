@@ -156,7 +156,7 @@ func (e *Engine) retry(s *settlement) bool {
 	switch {
 	case err == nil:
 		done.Repeated = !e.pending.dequeue(s.id)
-		done.observe(e, s.kind)
+		done.observe(e, s)
 	case e.clock() < s.until:
 		return false
 	case e.pending.dequeue(s.id):

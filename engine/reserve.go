@@ -120,6 +120,7 @@ func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) erro
 	}
 	if len(parts) > 0 {
 		e.observeHold(ChargedUnits, parts)
+		e.observeCharged(v, 1)
 	}
 	return nil
 }
@@ -131,12 +132,13 @@ func (v *Verdict) Settles() bool {
 
 // addTag appends what the store keeps for a result, with the number of groups behind it. That is mostly
 // what it was for the last request that used the same memory.
-func (e *Engine) addTag(h *charging, r *Result, more int) {
-	t := r.tag(more)
+func (e *Engine) addTag(v *Verdict, r *Result, more int) {
+	h := &v.charging
+	t := e.tagOf(v, r, more)
 	if t.began = h.began; r.waits() {
 		t.client = e.hash(r.Key)
 	}
-	var buffer [128]byte
+	var buffer [weir.MaxTagLen]byte
 	text := t.append(buffer[:0])
 	if n := len(h.tags); n < cap(h.tags) && h.tags[:n+1][n] == string(text) {
 		h.tags = h.tags[:n+1]
@@ -159,7 +161,7 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 	}
 	h.tags = h.tags[:0]
 	for i := range results {
-		e.addTag(h, &results[i], more)
+		e.addTag(v, &results[i], more)
 	}
 	decisions, id, err := e.openHold(ctx, v, g, ops)
 	if err != nil {
@@ -223,6 +225,7 @@ type tag struct {
 	place      bool        // of a limit on requests in flight
 	began      weir.Micros // when the place was taken; 0 if that is unknown
 	client     uint64      // whose requests may wait for the place; 0 if none do
+	spender    string      // who spends money, and for which model; see spenderOf
 	more       int         // further holds of the same request that may exist
 }
 
@@ -248,6 +251,8 @@ func (t tag) append(dst []byte) []byte {
 		if t.client != 0 {
 			dst = strconv.AppendUint(append(dst, '.'), t.client, 36)
 		}
+	} else if !t.place {
+		dst = append(dst, t.spender...)
 	}
 	dst = append(append(dst, ':'), t.unit...)
 	return append(append(dst, ':'), t.rule...)
@@ -264,7 +269,9 @@ func parseTag(text string) (t tag) {
 	}
 	t.more, t.shadow, t.place = int(text[0]-'0'), text[1] == 's' || text[1] == 'q', text[1] == 'p' || text[1] == 'q'
 	t.unit, t.rule, _ = strings.Cut(rest, ":")
-	if began != "" {
+	if !t.place {
+		t.spender = began
+	} else if began != "" {
 		began, client, _ := strings.Cut(began, ".")
 		n, _ := strconv.ParseInt(began, 36, 64) // 0 is that it is unknown
 		t.began = weir.Micros(n)

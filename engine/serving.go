@@ -212,7 +212,10 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	ctx, cancel := h.briefly()
 	defer cancel()
 	s := &h.ending
-	s.id, s.kind, s.until, s.foreign = h.id, SettledHold, 0, false
+	s.id, s.kind, s.until, s.foreign, s.tokens = h.id, SettledHold, 0, false, rule.Usage{}
+	if resp.Tokens != nil {
+		s.tokens = *resp.Tokens
+	}
 	// If it fails, the hold expires.
 	done, _ := h.engine.settle(ctx, s, h.fewSettled[:0])
 	h.mu.Lock()

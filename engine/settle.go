@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 )
 
 // Used tells what a hold has really used: [Units] or [ByUnit].
@@ -93,6 +94,7 @@ type Settled struct {
 
 	places []heldPlace // for observers
 	until  weir.Micros // when it would have expired, if it is open; 0 if that is unknown
+	spent  []spent     // for observers
 }
 
 // SettledPart is what has become of one rule's part of a hold.
@@ -150,8 +152,10 @@ type settlement struct {
 	ttl   time.Duration
 	kind  HoldKind
 
-	end     *holdEnd  // of a hold that is known by its name
-	ops     []weir.Op // of a charge without a hold
+	tokens  rule.Usage // that the response tells
+	charged Settled    // of a charge without a hold: what observers are told
+	end     *holdEnd   // of a hold that is known by its name
+	ops     []weir.Op  // of a charge without a hold
 	parts   []SettledPart
 	until   weir.Micros // to repeat it
 	foreign bool        // its id may be invented
@@ -181,8 +185,8 @@ func (e *Engine) settle(ctx context.Context, s *settlement, dst []SettledPart) (
 	} else if removed := e.pending.dequeue(s.id); removed || first != nil {
 		done.Repeated = !removed // an answer that was lost was none
 	}
-	done.observe(e, s.kind)
-	done.places, done.until = nil, 0 // which are not for the caller
+	done.observe(e, s)
+	done.places, done.until, done.spent = nil, 0, nil // which are not for the caller
 	return done, nil
 }
 
@@ -192,7 +196,7 @@ func (e *Engine) settleOnce(ctx context.Context, deadline time.Time, s *settleme
 		return e.settleEnd(ctx, deadline, s)
 	}
 	if s.ops != nil {
-		return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, s)
+		return Settled{State: weir.HoldSettled, Parts: s.parts, spent: s.charged.spent}, e.chargeOnce(ctx, s)
 	}
 	if k := e.kept.holdOf(s.id, e.clock); k != nil {
 		ctx, cancel := until(ctx, deadline)
@@ -265,6 +269,7 @@ func (s *Settled) addParts(parts []weir.SettledPart) (more int) {
 	for _, p := range parts {
 		t := parseTag(p.Tag)
 		s.Parts = addPart(s.Parts, t, p.Cost, p.Used, p.Excess)
+		s.addSpent(t, p.Used)
 		more = t.more
 	}
 	return more
@@ -280,7 +285,8 @@ func addPart(parts []SettledPart, t tag, reserved, used, excess int64) []Settled
 }
 
 // observe tells what has become of a hold that was to be settled or extended.
-func (s *Settled) observe(e *Engine, meant HoldKind) {
+func (s *Settled) observe(e *Engine, by *settlement) {
+	meant := by.kind
 	switch {
 	case s.Repeated:
 		meant = RepeatedHold
@@ -292,6 +298,9 @@ func (s *Settled) observe(e *Engine, meant HoldKind) {
 		meant = PendingHold
 	default:
 		e.observePlaces(s.places)
+		if meant != ExtendedHold {
+			e.observeSpent(s.spent, by.tokens)
+		}
 	}
 	e.observeHold(meant, s.Parts)
 }

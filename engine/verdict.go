@@ -41,6 +41,7 @@ type Verdict struct {
 	Unheld bool
 
 	others []weir.HoldID // holds besides, of demands
+	model  string        // for observers of what is spent
 
 	// Priority is that of the request: its own, else the highest that a rule gives it, else
 	// rule.Normal.
@@ -282,7 +283,7 @@ func (v *Verdict) clear() {
 	clear(v.ops)
 	v.Allowed, v.Reason, v.UnknownClient, v.Delay, v.RetryAfter, v.Degraded = false, 0, false, 0, 0, nil
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
-	v.others = v.others[:0]
+	v.others, v.model = v.others[:0], ""
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]
 	v.upTo, v.speaker, v.failed, v.charging.way = [groups]int{}, 0, nil, plain
 	v.penalties, v.places, v.warns, v.counts, v.countsLater, v.waitUpTo, v.shares = 0, 0, false, false, false, 0, false

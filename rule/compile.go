@@ -100,7 +100,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if err := r.validateMCP(); err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	out := &Entry{Rule: r, order: order, failed: c.Failed, prices: c.Prices}
+	out := &Entry{Rule: r, order: order, failed: c.Failed, prices: c.Prices, money: r.isMoney()}
 	c.ids[r.ID] = out
 	var err error
 	if out.match, err = c.matches.Compile(r.Match.indexed()); err != nil {

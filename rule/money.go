@@ -49,6 +49,43 @@ func (r Rate) moneyString() string {
 	return Weight(r.N).decimal() + r.Currency + "/" + period
 }
 
+// DollarText writes millionths of a dollar as people read them, exactly and with two digits or more behind the point: $1,234.50.
+func DollarText(micros int64) string {
+	sign := ""
+	if micros < 0 {
+		sign, micros = "-", -max(micros, -weir.MaxUnits)
+	}
+	whole, part, _ := strings.Cut(Weight(micros).decimal(), ".")
+	for i := len(whole) - 3; i > 0; i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return sign + "$" + whole + "." + part + strings.Repeat("0", max(0, 2-len(part)))
+}
+
+// Money reports whether the rule counts money: its units are millionths of a dollar.
+func (c *Entry) Money() bool { return c.money }
+
+// Display writes a number of units of a limit as people read it, if the rule counts money: $13.37. It is "" otherwise, as a number
+// of units needs no other form.
+func (c *Entry) Display(l *weir.Compiled, units int64) string {
+	if !c.money || l.Algorithm() == weir.InFlight {
+		return ""
+	}
+	return DollarText(units)
+}
+
+// DisplayLimit writes a limit as a rule has it, 20usd/day, and as people read it, $20.00/day. Both are "" if the rule does not count
+// money.
+func (c *Entry) DisplayLimit(l *weir.Compiled) (policy, forPeople string) {
+	if !c.money || l.Algorithm() == weir.InFlight {
+		return "", ""
+	}
+	limit := l.Limit()
+	policy = Rate{limit.N, limit.Period, dollars}.String()
+	_, period, _ := strings.Cut(policy, "/")
+	return policy, DollarText(limit.N) + "/" + period
+}
+
 // Price is the currency in which a rule counts what tokens cost.
 type Price uint8
 

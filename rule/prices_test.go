@@ -54,6 +54,17 @@ func priced(t *testing.T, p *rule.Prices, text string) *rule.Entry {
 
 const spend = `{id: spend, key: user, limit: 20usd/day, tokens: {price: usd}}`
 
+func TestDollarText(t *testing.T) {
+	for micros, want := range map[int64]string{
+		0: "$0.00", 1: "$0.000001", 10_000: "$0.01", 12_500: "$0.0125", 1_500_000: "$1.50", 20_000_000: "$20.00", 999_999_999: "$999.999999",
+		1_234_500_000: "$1,234.50", 5_000_000_000_000: "$5,000,000.00", -500_000: "-$0.50",
+	} {
+		if got := rule.DollarText(micros); got != want {
+			t.Errorf("%d is %s, want %s", micros, got, want)
+		}
+	}
+}
+
 // What a response costs is exact to the millionth of a dollar, and rounded up once.
 func TestPrices(t *testing.T) {
 	r := priced(t, pricesOf(t, priceList), spend)

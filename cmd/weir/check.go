@@ -137,11 +137,11 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 	case v.Rule == "" || v.Limit == 0:
 		b.WriteString("no limit could be checked")
 	case v.Allowed:
-		fmt.Fprintf(&b, "%s has %d of %d remaining, resets in %s", v.Rule, v.Remaining, v.Limit, span(v.ResetAfterMS))
+		fmt.Fprintf(&b, "%s has %s remaining, resets in %s", v.Rule, ofLimit(v.Display, v.Remaining, v.Limit), span(v.ResetAfterMS))
 	case v.RetryAfterMS == nil:
 		fmt.Fprintf(&b, "the cost is more than %s ever allows at once", v.Rule)
 	default:
-		fmt.Fprintf(&b, "%s has %d of %d remaining, retry after %s", v.Rule, v.Remaining, v.Limit, span(*v.RetryAfterMS))
+		fmt.Fprintf(&b, "%s has %s remaining, retry after %s", v.Rule, ofLimit(v.Display, v.Remaining, v.Limit), span(*v.RetryAfterMS))
 	}
 	if v.Priority != "" {
 		fmt.Fprintf(&b, "; its priority is %s", v.Priority)
@@ -174,11 +174,15 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 	if r.Warning > 0 {
 		name += fmt.Sprintf(" (at least %d %% used)", r.Warning)
 	}
-	row := []string{name, printable(r.Key), r.Algorithm + " " + r.Policy, "?", "?", "-"}
+	policy := r.Policy
+	if r.Display != nil {
+		policy = r.Display.Policy
+	}
+	row := []string{name, printable(r.Key), r.Algorithm + " " + policy, "?", "?", "-"}
 	if !r.Asked {
 		return row
 	}
-	row[3], row[4] = fmt.Sprintf("%d of %d", r.Remaining, r.Limit), span(r.ResetAfterMS)
+	row[3], row[4] = ofLimit(r.Display, r.Remaining, r.Limit), span(r.ResetAfterMS)
 	if r.Leased > 0 {
 		row[3] += fmt.Sprintf(", %d on lease", r.Leased)
 	}
@@ -193,6 +197,14 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 		row[5] = span(*r.RetryAfterMS)
 	}
 	return row
+}
+
+// ofLimit is what is left of a limit, in dollars if it is one of money.
+func ofLimit(d *httpapi.Display, remaining, limit int64) string {
+	if d != nil && d.Limit != "" {
+		return d.Remaining + " of " + d.Limit
+	}
+	return fmt.Sprintf("%d of %d", remaining, limit)
 }
 
 func newKeys() *cobra.Command {

@@ -191,9 +191,8 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 			if l.Algorithm() == weir.InFlight {
 				text = fmt.Sprintf("%d in flight", l.Capacity())
 				x.places = l.Limit().Period
-			} else if rates := e.Rule.Quota.Rates; len(rates) > 0 && rates[0].Currency != "" {
-				money := rule.Rate{N: l.Limit().N, Period: l.Limit().Period, Currency: rates[0].Currency}
-				text = strings.Replace(text, l.Limit().Rate(), money.String(), 1)
+			} else if money, _ := e.Rule.DisplayLimit(l); money != "" {
+				text = strings.Replace(text, l.Limit().Rate(), money, 1)
 			}
 			x.spoken = append(x.spoken, text)
 		}

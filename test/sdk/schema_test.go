@@ -44,6 +44,7 @@ const (
 // those that contain it. One with a dot is an entry of a list.
 var schemas = []schema{
 	{wire: "CheckRequest", name: "CheckRequest", request: true},
+	{wire: "Display", name: "Display"},
 	{wire: "LimitAnswer", name: "Result"},
 	{wire: "CheckAnswer", name: "Answer"},
 	{wire: "HoldAnswer", name: "Settled"},

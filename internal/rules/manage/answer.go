@@ -38,6 +38,9 @@ func TellVerdict(f Fields, v *engine.Verdict, results bool) {
 		f.Text("message", a.Message)
 	}
 	tellNumbers(f, &weir.Decision{Limit: a.Limit, Remaining: a.Remaining, Reserved: a.Reserved, ResetAt: a.ResetAt, ResetAfter: a.ResetAfter, RetryAfter: a.RetryAfter, Delay: v.Delay}, true)
+	if s := v.Speaker(); s != nil && s.Asked {
+		tellDisplay(f, s)
+	}
 	if v.Hold != (weir.HoldID{}) {
 		f.Text("hold", v.Hold.String())
 		f.Time("hold_expires_at", v.HoldExpires.Time())
@@ -74,6 +77,7 @@ func TellResult(f Fields, r *engine.Result) {
 	tellInt(f, "excess", r.Excess)
 	tellInt(f, "leave", r.Leave)
 	tellNumbers(f, &r.Decision, r.Asked)
+	tellDisplay(f, r)
 	tellTrue(f, "penalty", r.Penalty)
 	tellInt(f, "warning", int64(r.Warning()))
 	if o := r.Override; o != nil {
@@ -81,6 +85,22 @@ func TellResult(f Fields, r *engine.Result) {
 		f.Text("id", o.ID)
 		f.Time("ends_at", o.Ends)
 		f.End(false)
+	}
+	f.End(false)
+}
+
+// tellDisplay tells the numbers of a rule that counts money as people read them. What a limit has not been asked is not known.
+func tellDisplay(f Fields, r *engine.Result) {
+	policy, _ := r.Rule.DisplayLimit(r.Compiled)
+	if policy == "" {
+		return
+	}
+	f.Object("display")
+	f.Text("policy", policy)
+	f.Text("cost", r.Rule.Display(r.Compiled, r.Cost))
+	if r.Asked {
+		f.Text("limit", r.Rule.Display(r.Compiled, r.Limit))
+		f.Text("remaining", r.Rule.Display(r.Compiled, r.Remaining))
 	}
 	f.End(false)
 }

@@ -56,6 +56,25 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// A rule that counts dollars tells them beside their millionths, and names its limit in the message.
+func TestCheckInDollars(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: spend, key: user, limit: 20usd/day}]")}}).serve()
+	check := func(micros string) string {
+		return string(s.call("POST /v1/check", `{"user":"ann","cost":{"usd":`+micros+`}}`).want(t, 200, nil).body)
+	}
+	if got := check("18500000"); strings.Count(got, `"display":{"policy":"20usd/day","cost":"$18.50","limit":"$20.00","remaining":"$1.50"}`) != 2 ||
+		!strings.Contains(got, `"delay_ms":0,"display":{"policy":"20usd/day","cost":"$18.50","limit":"$20.00","remaining":"$1.50"},"degraded"`) {
+		t.Errorf("allowed: %s", got)
+	}
+	if got := check("1500001"); !strings.Contains(got, `"message":"The limit spend of $20.00/day is used up; try again in `) {
+		t.Errorf("denied: %s", got)
+	}
+	var keys KeysAnswer
+	if s.call("GET /v1/keys?key=user:ann", "").want(t, 200, &keys); keys.Results[0].Display == nil || keys.Results[0].Display.Remaining != "$1.50" {
+		t.Errorf("keys: %+v", keys.Results)
+	}
+}
+
 // A check has no body, so fields of one are missing. What the caller sends and no cost can be made of is an error.
 func TestCheckCosts(t *testing.T) {
 	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, `rules:

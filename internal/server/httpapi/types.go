@@ -46,6 +46,8 @@ type CheckAnswer struct {
 	RetryAfterMS *int64 `json:"retry_after_ms"` // the longest of all limits that deny; 0 if allowed; null if waiting does not help
 	DelayMS      int64  `json:"delay_ms"`       // hold the request this long, then let it go
 
+	Display *Display `json:"display,omitempty"` // of a rule that counts money
+
 	Hold          string    `json:"hold,omitempty"` // of a reservation that has charged something
 	HoldExpiresAt time.Time `json:"hold_expires_at,omitzero"`
 	Unheld        bool      `json:"unheld,omitempty"` // charged without a hold, because there was no place for one
@@ -80,9 +82,19 @@ type LimitAnswer struct {
 	RetryAfterMS *int64 `json:"retry_after_ms"`
 	DelayMS      int64  `json:"delay_ms"`
 
+	Display *Display `json:"display,omitempty"` // of a rule that counts money
+
 	Penalty  bool           `json:"penalty,omitempty"`  // one of the rule runs, so the limit denies
 	Warning  int            `json:"warning,omitempty"`  // percent; the highest threshold that was reached
 	Override *LimitOverride `json:"override,omitempty"` // the limit comes from it, and not from the rule
+}
+
+// Display is the numbers of a rule that counts millionths of a dollar, for people: "$13.37".
+type Display struct {
+	Policy    string `json:"policy"` // such as "20usd/day"
+	Cost      string `json:"cost"`
+	Limit     string `json:"limit,omitempty"` // left out, as remaining, if the store is unavailable
+	Remaining string `json:"remaining,omitempty"`
 }
 
 // RulesAnswer is what GET /v1/rules answers, unless YAML is asked for.

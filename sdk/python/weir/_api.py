@@ -27,6 +27,23 @@ class Request:
 
 
 @dataclass
+class Display:
+    """of a rule that counts dollars, whose numbers are millionths: these for people; absent for other rules"""
+
+    policy: str = ""  # the limit as a rule has it, such as 20usd/day
+    cost: str = ""  # such as $0.0125
+    limit: str = ""  # such as $20.00; absent, as remaining, if the store was unavailable
+    remaining: str = ""
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "policy": ("policy", "string", True),
+        "cost": ("cost", "string", True),
+        "limit": ("limit", "string", False),
+        "remaining": ("remaining", "string", False),
+    }
+
+
+@dataclass
 class Override:
     """the temporary override that set the limit; absent if the limit comes from the rule"""
 
@@ -63,6 +80,7 @@ class Result:
     reset_after: float = 0.0  # in seconds
     retry_after: float = 0.0  # in seconds
     delay: float = 0.0  # in seconds
+    display: Optional[Display] = None
     penalty: bool = False  # a penalty of the rule runs, so the limit denies
     warning: int = 0  # the highest threshold of the rule that the usage has reached, in percent; absent if none
     override: Optional[Override] = None  # the temporary override that set the limit; absent if the limit comes from the rule
@@ -88,6 +106,7 @@ class Result:
         "reset_after_ms": ("reset_after", "milliseconds", True),
         "retry_after_ms": ("retry_after", "milliseconds", False),
         "delay_ms": ("delay", "milliseconds", True),
+        "display": ("display", Display, False),
         "penalty": ("penalty", "boolean", False),
         "warning": ("warning", "number", False),
         "override": ("override", Override, False),
@@ -111,6 +130,7 @@ class Answer:
     reset_after: float = 0.0  # in seconds
     retry_after: float = 0.0  # in seconds; the longest of all limits that deny, and a second for requests in flight, which usually end sooner than their places expire; 0 if allowed; also 0 if waiting does not help
     delay: float = 0.0  # in seconds; delay the request for this long
+    display: Optional[Display] = None
     hold: str = ""  # of a reservation that charged something
     hold_expires_at: Optional[datetime] = None  # by the store's clock
     unheld: bool = False  # of a reservation that was charged without a hold, because there are too many; what was charged stays
@@ -133,6 +153,7 @@ class Answer:
         "reset_after_ms": ("reset_after", "milliseconds", True),
         "retry_after_ms": ("retry_after", "milliseconds", False),
         "delay_ms": ("delay", "milliseconds", True),
+        "display": ("display", Display, False),
         "hold": ("hold", "string", False),
         "hold_expires_at": ("hold_expires_at", "time", False),
         "unheld": ("unheld", "boolean", False),

@@ -24,6 +24,24 @@ export interface CheckRequest {
   cost?: number | Record<string, number> | undefined
 }
 
+/** of a rule that counts dollars, whose numbers are millionths: these for people; absent for other rules */
+export interface Display {
+  /** the limit as a rule has it, such as 20usd/day */
+  policy: string
+  /** such as $0.0125 */
+  cost: string
+  /** such as $20.00; absent, as remaining, if the store was unavailable */
+  limit: string
+  remaining: string
+}
+
+export const displayFields: Fields = {
+  policy: { name: 'policy', of: 'string', required: true },
+  cost: { name: 'cost', of: 'string', required: true },
+  limit: { name: 'limit', of: 'string', required: false },
+  remaining: { name: 'remaining', of: 'string', required: false },
+}
+
 /** the temporary override that set the limit; absent if the limit comes from the rule */
 export interface Override {
   id: string
@@ -67,6 +85,7 @@ export interface Result {
   resetAfterMs: number
   retryAfterMs: number
   delayMs: number
+  display?: Display
   /** a penalty of the rule runs, so the limit denies */
   penalty: boolean
   /** the highest threshold of the rule that the usage has reached, in percent; absent if none */
@@ -96,6 +115,7 @@ export const resultFields: Fields = {
   reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
   retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },
   delay_ms: { name: 'delayMs', of: 'number', required: true },
+  display: { name: 'display', of: displayFields, required: false },
   penalty: { name: 'penalty', of: 'boolean', required: false },
   warning: { name: 'warning', of: 'number', required: false },
   override: { name: 'override', of: overrideFields, required: false },
@@ -124,6 +144,7 @@ export interface Answer {
   retryAfterMs: number
   /** delay the request for this long */
   delayMs: number
+  display?: Display
   /** of a reservation that charged something */
   hold: string
   /** by the store's clock */
@@ -153,6 +174,7 @@ export const answerFields: Fields = {
   reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
   retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },
   delay_ms: { name: 'delayMs', of: 'number', required: true },
+  display: { name: 'display', of: displayFields, required: false },
   hold: { name: 'hold', of: 'string', required: false },
   hold_expires_at: { name: 'holdExpiresAt', of: 'time', required: false },
   unheld: { name: 'unheld', of: 'boolean', required: false },
