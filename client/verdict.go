@@ -36,6 +36,7 @@ type Verdict struct {
 	Reason  Reason
 
 	Rule    string // the rule of that limit
+	Level   string // the level of that limit, such as "team"; "" if the rule has no levels
 	Status  int    // denied: the HTTP status for the end user
 	Code    int64  // denied: the code that the rule defines
 	Message string // denied: the message for the end user
@@ -65,6 +66,7 @@ type Verdict struct {
 // Result is the result of one limit.
 type Result struct {
 	Rule      string
+	Level     string // the level at which it counts, such as "team"; "" if the rule has no levels
 	Key       string // identifies the client, as in "user:alice"
 	Algorithm string
 	Policy    string // the limit as the rule defines it, such as "100/1m"
@@ -111,14 +113,14 @@ func (c *Client) local(why error) *Verdict {
 func verdictOf(a *pb.CheckResponse) *Verdict {
 	v := &Verdict{
 		Allowed: a.GetAllowed(), Reason: reasons[a.GetReason()],
-		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
+		Rule: a.GetRule(), Level: a.GetLevel(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
 		Limit: a.GetLimit(), Remaining: a.GetRemaining(), Reserved: a.GetReserved(),
 		ResetAt: instant(a.GetResetAt()), ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
 		Priority: Priority(a.GetPriority()), Degraded: a.GetDegraded(), Unheld: a.GetUnheld(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
 	}
 	for i, r := range a.GetResults() {
 		v.Results[i] = Result{
-			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
+			Rule: r.GetRule(), Level: r.GetLevel(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Local: r.GetLocal(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
 			Cost: r.GetCost(), Excess: r.GetExcess(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(), Reserved: r.GetReserved(), Leased: r.GetLeased(),

@@ -24,6 +24,7 @@ type Denial struct {
 	Detail string // the rule's message, or a sentence about the reason
 
 	Rule     string   // the rule that denies, if any
+	Level    string   // the level that denies, if the rule has levels; not the client there, which may be none of this client's business
 	Code     int      // the code that the rule defines, if any
 	Policies []string // names of the limits that deny
 	Reserved int64    // units that the request lacks under that rule, if they are only reserved by others
@@ -137,7 +138,7 @@ func unavailable(v *Verdict) Denial {
 		Detail: "The rate limiter is unavailable; try again soon.",
 	}
 	if r := v.Speaker(); r != nil {
-		d.Rule = r.Rule.ID
+		d.Rule, d.Level = r.Rule.ID, r.Level()
 	}
 	return d
 }
@@ -158,13 +159,13 @@ func impatient(v *Verdict, late time.Duration) Denial {
 // explain lets the rule of a limit say why.
 func (d *Denial) explain(r *Result) {
 	deny, limit := &r.Rule.Deny, r.Rule.ID
+	d.Rule, d.Level, d.Code, d.Detail, d.Reserved, d.status = r.Rule.ID, r.Level(), deny.Code, deny.Message, r.Reserved, deny.Status
 	if _, money := r.Rule.DisplayLimit(r.Compiled); money != "" {
 		limit += " of " + money
 	}
-	if level := r.Rule.Level(r.Key); level != "" {
-		limit += " of the level " + level // and not the client there, which may be none of this client's business
+	if d.Level != "" {
+		limit += " of the level " + d.Level // and not the client there, which may be none of this client's business
 	}
-	d.Rule, d.Code, d.Detail, d.Reserved, d.status = r.Rule.ID, deny.Code, deny.Message, r.Reserved, deny.Status
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter != weir.Never:
@@ -229,12 +230,12 @@ func (v *Verdict) Name(r *Result) string {
 // AppendName appends the Name to dst.
 func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 	dst = appendID(dst, r.Rule.ID)
-	level := r.Rule.Level(r.Key)
+	level := r.Level()
 	if level != "" {
 		dst = append(append(dst, ':'), level...)
 	}
 	for i := range v.Results {
-		if other := &v.Results[i]; other.Rule == r.Rule && other.Compiled != r.Compiled && r.Rule.Level(other.Key) == level {
+		if other := &v.Results[i]; other.Rule == r.Rule && other.Compiled != r.Compiled && other.Level() == level {
 			if dst = append(dst, ':'); r.isPlace() {
 				return append(dst, "concurrency"...)
 			}

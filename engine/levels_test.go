@@ -105,7 +105,7 @@ func TestLevelsDeny(t *testing.T) {
 	b.pass(time.Second)
 	v := b.check(t, rule.Request{APIKey: "k-ann"})
 	d := engine.Describe(v)
-	if v.Allowed || strings.Join(d.Policies, " ") != "spend:user" || !strings.HasPrefix(d.Detail, "The limit spend of the level user is used up; try again in ") {
+	if v.Allowed || d.Level != "user" || v.Answer().Level != "user" || strings.Join(d.Policies, " ") != "spend:user" || !strings.HasPrefix(d.Detail, "The limit spend of the level user is used up; try again in ") {
 		t.Errorf("it says %v: %s", d.Policies, d.Detail)
 	}
 	for i := range v.Results {

@@ -149,6 +149,9 @@ func (v *Verdict) Speaker() *Result {
 // spent. After a denial they may be more, up to Leave.
 func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave-r.Leased) }
 
+// Level returns the name of the level at which the limit counts; "" if the rule has no levels.
+func (r *Result) Level() string { return r.Rule.Level(r.Key) }
+
 // Closed reports whether the store was unavailable, and the rule fails closed, now or since its local
 // fallback has ended.
 func (r *Result) Closed() bool { return r.closed }
@@ -368,6 +371,7 @@ func (v *Verdict) hear(i int) {
 // speaks and, of a denial, why and for how long.
 type Answer struct {
 	Rule             string // of the limit that speaks, or of the denial
+	Level            string // of that limit, if the rule has levels
 	Limit, Remaining int64  // 0 if no limit was checked
 	Reserved         int64  // of a denied request: units that it lacks and that are only reserved
 	ResetAt          weir.Micros
@@ -380,11 +384,11 @@ type Answer struct {
 // Answer returns what the verdict says as a whole; see [Verdict.Speaker] and [Describe].
 func (v *Verdict) Answer() (a Answer) {
 	if s := v.Speaker(); s != nil {
-		a = Answer{Rule: s.Rule.ID, Limit: s.Limit, Remaining: s.Remaining, Reserved: s.Reserved, ResetAt: s.ResetAt, ResetAfter: s.ResetAfter}
+		a = Answer{Rule: s.Rule.ID, Level: s.Level(), Limit: s.Limit, Remaining: s.Remaining, Reserved: s.Reserved, ResetAt: s.ResetAt, ResetAfter: s.ResetAfter}
 	}
 	if !v.Allowed {
 		d := Describe(v)
-		a.Rule, a.RetryAfter, a.Status, a.Code, a.Message = d.Rule, d.RetryAfter, d.HTTPStatus(), d.Code, d.Detail
+		a.Rule, a.Level, a.RetryAfter, a.Status, a.Code, a.Message = d.Rule, d.Level, d.RetryAfter, d.HTTPStatus(), d.Code, d.Detail
 	}
 	return a
 }

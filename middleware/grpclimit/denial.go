@@ -68,6 +68,9 @@ func (d *Denial) Err() error {
 		if d.Code != 0 {
 			info.Metadata["code"] = strconv.Itoa(d.Code)
 		}
+		if d.Level != "" {
+			info.Metadata["level"] = d.Level
+		}
 		if d.Reserved > 0 {
 			info.Metadata["reserved"] = strconv.FormatInt(d.Reserved, 10)
 		}

@@ -309,3 +309,17 @@ func TestDenialOfWhatIsReserved(t *testing.T) {
 		t.Errorf("details %s\nwant    %s", got, want)
 	}
 }
+
+// The details name the level that denies, and never the client there.
+func TestDenialOfALevel(t *testing.T) {
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: func() weir.Micros { return weir.MicrosOf(begin) }})}))(t)
+	defer e.Close()
+	e.Install(tableOf(t, "{levels: [org, user], rules: [{id: budget, key: levels, algorithm: fixed_window, levels: {org: 1/1h, user: 1/1h}}]}"), 1)
+	var v engine.Verdict
+	for _, user := range []string{"ann", "bob"} {
+		testkit.OK(t, e.Check(t.Context(), &rule.Request{User: user, Attributes: map[string]string{"org": "secret"}}, &v))
+	}
+	if got, want := details(Describe(&v).Err()), "QUOTA_EXCEEDED weir map[level:org rule:budget]; retry 59m59.5s; quota limit:budget:org budget:org: The limit budget of the level org is used up; try again in 3600 s."; got != want {
+		t.Errorf("details %s\nwant    %s", got, want)
+	}
+}

@@ -112,6 +112,9 @@ func (d *Denial) append(dst []byte) []byte {
 	if d.Rule != "" {
 		dst = document.AppendString(append(dst, `,"rule":`...), d.Rule)
 	}
+	if d.Level != "" {
+		dst = document.AppendString(append(dst, `,"level":`...), d.Level)
+	}
 	if d.Code != 0 {
 		dst = strconv.AppendInt(append(dst, `,"code":`...), int64(d.Code), 10)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -230,5 +231,28 @@ func TestDenialOfWhatIsReserved(t *testing.T) {
 	}
 	if h := w.Header(); h.Get("RateLimit") != `"budget";r=4;t=1;weir-reserved=2` || h.Get("Retry-After") != "1" {
 		t.Errorf("%v", h)
+	}
+}
+
+// A client is told at which level it is denied, and never who is limited there.
+func TestDenialOfALevel(t *testing.T) {
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: func() weir.Micros { return weir.MicrosOf(begin) }})}))(t)
+	defer e.Close()
+	e.Install(tableOf(t, "{levels: [org, user], rules: [{id: budget, key: levels, algorithm: fixed_window, levels: {org: 1/1h, user: 1/1h}}]}"), 1)
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "user:ann", "parent": "org:secret"}`+"\n"+`{"client": "user:bob", "parent": "org:secret"}`+"\n"+`{"client": "org:secret"}`))
+	testkit.OK(t, errors.Join(err, problems.Err()))
+	e.InstallClients(engine.Clients{Directory: directory})
+	var v engine.Verdict
+	for _, user := range []string{"ann", "bob"} {
+		testkit.OK(t, e.Check(t.Context(), &rule.Request{User: user}, &v))
+	}
+	w := httptest.NewRecorder()
+	WriteDenial(w, &v, XRateLimit|RateLimit|RetryAfter)
+	const want = `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit budget of the level org is used up; try again in 3600 s.","rule":"budget","level":"org","violated-policies":["budget:org"],"retry_after":3600}`
+	if strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("got %swant %s", w.Body, want)
+	}
+	if said := fmt.Sprint(w.Header(), w.Body); strings.Contains(said, "secret") {
+		t.Errorf("the client sees its organization: %s", said)
 	}
 }

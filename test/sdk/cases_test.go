@@ -149,12 +149,12 @@ func described(v *client.Verdict) any {
 	results := []any{}
 	for _, r := range v.Results {
 		results = append(results, map[string]any{
-			"rule": r.Rule, "key": r.Key, "algorithm": r.Algorithm, "policy": r.Policy, "allowed": r.Allowed, "shadow": r.Shadow, "soft": r.Soft, "warning": float64(r.Warning),
+			"rule": r.Rule, "level": r.Level, "key": r.Key, "algorithm": r.Algorithm, "policy": r.Policy, "allowed": r.Allowed, "shadow": r.Shadow, "soft": r.Soft, "warning": float64(r.Warning),
 			"asked": r.Asked, "cost": float64(r.Cost), "retry_after_minutes": minutes(r.RetryAfter),
 		})
 	}
 	return map[string]any{
-		"allowed": v.Allowed, "reason": v.Reason.String(), "rule": v.Rule, "status": float64(v.Status), "code": float64(v.Code), "message": v.Message,
+		"allowed": v.Allowed, "reason": v.Reason.String(), "rule": v.Rule, "level": v.Level, "status": float64(v.Status), "code": float64(v.Code), "message": v.Message,
 		"limit": float64(v.Limit), "remaining": float64(v.Remaining), "degraded": v.Degraded, "version": float64(v.Version),
 		"reset_after_minutes": minutes(v.ResetAfter), "retry_after_minutes": minutes(v.RetryAfter), "results": results,
 	}

@@ -30,13 +30,10 @@ func TellVerdict(f Fields, v *engine.Verdict, results bool) {
 	f.Bool("allowed", v.Allowed)
 	f.Text("reason", v.Reason.String())
 	tellInt(f, "status", int64(a.Status))
-	if a.Rule != "" {
-		f.Text("rule", a.Rule)
-	}
+	tellText(f, "rule", a.Rule)
+	tellText(f, "level", a.Level)
 	tellInt(f, "code", int64(a.Code))
-	if a.Message != "" {
-		f.Text("message", a.Message)
-	}
+	tellText(f, "message", a.Message)
 	tellNumbers(f, &weir.Decision{Limit: a.Limit, Remaining: a.Remaining, Reserved: a.Reserved, ResetAt: a.ResetAt, ResetAfter: a.ResetAfter, RetryAfter: a.RetryAfter, Delay: v.Delay}, true)
 	if s := v.Speaker(); s != nil && s.Asked {
 		tellDisplay(f, s)
@@ -65,6 +62,7 @@ func TellVerdict(f Fields, v *engine.Verdict, results bool) {
 func TellResult(f Fields, r *engine.Result) {
 	f.Object("")
 	f.Text("rule", r.Rule.ID)
+	tellText(f, "level", r.Level())
 	f.Text("key", r.Key)
 	f.Text("algorithm", r.Compiled.Algorithm().String())
 	f.Text("policy", r.Compiled.Policy())
@@ -116,9 +114,7 @@ func TellSettled(f Fields, s *engine.Settled) {
 	for _, p := range s.Parts {
 		f.Object("")
 		f.Text("rule", p.Rule)
-		if p.Unit != "" {
-			f.Text("unit", p.Unit)
-		}
+		tellText(f, "unit", p.Unit)
 		tellTrue(f, "shadow", p.Shadow)
 		f.Int("reserved", p.Reserved)
 		f.Int("used", p.Used)
@@ -150,7 +146,13 @@ func tellNumbers(f Fields, d *weir.Decision, asked bool) {
 	f.Int("delay_ms", notation.CeilDuration(d.Delay, time.Millisecond))
 }
 
-// tellTrue and tellInt leave out what is usual.
+// tellText, tellTrue and tellInt leave out what is usual.
+func tellText(f Fields, name, text string) {
+	if text != "" {
+		f.Text(name, text)
+	}
+}
+
 func tellTrue(f Fields, name string, yes bool) {
 	if yes {
 		f.Bool(name, true)

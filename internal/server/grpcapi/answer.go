@@ -71,7 +71,7 @@ func answer(v *engine.Verdict) *pb.CheckResponse {
 	}
 	a.Delay = set(&r.waits.delay, v.Delay)
 	said := v.Answer()
-	a.Rule, a.Limit, a.Remaining, a.ResetAt = said.Rule, said.Limit, said.Remaining, r.waits.instant(said.ResetAt)
+	a.Rule, a.Level, a.Limit, a.Remaining, a.ResetAt = said.Rule, said.Level, said.Limit, said.Remaining, r.waits.instant(said.ResetAt)
 	a.ResetAfter, a.RetryAfter = set(&r.waits.reset, said.ResetAfter), set(&r.waits.retry, said.RetryAfter)
 	a.Reserved = said.Reserved
 	a.Status, a.Code, a.Message = int32(said.Status), int64(said.Code), valid(said.Message)
@@ -101,7 +101,7 @@ func results(v *engine.Verdict, room []result, pointers []*pb.LimitResult) []*pb
 
 func describe(from *engine.Result, to *result) {
 	r := &to.LimitResult
-	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Compiled.Algorithm().String()
+	r.Rule, r.Level, r.Key, r.Algorithm = from.Rule.ID, from.Level(), strings.Clone(valid(from.Key)), from.Compiled.Algorithm().String()
 	r.Policy = from.Compiled.Policy()
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())

@@ -47,6 +47,7 @@ func (f *filler) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
 	f.texts = map[string][]string{}
 	f.fill("Verdict.", reflect.ValueOf(v).Elem(), 1000)
 	f.fill("Result.", reflect.ValueOf(&v.Results[0]).Elem(), 2000)
+	f.texts["Verdict.Level"], f.texts["Result.Level"] = []string{"user"}, []string{"user"} // as the rule and the key have it
 	v.Allowed, v.Reason = !f.denies.Load(), engine.Limits
 	v.Results[0].Allowed = v.Allowed
 	if f.denies.Load() {
@@ -107,8 +108,8 @@ func (f *filler) fill(path string, s reflect.Value, n int64) {
 			case reflect.Int64, reflect.Int:
 				to.SetInt(n)
 			case reflect.String:
-				to.SetString(fmt.Sprint("k", n))
-				texts = []string{fmt.Sprint("k", n)}
+				to.SetString(fmt.Sprint("user:", n))
+				texts = []string{to.String()}
 			default:
 				panic(fmt.Sprintf("%s%s: say how to fill a %s", path, field.Name, field.Type))
 			}
@@ -138,7 +139,7 @@ var leftOut = map[string]map[string]string{
 		"Verdict.Reason": "Envoy knows OK and OVER_LIMIT", "Verdict.Delay": "Envoy cannot delay", "Verdict.Hold": "Envoy settles nothing",
 		"Verdict.HoldExpires": "likewise", "Verdict.Unheld": "likewise", "Verdict.RetryAfter": "each status has its own", "Verdict.Priority": "descriptors have none",
 		"Verdict.Version": "the limits are of Envoy's configuration", "Result.Rule": "it is the descriptor, which Envoy has sent",
-		"Result.Compiled": "current_limit is as the configuration has it", "Result.Key": "it is made of the descriptor", "Result.Cost": "Envoy has sent it",
+		"Result.Compiled": "current_limit is as the configuration has it", "Result.Key": "it is made of the descriptor", "Verdict.Level": "there is none", "Result.Level": "there is none", "Result.Cost": "Envoy has sent it",
 		"Result.Leave": "descriptors have no priority", "Result.Shadow": "the configuration says so", "Result.Soft": "there is none",
 		"Result.Penalty": "there is none", "Result.Override": "there is none", "Result.Asked": "what is unknown is absent",
 		"Result.Local": "the metadata say that it is degraded", "Result.Limit": "current_limit is as the configuration has it",
@@ -166,7 +167,7 @@ func TestEveryFieldIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Close)
-	repository := openRules(t, "rules: [{id: api, key: user, limit: 100/1m}]")
+	repository := openRules(t, "levels: [user]\nrules: [{id: api, key: levels, levels: {user: 100/1m}}]")
 	current, err := repository.Current(t.Context())
 	if err == nil {
 		err = installer(e)(current)

@@ -35,6 +35,7 @@ type CheckAnswer struct {
 	Reason  string `json:"reason"`            // limits, exempt, blocked or unavailable
 	Status  int    `json:"status,omitempty"`  // of a denial: HTTP status for the end user
 	Rule    string `json:"rule,omitempty"`    // the rule of that limit
+	Level   string `json:"level,omitempty"`   // its level, if the rule has levels
 	Code    int    `json:"code,omitempty"`    // of a denial: the rule's own
 	Message string `json:"message,omitempty"` // of a denial: for the end user
 
@@ -61,9 +62,10 @@ type CheckAnswer struct {
 // LimitAnswer is what one limit says.
 type LimitAnswer struct {
 	Rule      string `json:"rule"`
-	Key       string `json:"key"`       // who is limited, as in "user:alice"
-	Algorithm string `json:"algorithm"` //
-	Policy    string `json:"policy"`    // the limit as a rule has it, such as "100/1m"
+	Level     string `json:"level,omitempty"` // of the rule, if it has levels
+	Key       string `json:"key"`             // who is limited, as in "user:alice"
+	Algorithm string `json:"algorithm"`       //
+	Policy    string `json:"policy"`          // the limit as a rule has it, such as "100/1m"
 	Allowed   bool   `json:"allowed"`
 	Shadow    bool   `json:"shadow,omitempty"` // it has no say
 	Soft      bool   `json:"soft,omitempty"`   // and the client is to be told

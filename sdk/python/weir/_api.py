@@ -61,6 +61,7 @@ class Result:
     """The result of one limit."""
 
     rule: str = ""
+    level: str = ""  # the level at which it counts, such as team; absent if the rule has no levels
     key: str = ""  # the key of the client
     algorithm: str = ""
     policy: str = ""  # the limit as written in a rule, such as 100/1m or concurrency 20
@@ -87,6 +88,7 @@ class Result:
 
     FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
         "rule": ("rule", "string", True),
+        "level": ("level", "string", False),
         "key": ("key", "string", True),
         "algorithm": ("algorithm", "string", True),
         "policy": ("policy", "string", True),
@@ -121,6 +123,7 @@ class Answer:
     reason: str = ""
     status: int = 0  # of a denial: HTTP status for the end user
     rule: str = ""  # the rule of that limit
+    level: str = ""  # the level of that limit, such as team; absent if the rule has no levels
     code: int = 0  # of a denial: application code of the rule
     message: str = ""  # of a denial: for the end user
     limit: int = 0
@@ -144,6 +147,7 @@ class Answer:
         "reason": ("reason", "string", True),
         "status": ("status", "number", False),
         "rule": ("rule", "string", False),
+        "level": ("level", "string", False),
         "code": ("code", "number", False),
         "message": ("message", "string", False),
         "limit": ("limit", "number", True),

@@ -56,6 +56,8 @@ export const overrideFields: Fields = {
 /** The result of one limit. */
 export interface Result {
   rule: string
+  /** the level at which it counts, such as team; absent if the rule has no levels */
+  level: string
   /** the key of the client */
   key: string
   algorithm: string
@@ -96,6 +98,7 @@ export interface Result {
 
 export const resultFields: Fields = {
   rule: { name: 'rule', of: 'string', required: true },
+  level: { name: 'level', of: 'string', required: false },
   key: { name: 'key', of: 'string', required: true },
   algorithm: { name: 'algorithm', of: 'string', required: true },
   policy: { name: 'policy', of: 'string', required: true },
@@ -129,6 +132,8 @@ export interface Answer {
   status: number
   /** the rule of that limit */
   rule: string
+  /** the level of that limit, such as team; absent if the rule has no levels */
+  level: string
   /** of a denial: application code of the rule */
   code: number
   /** of a denial: for the end user */
@@ -165,6 +170,7 @@ export const answerFields: Fields = {
   reason: { name: 'reason', of: 'string', required: true },
   status: { name: 'status', of: 'number', required: false },
   rule: { name: 'rule', of: 'string', required: false },
+  level: { name: 'level', of: 'string', required: false },
   code: { name: 'code', of: 'number', required: false },
   message: { name: 'message', of: 'string', required: false },
   limit: { name: 'limit', of: 'number', required: true },

@@ -27,7 +27,7 @@ export class Fallback {
   // answer decides a request, and counts it if it is to be charged.
   answer(error: Error, request: CheckRequest, charge: boolean): Verdict {
     const verdict: Verdict = {
-      allowed: true, reason: 'unavailable', status: 0, rule: '', code: 0, message: '',
+      allowed: true, reason: 'unavailable', status: 0, rule: '', level: '', code: 0, message: '',
       limit: 0, remaining: 0, reserved: 0, resetAt: 0, resetAfterMs: 0, retryAfterMs: 0, delayMs: 0,
       hold: '', unheld: false, priority: '', degraded: true, version: 0, results: [], error,
     }
@@ -67,7 +67,7 @@ class Local {
     if (charge && allowed) this.#counts.set(key, used + 1)
     const left = Math.ceil(this.#end - now)
     const numbers = {
-      rule: 'local', allowed, limit, remaining: Math.max(0, limit - used - (allowed && charge ? 1 : 0)),
+      rule: 'local', level: '', allowed, limit, remaining: Math.max(0, limit - used - (allowed && charge ? 1 : 0)),
       resetAt: Math.ceil((Date.now() + left) / 1000), resetAfterMs: left, retryAfterMs: allowed ? 0 : left, delayMs: 0, reserved: 0, leased: 0,
     }
     Object.assign(verdict, numbers, { reason: 'limits' })

@@ -533,6 +533,7 @@ type CheckResponse struct {
 	Priority      Priority               `protobuf:"varint,18,opt,name=priority,proto3,enum=weir.v1.Priority" json:"priority,omitempty"` // of the request; left out if it is normal
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
 	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied request: units that it lacks and that others have only reserved
+	Level         string                 `protobuf:"bytes,21,opt,name=level,proto3" json:"level,omitempty"`                              // the level of that limit, such as "team"; left out if the rule has no levels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -705,6 +706,13 @@ func (x *CheckResponse) GetReserved() int64 {
 		return x.Reserved
 	}
 	return 0
+}
+
+func (x *CheckResponse) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
 }
 
 type ReserveRequest struct {
@@ -1087,6 +1095,7 @@ type LimitResult struct {
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"` // by the store's clock; absent if it was not asked
 	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
 	Leased        int64                  `protobuf:"varint,23,opt,name=leased,proto3" json:"leased,omitempty"`                 // units that other instances have on lease, as last known: neither used nor remaining
+	Level         string                 `protobuf:"bytes,24,opt,name=level,proto3" json:"level,omitempty"`                    // the level at which it counts, such as "team"; left out if the rule has no levels
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1280,6 +1289,13 @@ func (x *LimitResult) GetLeased() int64 {
 		return x.Leased
 	}
 	return 0
+}
+
+func (x *LimitResult) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
 }
 
 // LimitOverride is a temporary override, which only the HTTP API can change.
@@ -3589,7 +3605,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xe1\x05\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf7\x05\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -3613,7 +3629,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06unheld\x18\x11 \x01(\bR\x06unheld\x12-\n" +
 	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\x125\n" +
 	"\breset_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
-	"\breserved\x18\x14 \x01(\x03R\breserved\"n\n" +
+	"\breserved\x18\x14 \x01(\x03R\breserved\x12\x14\n" +
+	"\x05level\x18\x15 \x01(\tR\x05level\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
@@ -3642,7 +3659,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xcd\x05\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xe3\x05\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3669,7 +3686,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05local\x18\x14 \x01(\bR\x05local\x125\n" +
 	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
 	"\breserved\x18\x16 \x01(\x03R\breserved\x12\x16\n" +
-	"\x06leased\x18\x17 \x01(\x03R\x06leased\"T\n" +
+	"\x06leased\x18\x17 \x01(\x03R\x06leased\x12\x14\n" +
+	"\x05level\x18\x18 \x01(\tR\x05level\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
