@@ -28,7 +28,7 @@ var budget = map[string]int{
 	"internal/gateway":  4300,
 	"internal/overload": 1450,
 	"internal/rules":    6750,
-	"internal/server":   10450,
+	"internal/server":   11050,
 	"internal/testkit":  4700,
 	"internal/traffic":  6650,
 	"metrics":           1350,
