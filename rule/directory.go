@@ -2,8 +2,6 @@ package rule
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"hash/maphash"
 	"iter"
 	"slices"
@@ -47,26 +45,6 @@ type record struct {
 
 // dates are where periods of the calendar begin, and in which time zone.
 type dates struct{ zone, starts string }
-
-// OwnLimit is what a client has under a rule instead of the rule's limits.
-type OwnLimit struct {
-	Rule  string // its id
-	Quota Quota
-}
-
-// Client is an entry of a [Directory].
-type Client struct {
-	Name   string // as rules count it: "user:ann", "api_key:sha256:…", "org:acme"
-	Parent string // "" if there is none
-	Tier   string
-
-	// Zone and Starts are of its limits that follow the calendar; see [Quota].
-	Zone, Starts string
-
-	Limits  []OwnLimit
-	Blocked bool
-	Note    string // for people
-}
 
 // Len returns the number of clients.
 func (d *Directory) Len() int { return len(d.records) }
@@ -220,39 +198,6 @@ func (c *Counted) Of(rule string) (*Quota, bool) {
 	}
 	return &c.Limits[i].Quota, true
 }
-
-// clientName returns the name of a client as rules count it, and the part of a key that counts it.
-func clientName(text string) (string, part, error) {
-	word, _, found := strings.Cut(text, ":")
-	s := Source{Kind: SourceKind(max(0, slices.Index(sources.names, word)))}
-	switch {
-	case !found:
-		return "", part{}, errClientName
-	case s.Kind == User || s.Kind == APIKey:
-	case s.Kind == Attribute:
-		if s.Name, _, found = strings.Cut(text[len(word)+1:], ":"); !found {
-			return "", part{}, errors.New(`an attribute has a name and a value; write for example "attr:customer:42"`)
-		}
-	case isLevelName(word):
-		s = Source{Kind: Level, Name: word}
-	default:
-		return "", part{}, errClientName
-	}
-	p, err := newPart(s, 64)
-	if err != nil {
-		return "", part{}, err
-	}
-	name, err := p.appendText(nil, text)
-	switch {
-	case err != nil:
-		return "", part{}, errClientName
-	case !p.secret && strings.HasPrefix(string(name[len(p.prefix):]), `\`+marker):
-		return "", part{}, fmt.Errorf("the name is longer than %d bytes, or a hash; write the client itself, and give a long one a shorter name", maxValue)
-	}
-	return string(name), p, nil
-}
-
-var errClientName = errors.New(`write a client as "api_key:sha256:…", "user:ann", "attr:customer:42", or with the name of a level, as in "org:acme"`)
 
 const levelNames = "write up to 32 lower-case letters, digits, dashes and underscores, such as org or team, that no other part of a key is called"
 

@@ -44,10 +44,7 @@ func ReadDirectory(name string, r io.Reader) (*Directory, Problems, error) {
 		return nil, nil, err
 	}
 	d.checkLines()
-	problems := d.done()
-	for i := range problems {
-		problems[i].Code = "" // which are of rules
-	}
+	problems := withoutCodes(d.done())
 	if len(problems) > 0 {
 		return nil, problems, nil
 	}
@@ -67,9 +64,8 @@ type directoryReader struct {
 }
 
 func newDirectoryReader(name string) *directoryReader {
-	r := &report{file: name, quoter: document.NewQuoter(""), seen: map[seen]bool{}, faults: map[document.Place]bool{}}
 	return &directoryReader{
-		parser: &parser{report: r},
+		parser: newClientParser(name),
 		Directory: &Directory{
 			index: make([]uint32, 16), seed: maphash.MakeSeed(),
 			kinds: make([]string, 1), tiers: make([]string, 1), dates: make([]dates, 1), limitSets: make([][]OwnLimit, 1), notes: make([]string, 1),
@@ -124,67 +120,54 @@ func (d *directoryReader) readLines(_ string, in io.Reader) error {
 	return nil
 }
 
-var clientFields = []string{"client", "parent", "tier", "zone", "starts", "limits", "blocked", "note"}
-
+// readClient enters a client. One with errors is there, too, for those below.
 func (d *directoryReader) readClient(e *document.Element) {
 	before := d.found()
-	f := d.parser.fields(e, "a client", clientFields)
-	if f == nil || d.full {
+	c, at := d.parser.client(e)
+	if c.Name == "" || d.full || !d.hasKind(c.part, at) || !d.hasKind(c.above, at) {
 		return
 	}
-	if f["client"] == nil {
-		d.errorf("", e.Place, "client", "required; write whom the entry is about, such as \"user:ann\"")
+	if d.found() > before {
+		c = Client{Name: c.Name, part: c.part}
 	}
-	name, kind := d.name(f["client"], "client")
-	parent, parentKind := d.name(f["parent"], "parent")
-	var q Quota
-	if e := f["zone"]; e != nil {
-		d.zone(e, "zone", &q)
-	}
-	if e := f["starts"]; e != nil {
-		d.starts(e, "starts", &q)
-	}
-	r := record{name: name, kind: kind, blocked: d.truth(f["blocked"], "blocked"), dates: intern(&d.dates, d.datesOf, dates{q.Zone, q.Starts})}
-	if e := f["tier"]; e != nil {
-		text, _ := d.text(e, "tier", maxName)
-		r.tier = intern(&d.tiers, d.tierOf, text)
-	}
-	if e := f["note"]; e != nil {
-		text, _ := d.text(e, "note", maxText)
-		r.note = intern(&d.notes, d.noteOf, text)
-	}
-	own, text := d.ownLimits(f["limits"])
-	switch {
-	case name == "":
-		return
-	case d.found() > before: // but there it is, for those below
-		r, own, text, parent = record{name: name, kind: kind}, nil, "", ""
-	}
-	if _, known := d.limitsOf[text]; !known {
-		d.limitsOf[text] = uint32(len(d.limitSets))
-		d.limitSets = append(d.limitSets, own)
-	}
-	r.limits = d.limitsOf[text]
-	at := d.find(name)
-	if at != 0 && d.lines[at-1] != 0 {
-		d.errorf("", f["client"].Place, "client", "%s is in line %d, too; remove one of the two", document.Quote(name), d.lines[at-1])
+	r := d.recordOf(&c)
+	known := d.find(c.Name)
+	if known != 0 && d.lines[known-1] != 0 {
+		d.errorf("", at, "client", "%s is in line %d, too; remove one of the two", document.Quote(c.Name), d.lines[known-1])
 		return
 	}
-	if parent != "" {
-		if r.parent = d.find(parent); r.parent == 0 && parent != name {
-			r.parent = d.enterClient(record{name: strings.Clone(parent), kind: parentKind}, document.Place{})
+	if c.Parent != "" {
+		if r.parent = d.find(c.Parent); r.parent == 0 && c.Parent != c.Name {
+			r.parent = d.enterClient(record{name: strings.Clone(c.Parent), kind: d.kind(c.above)}, document.Place{})
 		}
 	}
-	if at == 0 {
-		r.name = strings.Clone(name)
-		at = d.enterClient(r, e.Place)
+	if known == 0 {
+		r.name = strings.Clone(c.Name)
+		known = d.enterClient(r, e.Place)
 	} else {
-		r.name = d.records[at-1].name
-		d.records[at-1], d.lines[at-1] = r, uint32(e.Line)
+		r.name = d.records[known-1].name
+		d.records[known-1], d.lines[known-1] = r, uint32(e.Line)
 	}
-	if parent == name {
-		d.records[at-1].parent = at
+	if c.Parent == c.Name {
+		d.records[known-1].parent = known
 	}
+}
+
+// recordOf is a client without its parent and its name.
+func (d *directoryReader) recordOf(c *Client) record {
+	r := record{
+		kind: d.kind(c.part), blocked: c.Blocked, dates: intern(&d.dates, d.datesOf, dates{c.Zone, c.Starts}),
+		tier: intern(&d.tiers, d.tierOf, c.Tier), note: intern(&d.notes, d.noteOf, c.Note),
+	}
+	if len(c.Limits) > 0 {
+		text := fmt.Sprintf("%+v", c.Limits)
+		if _, known := d.limitsOf[text]; !known {
+			d.limitsOf[text] = uint32(len(d.limitSets))
+			d.limitSets = append(d.limitSets, c.Limits)
+		}
+		r.limits = d.limitsOf[text]
+	}
+	return r
 }
 
 func (d *directoryReader) enterClient(r record, at document.Place) uint32 {
@@ -196,33 +179,23 @@ func (d *directoryReader) enterClient(r record, at document.Place) uint32 {
 	return d.addRecord(r)
 }
 
-// name reads the name of a client, and the number of its kind. It quotes no API key.
-func (d *directoryReader) name(e *document.Element, field string) (string, uint16) {
-	if e == nil {
-		return "", 0
+// hasKind adds the kind of a client, unless there are too many.
+func (d *directoryReader) hasKind(p part, at document.Place) bool {
+	if p.prefix == "" || slices.Contains(d.kinds, p.prefix) {
+		return true
 	}
-	text, ok := d.text(e, field, 4*maxValue)
-	if !ok {
-		return "", 0
+	if len(d.kinds) > maxKinds {
+		d.errorf("", at, "client", "%s is one kind of clients too many; the maximum is %d", document.Quote(p.prefix), maxKinds)
+		return false
 	}
-	name, p, err := clientName(text)
-	if err != nil {
-		d.errorf("", e.Place, field, "%v", err)
-		return "", 0
+	d.kinds = append(d.kinds, p.prefix)
+	if p.source.Kind == Attribute || p.source.Kind == Level {
+		d.named = append(d.named, p)
 	}
-	kind := slices.Index(d.kinds, p.prefix)
-	if kind < 0 {
-		if kind = len(d.kinds); kind > maxKinds {
-			d.errorf("", e.Place, field, "%s is one kind of clients too many; the maximum is %d", document.Quote(p.prefix), maxKinds)
-			return "", 0
-		}
-		d.kinds = append(d.kinds, p.prefix)
-		if p.source.Kind == Attribute || p.source.Kind == Level {
-			d.named = append(d.named, p)
-		}
-	}
-	return name, uint16(kind)
+	return true
 }
+
+func (d *directoryReader) kind(p part) uint16 { return uint16(slices.Index(d.kinds, p.prefix)) }
 
 // intern returns the number of a value that many clients have.
 func intern[T comparable](all *[]T, numbers map[T]uint32, value T) uint32 {
@@ -234,39 +207,6 @@ func intern[T comparable](all *[]T, numbers map[T]uint32, value T) uint32 {
 	}
 	return n
 }
-
-// ownLimits reads the limits of a client by rules, and writes them as a text that equal ones have in common.
-func (d *directoryReader) ownLimits(e *document.Element) (own []OwnLimit, text string) {
-	if e == nil {
-		return nil, ""
-	}
-	if e.Kind != document.Mapping || len(e.Members) == 0 {
-		d.errorf("", e.Place, "limits", "this is %s; write rules and limits, as in {api: 100/1m}", e.Describe())
-		return nil, ""
-	}
-	if len(e.Members) > maxOwnLimits {
-		d.errorf("", e.Place, "limits", "there are limits for %d rules; the maximum is %d", len(e.Members), maxOwnLimits)
-		return nil, ""
-	}
-	for _, m := range e.Members {
-		id, _ := d.text(m.Name, "limits", MaxIDLen)
-		whose := "limits: " + id + ": "
-		f := fields{"limit": m.Value}
-		switch m.Value.Kind {
-		case document.List:
-			f = fields{"limits": m.Value}
-		case document.Mapping:
-			f = d.parser.fields(m.Value, strings.TrimSuffix(whose, ": "), []string{"limit", "limits", "burst", "concurrency"})
-		}
-		q, _ := d.quota(whose, m.Name.Place, f)
-		own = append(own, OwnLimit{id, q.Quota})
-	}
-	slices.SortFunc(own, func(a, b OwnLimit) int { return strings.Compare(a.Rule, b.Rule) })
-	return own, fmt.Sprintf("%+v", own)
-}
-
-// maxOwnLimits is for how many rules a client can have limits of its own.
-const maxOwnLimits = 64
 
 // checkLines finds clients that belong to nobody known, or to themselves.
 func (d *directoryReader) checkLines() {

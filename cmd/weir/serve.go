@@ -134,7 +134,7 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.envoyHolds, "envoy-hold", nil, "`hold` for descriptors of an Envoy configuration that have none: the key of the entry that names a request, how many units to reserve, and options, as in request_id=4000,end=phase:done,hold_ttl=10m,on_expiry=release (repeatable)")
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
 	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "shadow mode for Envoy: count, and allow every request")
-	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: name, rights (read, use, admin, check, charge) and token")
+	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: name, rights (read, use, admin, check, charge, clients) and token")
 	flags.BoolVar(&f.OpenChecks, "open-checks", false, "let everybody check and charge who can reach an address of weir; without it, a check requires a token if there are tokens")
 	flags.StringSliceVar(&f.HostNames, "host-names", nil, "host names (`name list`) that clients may use for the API while no tokens are set; localhost and IP addresses are always allowed")
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "TLS certificate `file` of the API; without it, the API uses plain HTTP")

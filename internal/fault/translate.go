@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
@@ -43,6 +44,7 @@ func (c *Calls) Of(err error) *Fault {
 		idle     *manage.UnappliedError
 		readOnly *repo.ReadOnlyError
 		noRule   *engine.NoRuleError
+		client   *clients.Error
 		key      *engine.KeyError
 		invalid  *weir.InvalidError
 		unusable *rule.InvalidError
@@ -66,6 +68,8 @@ func (c *Calls) Of(err error) *Fault {
 		return BadField.Of("%s", field.Detail).In(field.Field)
 	case errors.As(err, &noRule):
 		return c.NoRule(noRule.ID).In("rule")
+	case errors.As(err, &client):
+		return ofClient(client)
 	case errors.As(err, &key):
 		return BadField.Of("key: %s", manage.Sentence(key.Err)).In("key")
 	case errors.As(err, &invalid):
@@ -100,6 +104,30 @@ func (c *Calls) Of(err error) *Fault {
 		return f
 	}
 	return nil
+}
+
+// ofClient is why a client was not changed; nil if its store is unavailable.
+func ofClient(err *clients.Error) *Fault {
+	said := manage.Sentence(errors.New(err.Message))
+	switch err.Reason {
+	case clients.NotFound:
+		return NoClient.Of("There is no such client in the directory; add it with PUT.")
+	case clients.Mismatch:
+		return VersionConflict.Of("The client has changed since you read it; read it, make your change again, and send its new ETag.").Coded("client-changed")
+	case clients.HasMembers:
+		return ClientInUse.Of("%s", said)
+	case clients.Full:
+		return ClientsFull.Of("%s", said)
+	case clients.ReadOnly:
+		return ClientsReadOnly.Of("The clients come from a file, so they cannot be changed here; change the file that --clients names.")
+	case clients.Busy:
+		return Busy.Of("%s", said).After(time.Second).Coded("clients-busy")
+	case clients.Unavailable:
+		return nil
+	case clients.NoParent, clients.Cycle, clients.TooDeep:
+		return BadField.Of("%s", said).In("parent")
+	}
+	return BadField.Of("%s", said).In(err.Field)
 }
 
 // NoRule is a rule that is not there.
@@ -247,6 +275,15 @@ func (t Trouble) Key(err error) error {
 		f.Field = "key"
 	}
 	return f
+}
+
+// Client is why a client was not changed.
+func (t Trouble) Client(err error) error {
+	if f := t.Of(err); f != nil {
+		return f
+	}
+	return t.Unavailable(slog.LevelError, "cannot change clients", err,
+		StoreUnavailable.Of("The store of the clients is unavailable, so it is not known whether the change was made; read the client, and try again.").Coded("change-unknown"))
 }
 
 // Seldom lets one line a second into the log, because clients can cause some trouble at any rate.

@@ -51,6 +51,7 @@ var layout = []line{
 	{[]string{"engine"}, "decides requests by rules and a store; it has no protocol, so that every protocol can use it"},
 	{[]string{"internal/rules/repo/file", "internal/rules/repo/redis", "internal/rules/repo/repotest"}, "the stores of documents that several processes change: the rules with their history, and the temporary overrides; they do not know each other"},
 	{[]string{"internal/rules/repo"}, "compare and swap of a document: the interface of a store for the rules and their history, and of one without history"},
+	{[]string{"internal/clients"}, "the directory of clients as data that changes at run time, and its stores; it knows no protocol"},
 	{[]string{"internal/rules/ruleedit"}, "reads a rules document, once, and edits it so that its comments and layout stay"},
 	{[]string{"internal/gateway/llm"}, "reads what language models are asked and what they answer: how many tokens a request may use, and how many it did, for the APIs of OpenAI, Anthropic and Google (Gemini), and for the many that copy one of them"},
 	{[]string{"rule/expression"}, "expressions of rules in CEL; only programs that import it contain the CEL library"},

@@ -17,16 +17,18 @@ import (
 type Rights uint8
 
 const (
-	Peek   Rights = 32               // to see how requests would be decided; no file names it
-	Read   Rights = 1 | Peek         // to look at everything
-	Use    Rights = 2 | Read         // and to count and queue, which is for applications
-	Check  Rights = 8 | Peek         // to let requests be decided, and charged if they fit
-	Charge Rights = 16 | Check       // and charged although they do not fit
-	Admin  Rights = 4 | Use | Charge // to change everything
+	Peek    Rights = 32                         // to see how requests would be decided; no file names it
+	Look    Rights = 128                        // to look at the directory of clients; no file names it
+	Read    Rights = 1 | Peek | Look            // to look at everything
+	Use     Rights = 2 | Read                   // and to count and queue, which is for applications
+	Check   Rights = 8 | Peek                   // to let requests be decided, and charged if they fit
+	Charge  Rights = 16 | Check                 // and charged although they do not fit
+	Clients Rights = 64 | Look                  // to look at the directory of clients, and change it
+	Admin   Rights = 4 | Use | Charge | Clients // to change everything
 )
 
 // words are the rights as a file names them; each comes before those that it includes.
-var words = []word{{"admin", Admin}, {"use", Use}, {"read", Read}, {"charge", Charge}, {"check", Check}}
+var words = []word{{"admin", Admin}, {"use", Use}, {"read", Read}, {"clients", Clients}, {"charge", Charge}, {"check", Check}}
 
 type word struct {
 	name  string
@@ -34,14 +36,20 @@ type word struct {
 }
 
 // names are the words, in the order in which people are told of them.
-var names = []string{"read", "use", "admin", "check", "charge"}
+var names = []string{"read", "use", "admin", "check", "charge", "clients"}
 
 // Has reports whether all of some rights are among these.
 func (r Rights) Has(needs Rights) bool { return r&needs == needs }
 
 // String returns the words that stand for the rights in a file. Those that others include are
-// left out.
+// left out. A right that no file names is told as the least that includes it.
 func (r Rights) String() string {
+	switch r {
+	case Peek:
+		r = Check
+	case Look:
+		r = Clients
+	}
 	var all []string
 	told := Rights(0)
 	for _, w := range words {

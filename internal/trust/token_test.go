@@ -77,7 +77,7 @@ func TestParseErrors(t *testing.T) {
 		{"long", "alice admin " + long, "more than 512 characters"},
 		{"not ASCII", "alice admin 0123456789abcdé0123", "characters that are not allowed in an HTTP header"},
 		{"control character", "alice admin 0123456789abcdef\x7f", "characters that are not allowed in an HTTP header"},
-		{"two words", "\nalice " + alice, "line 2: fewer than three words; write name, rights (read, use, admin, check, charge) and token"},
+		{"two words", "\nalice " + alice, "line 2: fewer than three words; write name, rights (read, use, admin, check, charge, clients) and token"},
 		{"four words", "alice admin " + alice + " " + bob, "line 1: word 3 is not a right; write read, use, admin, check, charge"},
 		{"one word in several lines", alice + "\nbob read " + bob, "line 1: fewer than three words"},
 		{"no scope", "alice root " + alice, "line 1: word 2 is not a right; write read, use, admin, check, charge"},
@@ -184,13 +184,15 @@ func TestRights(t *testing.T) {
 		{"use check", "use, check", "use", Use | Check},
 		{"read charge rules=a", "read, charge", "read", Read | Charge},
 		{"use read check charge", "use, charge", "use", Use | Charge},
+		{"clients", "clients", "", Clients},
+		{"read clients", "read, clients", "read", Read | Clients},
 	} {
 		got, _ := list(t, "alice "+c.line+" "+alice).Find(alice)
 		if got.Rights != c.rights || got.Rights.String() != c.names || got.Rights.Scope() != c.scope {
 			t.Errorf("%s is %v with the scope %s", c.line, got.Rights, got.Rights.Scope())
 		}
 	}
-	if Use.Has(Admin) || Use.Has(Check) || Read.Has(Use) || Charge.Has(Read) || !Charge.Has(Check) || !Admin.Has(Charge|Use) {
+	if Use.Has(Admin) || Use.Has(Check) || Read.Has(Use) || Charge.Has(Read) || !Charge.Has(Check) || !Admin.Has(Charge|Use|Clients) || !Read.Has(Look) || Use.Has(Clients) || Clients.Has(Read) {
 		t.Error("some rights include others that they should not, or lack some")
 	}
 }

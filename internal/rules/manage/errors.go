@@ -65,14 +65,10 @@ func (e *RightError) Error() string { return "manage: " + e.Detail() }
 
 // Detail is a sentence for the caller, with a remedy.
 func (e *RightError) Detail() string {
-	needs := e.Needs
-	if needs == trust.Peek {
-		needs = trust.Check
-	}
 	if e.Beyond != nil {
-		return fmt.Sprintf("The token of %s has the right %s, but not for the rule %s and the client %.200q; send a request that its patterns match, or extend these.", e.Holder, needs, e.Beyond.Rule, e.Beyond.Key)
+		return fmt.Sprintf("The token of %s has the right %s, but not for the rule %s and the client %.200q; send a request that its patterns match, or extend these.", e.Holder, e.Needs, e.Beyond.Rule, e.Beyond.Key)
 	}
-	return fmt.Sprintf("The token of %s has the rights %s; use one with the right %s.", e.Holder, e.Has, needs)
+	return fmt.Sprintf("The token of %s has the rights %s; use one with the right %s.", e.Holder, e.Has, e.Needs)
 }
 
 // TooOftenError reports too many calls, or too many wrong tokens, from an address.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/trust"
 	"github.com/weirhq/weir/rule"
@@ -37,6 +38,9 @@ type Service struct {
 
 	// Overrides manages the temporary overrides. Default none.
 	Overrides *Overrides
+
+	// Clients is the directory of clients. Default none: calls about it are rejected.
+	Clients *clients.Registry
 
 	// Counters counts for applications. Default none: calls about counters are rejected.
 	Counters counter.Store

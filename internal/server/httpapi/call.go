@@ -96,8 +96,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case found != nil:
 		c.name = found.name
 		c.logged = found.needs >= reading || found.needs == signing
-		c.changes = found.needs == changing || found.needs == signing
-		if c.packs = found.needs == reading && found.method == http.MethodGet; c.packs {
+		c.changes = found.needs.changes()
+		if c.packs = (found.needs == reading || found.needs == browsing) && found.method == http.MethodGet; c.packs {
 			header["Vary"] = byCoding
 		}
 	case ours(r.URL.Path):

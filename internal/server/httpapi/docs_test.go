@@ -27,6 +27,7 @@ var (
 	rulesDoc = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```\n")
 	written  = regexp.MustCompile(`"time": "[^"]*"`)
 	drawn    = regexp.MustCompile(`"id": "([0-9a-f]{16})"`)
+	tag      = regexp.MustCompile(`"version": "[^"]*"`)
 	held     = regexp.MustCompile(`"hold": "([0-9a-f]{32})"`)
 )
 
@@ -126,6 +127,7 @@ func (s *stand) curl(t *testing.T, line string) string {
 		s.held = string(id[1])
 	}
 	text := drawn.ReplaceAllString(pretty.String(), `"id": "`+exampleID+`"`)
+	text = tag.ReplaceAllString(text, `"version": "`+exampleTag+`"`)
 	text = held.ReplaceAllString(text, `"hold": "`+exampleHold+`"`)
 	return written.ReplaceAllString(text, `"time": "2026-01-01T00:00:00Z"`)
 }
@@ -133,6 +135,7 @@ func (s *stand) curl(t *testing.T, line string) string {
 // These stand for ids that are drawn by lot.
 const (
 	exampleID   = "5f0c9a3e7b21d846"
+	exampleTag  = "4f2a91c07be35d68"
 	exampleHold = "0d9b1c6f52a84e37b6f0c2d18e4a7395"
 )
 
@@ -144,7 +147,7 @@ func TestDocsAreComplete(t *testing.T) {
 	}
 	var rows []string
 	for _, r := range routes() {
-		right := map[access]string{public: "none", proxied: "check", checking: "check", asking: "none", signing: "none", looking: "read", using: "use", reading: "read", changing: "admin"}[r.needs]
+		right := map[access]string{public: "none", proxied: "check", checking: "check", asking: "none", signing: "none", looking: "read", using: "use", reading: "read", changing: "admin", browsing: "read, clients", registering: "clients"}[r.needs]
 		name := r.pattern()
 		if r.method == "" {
 			name = "ANY " + r.path

@@ -164,6 +164,12 @@ func newStand(t testing.TB, o Options) *stand {
 	case none:
 		o.Overrides = nil
 	}
+	switch o.Clients {
+	case nil:
+		o.Clients = registry(t)
+	case noClients:
+		o.Clients = nil
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

@@ -115,7 +115,7 @@ func (d *description) hold(t *testing.T, operation string, r *reply) {
 		return
 	}
 	var value any = string(r.body)
-	if strings.HasSuffix(kind, "json") {
+	if strings.HasSuffix(kind, "json") && kind != typeLines[0] {
 		var err error
 		if value, err = readJSON(r.body); err != nil {
 			t.Errorf("%s: %v in %s", operation, err, r.body)
@@ -260,7 +260,7 @@ type tried struct {
 // special is whether a call needs a stand of its own to be denied.
 func (c *tried) special() bool {
 	o := c.options
-	return c.reserved != nil || c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
+	return c.reserved != nil || c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Clients != nil || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
 }
 
 // readOnly is rules that cannot be written.
@@ -439,6 +439,9 @@ var answersTried = func() []tried {
 		if m.what == "POST /v1/rules" || m.what == "POST /v1/alerts/silences" || m.what == "POST /v1/overrides" {
 			created = 201
 		}
+		if m.what == "DELETE /v1/clients/user:bob" {
+			created = 204
+		}
 		with := func(*testing.T, *Options) {}
 		if strings.Contains(m.what, "/stats/") || strings.Contains(m.what, "/alerts") {
 			with = remembering
@@ -466,5 +469,5 @@ var answersTried = func() []tried {
 				tried{what: m.what, body: m.body, status: 409, headers: version, with: readOnly})
 		}
 	}
-	return slices.Concat(all, overridesTried, sessionTried, statsTried, alertsTried, countersTried, queuesTried)
+	return slices.Concat(all, overridesTried, sessionTried, statsTried, alertsTried, countersTried, queuesTried, clientsTried)
 }()

@@ -22,6 +22,8 @@ const (
 	using                  // the same, and it counts or queues
 	reading                // the management
 	changing
+	browsing // the directory of clients
+	registering
 )
 
 // right is what a token has to be good for.
@@ -31,9 +33,16 @@ func (a access) right() trust.Rights {
 		return trust.Use
 	case changing:
 		return trust.Admin
+	case browsing:
+		return trust.Look
+	case registering:
+		return trust.Clients
 	}
 	return trust.Read
 }
+
+// changes is whether something may be different afterwards.
+func (a access) changes() bool { return a == changing || a == registering || a == signing }
 
 // route is one thing that can be called.
 type route struct {
@@ -81,7 +90,7 @@ func (r *route) pattern() string {
 
 // routes is everything that can be called. HEAD is called as GET.
 func routes() []route {
-	return slices.Concat(ruleRoutes, holdRoutes, listRoutes, overrideRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
+	return slices.Concat(ruleRoutes, holdRoutes, listRoutes, overrideRoutes, clientRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
 }
 
 var ruleRoutes = []route{
@@ -174,6 +183,10 @@ func (h *Handler) find(method, path string) (found *mounted, variable string, al
 		}
 		variable, s = path[begin:end], shape{path[:begin], path[end:], true}
 		end = begin - 1
+	}
+	if name, ok := strings.CutPrefix(path, strings.TrimSuffix(clientPath, "{client}")); ok && strings.Contains(name, "/") {
+		found, _, allowed = h.find(method, strings.Replace(clientPath, "{client}", "any:name", 1))
+		return found, name, allowed
 	}
 	slices.Sort(allowed)
 	return nil, "", slices.Compact(allowed)

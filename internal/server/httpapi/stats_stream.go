@@ -112,9 +112,13 @@ func (s *stream) send(value any) bool {
 	if err != nil {
 		panic(err) // every answer has a notation
 	}
-	event := slices.Concat([]byte("data: "), body, []byte("\n\n"))
+	return s.write(slices.Concat([]byte("data: "), body, []byte("\n\n")))
+}
+
+// write writes a piece, and reports whether the follower still reads.
+func (s *stream) write(piece []byte) bool {
 	s.bound()
-	if _, err := s.Write(event); err != nil {
+	if _, err := s.Write(piece); err != nil {
 		return false
 	}
 	return s.flush()

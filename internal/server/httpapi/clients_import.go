@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/internal/clients"
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds on POST /v1/clients/import and GET /v1/clients/export.
+const (
+	MaxImportBody = 1 << 20 // bytes
+	maxExporting  = 4       // at the same time
+)
+
+// ImportAnswer is what became of the lines of an import.
+type ImportAnswer struct {
+	Added     int           `json:"added"`
+	Changed   int           `json:"changed"`
+	Unchanged int           `json:"unchanged"`
+	Deleted   int           `json:"deleted"`
+	Errors    []ImportError `json:"errors"`
+}
+
+// ImportError is a line that changed nothing.
+type ImportError struct {
+	Line    int    `json:"line"` // from 1
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// batch is an import while its lines are read.
+type batch struct {
+	ImportAnswer
+	registry *clients.Registry
+	seen     map[string]int // the line of a client
+	changes  []clients.Change
+	lines    []int // of the changes
+}
+
+// importClients answers POST /v1/clients/import: a line is a client as a file has it, or {"client": "…", "deleted": true}. Each line
+// alone is imported or has an error. Those that change nothing cost nothing, so that an import can be repeated.
+func (h *Handler) importClients(c *call) (any, error) {
+	q := c.query("dry_run")
+	dry := q.yes("dry_run")
+	if q.err != nil {
+		return nil, q.err
+	}
+	body, err := c.read(MaxImportBody, nil)
+	if err != nil {
+		return nil, err
+	}
+	b := batch{ImportAnswer: ImportAnswer{Errors: []ImportError{}}, registry: h.options.Clients, seen: map[string]int{}}
+	number := 0
+	for line := range bytes.Lines(body) {
+		number++
+		if line = bytes.TrimSpace(line); len(line) == 0 {
+			continue
+		}
+		if len(b.seen) == clients.MaxChanges {
+			return nil, fault.Length("lines", number, clients.MaxChanges)
+		}
+		b.read(number, line)
+	}
+	if dry {
+		b.preview()
+		return b.ImportAnswer, nil
+	}
+	return b.apply(h, c)
+}
+
+// wrong keeps what is wrong with a line.
+func (b *batch) wrong(line int, field, message string) {
+	b.Errors = append(b.Errors, ImportError{line, field, message})
+}
+
+// read reads a line, and finds out whether it changes anything.
+func (b *batch) read(number int, line []byte) {
+	change, problems := readChange(line)
+	name := change.Client.Name
+	if len(problems) == 0 && b.seen[name] > 0 {
+		problems = rule.Problems{{Field: "client", Message: "client: another line has the same client; remove one of the two"}}
+	}
+	if len(problems) > 0 {
+		for _, p := range problems {
+			b.wrong(number, p.Field, p.Message)
+		}
+		return
+	}
+	b.seen[name] = number
+	was, known := b.registry.Get(name)
+	if change.Delete && !known || !change.Delete && known && bytes.Equal(rule.ClientToJSON(&was.Client), rule.ClientToJSON(&change.Client)) {
+		b.Unchanged++
+		return
+	}
+	b.changes, b.lines = append(b.changes, change), append(b.lines, number)
+}
+
+var deletedField = []byte(`"deleted"`)
+
+// readChange reads a line of an import.
+func readChange(line []byte) (change clients.Change, problems rule.Problems) {
+	if bytes.Contains(line, deletedField) {
+		e := document.Read("line.json", string(line), func(document.Fault) {})
+		if e != nil && len(e.Members) == 2 && isTrue(e.Get("deleted")) {
+			e.Members = slices.DeleteFunc(e.Members, func(m document.Member) bool { return m.Name.Text == "deleted" })
+			line, change.Delete = e.JSON(), true
+		}
+	}
+	change.Client, problems = parseClient(line)
+	return change, problems
+}
+
+func isTrue(e *document.Element) bool {
+	return e != nil && e.Kind == document.Truth && e.Text == "true"
+}
+
+// preview counts the changes as if they were made.
+func (b *batch) preview() {
+	for i := range b.changes {
+		_, known := b.registry.Get(b.changes[i].Client.Name)
+		b.count(&b.changes[i], !known)
+	}
+}
+
+func (b *batch) count(change *clients.Change, created bool) {
+	switch {
+	case change.Delete:
+		b.Deleted++
+	case created:
+		b.Added++
+	default:
+		b.Changed++
+	}
+}
+
+// apply makes the changes.
+func (b *batch) apply(h *Handler, c *call) (any, error) {
+	if len(b.changes) == 0 {
+		return b.ImportAnswer, nil
+	}
+	outcomes, err := b.registry.Apply(c.r.Context(), c.author(), b.changes)
+	if err != nil {
+		return nil, h.trouble(c).Client(err)
+	}
+	for i := range outcomes {
+		if outcomes[i].Err == nil {
+			b.count(&b.changes[i], outcomes[i].Created)
+			continue
+		}
+		wrong := calls.Of(outcomes[i].Err)
+		if wrong == nil {
+			return nil, h.trouble(c).Client(outcomes[i].Err)
+		}
+		b.wrong(b.lines[i], wrong.Field, wrong.Detail)
+	}
+	slices.SortStableFunc(b.Errors, func(x, y ImportError) int { return cmp.Compare(x.Line, y.Line) })
+	return b.ImportAnswer, nil
+}
+
+// exportClients answers GET /v1/clients/export with NDJSON, each client after those that it belongs to. The clients are those of one
+// moment.
+func (h *Handler) exportClients(c *call) (any, error) {
+	defer h.exporting.Add(-1)
+	if h.exporting.Add(1) > maxExporting {
+		return nil, fault.Busy.Of("%d exports are already running, the maximum; try again.", maxExporting).After(time.Second).Coded("exports-busy", "max", maxExporting)
+	}
+	c.Header()["Content-Type"] = typeLines
+	s := stream{c, http.NewResponseController(c.ResponseWriter), h.patience}
+	var lines []byte
+	gone := !s.open()
+	for e := range h.options.Clients.Export {
+		if lines = append(append(lines, rule.ClientToJSON(&e.Client)...), '\n'); len(lines) >= exportPiece {
+			if gone = gone || !s.write(lines); gone {
+				break
+			}
+			lines = lines[:0]
+		}
+	}
+	if !gone {
+		s.write(lines)
+	}
+	return nil, nil
+}
+
+// exportPiece is how much of an export is written at once, in bytes.
+const exportPiece = 64 << 10
+
+var typeLines = []string{"application/x-ndjson"}

@@ -1,0 +1,309 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/clients"
+	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/internal/trust"
+	"github.com/weirhq/weir/rule"
+)
+
+// someClients are the directory of a stand.
+var someClients = []string{
+	`{"client":"org:acme","tier":"pro","zone":"Europe/Berlin","starts":15}`,
+	`{"client":"user:ann","parent":"org:acme","limits":{"api":"500/1m"},"note":"contract 4711"}`,
+	`{"client":"api_key:sha256:f2cdc8c72fd298956aef69228aa88a4d","parent":"user:ann"}`,
+	`{"client":"user:bob","blocked":true}`,
+}
+
+// registry has some clients.
+func registry(t testing.TB) *clients.Registry {
+	t.Helper()
+	r := clients.New(clients.Options{Now: func() time.Time { return begin }})
+	var changes []clients.Change
+	for _, line := range someClients {
+		c, problems := rule.ReadClient("", []byte(line))
+		if err := problems.Err(); err != nil {
+			t.Fatal(err)
+		}
+		changes = append(changes, clients.Change{Client: c})
+	}
+	outcomes, err := r.Apply(t.Context(), "test", changes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range outcomes {
+		if o.Err != nil {
+			t.Fatal(o.Err)
+		}
+	}
+	return r
+}
+
+var (
+	fromFile = Options{Service: manage.Service{Clients: func() *clients.Registry {
+		r := clients.New(clients.Options{})
+		d, _, _ := rule.ReadDirectory("", strings.NewReader(someClients[3]))
+		r.Show(d)
+		return r
+	}()}}
+	withoutClients = Options{Service: manage.Service{Clients: noClients}}
+	annsKey        = "/v1/clients/api_key:sha256:f2cdc8c72fd298956aef69228aa88a4d"
+)
+
+// noClients are of a stand without a directory.
+var noClients = clients.New(clients.Options{})
+
+var clientsTried = []tried{
+	{what: "GET /v1/clients", status: 404, options: withoutClients},
+	{what: "GET /v1/clients/tiers", status: 404, options: withoutClients},
+	{what: "GET /v1/clients/export", status: 404, options: withoutClients},
+	{what: "POST /v1/clients/import", status: 404, options: withoutClients},
+	{what: "PUT /v1/clients/user:ann", status: 404, options: withoutClients},
+	{what: "GET /v1/clients?parent=org:acme&tier=&kind=user&contains=a&after=user:a&limit=1", status: 200},
+	{what: "GET /v1/clients?limit=10000000", status: 400},
+	{what: "GET /v1/clients/tiers?x=1", status: 400},
+	{what: "GET /v1/clients/export?x=1", status: 400},
+	{what: "GET " + annsKey, status: 200},
+	{what: "GET /v1/clients/user:ann", status: 304, headers: []string{"If-None-Match: *"}},
+	{what: "GET /v1/clients/ann", status: 400},
+	{what: "GET /v1/clients/user:nobody", status: 404},
+	{what: "PUT /v1/clients/user:new", body: `{"parent":"org:acme","starts":1,"limits":{"api":["5/1m","9/1h"]}}`, status: 201},
+	{what: "PUT /v1/clients/user:new", body: `{"tear":"pro"}`, status: 400},
+	{what: "PUT /v1/clients/user:new", body: "{}", status: 409, options: fromFile},
+	{what: "PUT /v1/clients/user:ann", body: "{}", status: 412, headers: []string{`If-Match: "none"`}},
+	{what: "PUT /v1/clients/user:ann", body: strings.Repeat(" ", maxClientBody+1), status: 413},
+	{what: "PATCH /v1/clients/user:ann", body: "[]", status: 400},
+	{what: "PATCH /v1/clients/user:nobody", body: "{}", status: 404},
+	{what: "PATCH /v1/clients/user:ann", body: "{}", status: 412, headers: []string{`If-Match: "none"`}},
+	{what: "PATCH /v1/clients/user:ann", body: strings.Repeat(" ", maxClientBody+1), status: 413},
+	{what: "DELETE /v1/clients/user:bob", status: 204},
+	{what: "DELETE /v1/clients/bob", status: 400},
+	{what: "DELETE /v1/clients/user:nobody", status: 404},
+	{what: "DELETE /v1/clients/user:bob", status: 409, options: fromFile},
+	{what: "DELETE /v1/clients/user:bob", status: 412, headers: []string{`If-Match: "none"`}},
+	{what: "POST /v1/clients/import?dry_run=true", body: strings.Join(someClients, "\n") + "\n{", status: 200},
+	{what: "POST /v1/clients/import", body: strings.Repeat("{}\n", 3), status: 200},
+	{what: "POST /v1/clients/import?dry_run=1", status: 400},
+	{what: "POST /v1/clients/import", body: `{"client":"user:new"}`, status: 409, options: fromFile},
+	{what: "POST /v1/clients/import", body: strings.Repeat(" ", MaxImportBody+1), status: 413},
+}
+
+const clientsToken = "a-clients-token-of-the-tests"
+
+// A service that manages customers adds a key, moves it, and removes it.
+func TestDirectory(t *testing.T) {
+	list, err := trust.ParseTokens([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nshop clients " + clientsToken))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStand(t, Options{Service: manage.Service{Tokens: func() *trust.List { return list }}}).serve()
+	shop := as(clientsToken)
+	var e EntryAnswer
+	r := s.call("PUT /v1/clients/user:a%2Fb", `{"parent":"org:acme","limits":{"api":["5/1m","9/1h"]}}`, shop).want(t, 201, &e)
+	if e.Client != "user:a/b" || e.By != "shop" || !e.At.Equal(begin) || r.Header.Get("ETag") != `"`+e.Version+`"` || r.Header.Get("Location") != "/v1/clients/user:a%2Fb" {
+		t.Errorf("%s %v", r.body, r.Header)
+	}
+	s.call("PUT /v1/clients/user:a%2Fb", "{}", shop, "If-None-Match: *").wantProblem(t, fault.VersionConflict)
+	for _, path := range []string{"user:a%2Fb", "user:a/b", "%75ser:a%2fb"} {
+		s.call("GET /v1/clients/"+path, "", as(readerToken)).want(t, 200, &e)
+		if len(e.Line) != 1 || e.Line[0].Client != "org:acme" || e.Line[0].Tier != "pro" || e.Line[0].Starts != "15" || string(e.Limits["api"]) != `{"limits":["5/1m","9/1h"]}` {
+			t.Errorf("%s: %+v", path, e)
+		}
+	}
+	// A merge patch: null removes, what is not there stays.
+	var p EntryAnswer
+	s.call("PATCH /v1/clients/user:a%2Fb", `{"limits":{"api":null,"queue":"unlimited"},"tier":"pro","parent":null}`, shop, "If-Match: "+r.Header.Get("ETag")).want(t, 200, &p)
+	if p.Parent != "" || p.Tier != "pro" || len(p.Limits) != 1 || string(p.Limits["queue"]) != `"unlimited"` || p.Version == e.Version {
+		t.Errorf("%+v", p)
+	}
+	p = EntryAnswer{}
+	s.call("PATCH /v1/clients/user:a%2Fb", `{"limits":{"queue":null},"blocked":true}`, shop).want(t, 200, &p)
+	if p.Limits != nil || !p.Blocked || p.Tier != "pro" {
+		t.Errorf("%+v", p)
+	}
+	s.call("PATCH /v1/clients/user:a%2Fb", "{}", shop, "If-Match: "+r.Header.Get("ETag")).wantProblem(t, fault.VersionConflict)
+	// A reader and a checker must not change clients, and who changes clients must not change rules.
+	s.call("PUT /v1/clients/user:x", "{}", as(readerToken)).wantProblem(t, fault.Forbidden, "right clients")
+	s.call("GET /v1/rules", "", shop).wantProblem(t, fault.Forbidden)
+	s.call("PUT /v1/rules/login", "{}", shop, "If-Match: *").wantProblem(t, fault.Forbidden)
+	if r := s.call("DELETE /v1/clients/org:acme", "", shop); r.StatusCode < 400 {
+		t.Errorf("a client is deleted that others belong to: %s", r.body)
+	}
+	s.call("DELETE /v1/clients/user:a%2Fb", "", shop).want(t, 204, nil)
+	s.call("GET /v1/clients/user:a%2Fb", "", shop).wantProblem(t, fault.NoClient)
+	var tiers TiersAnswer
+	if s.call("GET /v1/clients/tiers", "", shop).want(t, 200, &tiers); tiers.Clients != 4 || tiers.Tiers["pro"] != 1 {
+		t.Errorf("%+v", tiers)
+	}
+}
+
+// Lists come in pages, in the order of the names.
+func TestListClients(t *testing.T) {
+	s := newStand(t, Options{})
+	for query, want := range map[string]string{
+		"":                            "api_key:sha256:f2cdc8c72fd298956aef69228aa88a4d org:acme user:ann user:bob >",
+		"?limit=2":                    "api_key:sha256:f2cdc8c72fd298956aef69228aa88a4d org:acme >org:acme",
+		"?limit=2&after=org:acme":     "user:ann user:bob >",
+		"?parent=org:acme":            "user:ann >",
+		"?tier=pro":                   "org:acme >",
+		"?kind=user&contains=b":       "user:bob >",
+		"?kind=team":                  ">",
+		"?parent=user:ann&kind=user:": ">",
+	} {
+		var a EntriesAnswer
+		s.call("GET /v1/clients"+query, "").want(t, 200, &a)
+		var got strings.Builder
+		for _, e := range a.Clients {
+			got.WriteString(e.Client + " ")
+		}
+		if got.WriteString(">" + a.Next); got.String() != want {
+			t.Errorf("%s lists %s, want %s", query, &got, want)
+		}
+	}
+}
+
+// Nobody can put a secret into a URL, a client above itself, or a body of any size into memory.
+func TestHostileClients(t *testing.T) {
+	s := newStand(t, Options{})
+	p := s.call("PUT /v1/clients/api_key:ann-key-1", "{}").wantProblem(t, fault.BadField, "must not have an API key")
+	if !strings.Contains(p.Detail, "api_key:sha256:") || strings.Contains(p.Detail, "ann-key-1") || strings.Contains(s.log.String(), "ann-key-1") {
+		t.Errorf("%s\n%s", p.Detail, s.log)
+	}
+	s.call("GET /v1/clients?parent=api_key:ann-key-1", "").wantProblem(t, fault.BadField, "must not have an API key")
+	s.call("PUT /v1/clients/user:"+strings.Repeat("x", 1<<20), "{}").wantProblem(t, fault.BadField, "exceed")
+	s.call("PUT /v1/clients/user:"+strings.Repeat("x", 500), "{}").wantProblem(t, fault.BadField, "longer than")
+	for body, field := range map[string]string{
+		`{"parent":"org:none"}`:               "parent",
+		`{"parent":"user:x"}`:                 "parent",
+		`{"parent":"user:ann"}`:               "parent",
+		`{"client":"user:y"}`:                 "client",
+		`{"limits":{"api":"5"}}`:              "limits",
+		`{"zone":"Mars/Olympus"}`:             "zone",
+		`{"tier":"a","tier":"b"}`:             "",
+		`{"tier":` + strings.Repeat("[", 999): "",
+		`[]`:                                  "",
+		``:                                    "",
+		"\xff":                                "",
+	} {
+		r := s.call("PUT /v1/clients/user:x", body)
+		if r.StatusCode != 400 || !strings.Contains(string(r.body), field) {
+			t.Errorf("%.50s: %s", body, r.body)
+		}
+	}
+	s.call("PATCH /v1/clients/org:acme", `{"parent":"user:ann"}`).wantProblem(t, fault.BadField)
+	s.call("PUT /v1/clients/user:x", "{}", `If-Match: "*"`).wantProblem(t, fault.VersionConflict)
+	s.call("PUT /v1/clients/user:x", "{}", "If-Match: *").wantProblem(t, fault.NoClient)
+	s.call("PUT /v1/clients/user:x", "{}", "If-Match: *", "If-None-Match: *").wantProblem(t, fault.BadField)
+	s.call("GET /v1/clients/user:x", "").wantProblem(t, fault.NoClient)
+	// An API key that is the name of a client is a key all the same.
+	var a CheckAnswer
+	s.call("POST /v1/check", `{"api_key":"user:bob","path":"/api/x"}`).want(t, 200, &a)
+	if !a.Allowed {
+		t.Errorf("a key is taken for the blocked client with its name: %+v", a)
+	}
+}
+
+// Of those who change one version of a client, one wins.
+func TestConcurrentClients(t *testing.T) {
+	s := newStand(t, Options{})
+	tag := s.call("GET /v1/clients/user:ann", "").want(t, 200, nil).Header.Get("ETag")
+	statuses := make([]int, 20)
+	var all sync.WaitGroup
+	for i := range statuses {
+		all.Go(func() {
+			statuses[i] = direct(s, "PUT", "/v1/clients/user:ann", fmt.Sprintf(`{"note":"%d"}`, i), "If-Match: "+tag).StatusCode
+		})
+	}
+	all.Wait()
+	won := 0
+	for _, status := range statuses {
+		switch status {
+		case http.StatusOK:
+			won++
+		case http.StatusPreconditionFailed:
+		default:
+			t.Errorf("the status is %d", status)
+		}
+	}
+	if won != 1 {
+		t.Errorf("%d have won", won)
+	}
+	// Patches without a version all have an effect.
+	for i := range statuses {
+		all.Go(func() {
+			statuses[i] = direct(s, "PATCH", "/v1/clients/user:ann", fmt.Sprintf(`{"limits":{"r%d":"5/1m"}}`, i%4)).StatusCode
+		})
+	}
+	all.Wait()
+	var e EntryAnswer
+	s.call("GET /v1/clients/user:ann", "").want(t, 200, &e)
+	for i, status := range statuses {
+		if status == http.StatusOK && e.Limits[fmt.Sprintf("r%d", i%4)] == nil || status != http.StatusOK && status != http.StatusPreconditionFailed {
+			t.Errorf("%d, and the limits are %v", status, e.Limits)
+		}
+	}
+}
+
+// Each line of an import is imported or has an error, and who repeats it changes nothing.
+func TestImport(t *testing.T) {
+	s := newStand(t, Options{})
+	lines := "{\n" + // broken
+		`{"client":"user:eve","parent":"team:x"}` + "\n\n" + // before its parent
+		`{"client":"team:x","parent":"org:acme"}` + "\r\n" +
+		`{"client":"user:ann","parent":"org:acme","limits":{"api":"500/1m"},"note":"contract 4711"}` + "\n" + // as it is
+		`{"client":"user:eve"}` + "\n" + // again
+		`{"client":"user:lost","parent":"org:none"}` + "\n" +
+		`{"client":"api_key:in-clear","parent":"user:eve"}` + "\n" +
+		`{"client":"user:bob","deleted":true}` + "\n" +
+		`{"client":"user:gone","deleted":true}` + "\n" +
+		`{"client":"org:acme","deleted":true,"tier":"pro"}` + "\n" +
+		`{"client":"org:acme","deleted":false}` + "\n" +
+		`{"client":"user:x","tier":[]}`
+	for _, c := range []struct{ query, want string }{
+		{"?dry_run=true", "4 0 2 1 [1 6 11 12 13]"},
+		{"", "3 0 2 1 [1 6 7 11 12 13]"},
+		{"", "0 0 6 0 [1 6 7 11 12 13]"},
+	} {
+		var a ImportAnswer
+		r := s.call("POST /v1/clients/import"+c.query, lines).want(t, 200, &a)
+		var wrong []int
+		for _, e := range a.Errors {
+			if len(wrong) == 0 || wrong[len(wrong)-1] != e.Line {
+				wrong = append(wrong, e.Line)
+			}
+		}
+		if got := fmt.Sprint(a.Added, a.Changed, a.Unchanged, a.Deleted, wrong); got != c.want {
+			t.Errorf("%s: %s, want %s: %s", c.query, got, c.want, r.body)
+		}
+	}
+	if s.call("GET /v1/clients/user:eve", "").want(t, 200, nil); strings.Contains(s.log.String(), "in-clear") {
+		t.Error("the log has a key")
+	}
+	many := strings.Repeat(`{"client":"user:n"}`+"\n", clients.MaxChanges+1)
+	n := 0
+	many = string([]byte(strings.Join(strings.Split(many, "user:n"), "user:%d")))
+	numbers := make([]any, clients.MaxChanges+1)
+	for i := range numbers {
+		numbers[i], n = n, n+1
+	}
+	s.call("POST /v1/clients/import", fmt.Sprintf(many, numbers...)).wantProblem(t, fault.BadField, "maximum of 1000")
+	exported := s.call("GET /v1/clients/export", "").want(t, 200, nil)
+	if kind := exported.Header.Get("Content-Type"); kind != "application/x-ndjson" {
+		t.Errorf("an export is %s", kind)
+	}
+	// What was exported is what an import takes.
+	other := newStand(t, Options{Service: manage.Service{Clients: clients.New(clients.Options{})}})
+	var a ImportAnswer
+	other.call("POST /v1/clients/import", string(exported.body)).want(t, 200, &a)
+	if again := other.call("GET /v1/clients/export", "").want(t, 200, nil); a.Added != 6 || len(a.Errors) > 0 || string(again.body) != string(exported.body) {
+		t.Errorf("%+v\n%s\nis imported as\n%s", a, exported.body, again.body)
+	}
+}
