@@ -43,6 +43,7 @@ type question struct {
 	query  url.Values
 	accept string // default application/json
 	match  string // the version that it is about, as If-Match has it; "" if about none
+	fresh  bool   // what it is about must not be there yet
 	body   any    // sent as JSON, or as it is if it is bytes; nil for nothing
 }
 
@@ -79,6 +80,8 @@ func (r *rejection) Error() string {
 		return "there is no such version, or it is no longer kept; weir rules history lists the versions"
 	case strings.HasSuffix(r.Type, ":no-override"):
 		return "there is no such override, or it is no longer kept; weir overrides --state all lists them"
+	case strings.HasSuffix(r.Type, ":no-client"):
+		return "there is no such client in the directory; weir clients list shows them, and weir clients set adds one"
 	case r.Status == http.StatusUnauthorized && !r.hadToken:
 		return fmt.Sprintf("%s requires a token; set --token-file or WEIR_TOKEN", r.server)
 	case r.Status == http.StatusUnauthorized:
@@ -167,6 +170,9 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 	}
 	if q.match != "" {
 		req.Header.Set("If-Match", q.match)
+	}
+	if q.fresh {
+		req.Header.Set("If-None-Match", "*")
 	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)

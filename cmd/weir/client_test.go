@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/rules/repo"
 	filerepo "github.com/weirhq/weir/internal/rules/repo/file"
@@ -108,7 +109,7 @@ func newRunning(t *testing.T, document, tokens string) *running {
 		}
 	}
 	r.handler, err = httpapi.New(httpapi.Options{
-		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *trust.List { return list }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *trust.List { return list }, Clients: clients.New(clients.Options{}), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
 	})
 	if err != nil {
 		t.Fatal(err)

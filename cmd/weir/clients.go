@@ -17,16 +17,18 @@ import (
 func newClients() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clients",
-		Short: "Check files of clients",
-		Long: `Check a file of clients, which says to whom API keys belong, and which tier and limits
-clients have. weir serve --clients reads such a file:
-
-  {"client": "api_key:sha256:5d41402abc4b2a76b9719d911017c592", "parent": "user:ann"}
-  {"client": "user:ann", "tier": "pro"}`,
+		Short: "Read and change the directory of clients",
+		Long: `Read and change the directory of clients of a running weir. It says to whom API keys
+belong, and which tier and limits clients have. weir hashes an API key before it sends it.`,
+		Example: `  weir clients set user:ann --tier pro --limit api=500/1m
+  weir clients set api_key:sha256:5d41402abc4b2a76b9719d911017c592 --parent user:ann
+  weir clients get user:ann
+  weir clients import clients.ndjson --dry-run`,
 		Args: noOtherVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newClientsCheck())
+	cmd.AddCommand(newClientsGet(), newClientsList(), newClientsSet(), newClientsMove(), newClientsBlock(true), newClientsBlock(false),
+		newClientsDelete(), newClientsImport(), newClientsExport(), newClientsCheck())
 	return cmd
 }
 
@@ -36,7 +38,7 @@ func newClientsCheck() *cobra.Command {
 		Use:   "check FILE",
 		Short: "Report all errors in a file of clients",
 		Long: `Report all errors in a file of clients (- for standard input), each with its line and a
-remedy. With --rules, also report limits and tiers that have no effect under these
+remedy. weir serve --clients reads such a file, and weir clients import sends it. With --rules, also report limits and tiers that have no effect under these
 rules. The exit status is 1 if there are any.`,
 		Example: `  weir clients check clients.ndjson
   weir clients check clients.yaml --rules rules.yaml`,
@@ -69,20 +71,25 @@ rules. The exit status is 1 if there are any.`,
 
 // readClients reads a file of clients, or standard input, and prints its errors.
 func readClients(cmd *cobra.Command, path string) (*rule.Directory, error) {
-	name, in := "standard input", cmd.InOrStdin()
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		name, in = path, file
+	name, in, closeFile, err := openClientsFile(cmd, path)
+	if err != nil {
+		return nil, err
 	}
+	defer closeFile()
 	d, problems, err := rule.ReadDirectory(name, in)
 	if err != nil {
 		return nil, err
 	}
 	return d, unusable(cmd, name, "used", problems)
+}
+
+// openClientsFile opens a file of clients, or standard input.
+func openClientsFile(cmd *cobra.Command, path string) (name string, in io.Reader, closeFile func(), err error) {
+	if path == "-" {
+		return "standard input", cmd.InOrStdin(), func() {}, nil
+	}
+	file, err := os.Open(path)
+	return path, file, func() { file.Close() }, err
 }
 
 // checkIdle prints what has no effect under some rules.

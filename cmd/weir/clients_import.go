@@ -1,0 +1,354 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/clients"
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/notation"
+	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/rule"
+)
+
+func newClientsImport() *cobra.Command {
+	var c clientFlags
+	i := importer{answer: httpapi.ImportAnswer{Errors: []httpapi.ImportError{}}}
+	cmd := &cobra.Command{
+		Use:   "import FILE",
+		Short: "Add and change the clients of a file",
+		Long: `Add the clients of a file (- for standard input) to the directory, and change those that
+are there. The file is NDJSON, or YAML or JSON with the list "clients"; clients can come in
+any order. If a line has an error, nothing is sent. A line that the server does not accept
+changes nothing, and is reported with its number. If an import is interrupted, run it
+again: what is there already costs nothing.`,
+		Example: `  weir clients import clients.ndjson --dry-run
+  weir clients import clients.ndjson
+  weir clients import clients.yaml --prune`,
+		Args: exactlyOne("a file of clients"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if i.server, err = c.client(cmd); err != nil {
+				return err
+			}
+			if err := i.open(cmd, args[0]); err != nil {
+				return err
+			}
+			err = i.run(cmd)
+			if c.output == "json" {
+				return errors.Join(writeJSON(cmd.OutOrStdout(), i.answer), err)
+			}
+			return errors.Join(i.say(cmd), err)
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&i.dry, "dry-run", false, "change nothing, and show what would change")
+	flags.BoolVar(&i.prune, "prune", false, "delete the clients that are not in the file")
+	return c.addClientFlags(cmd)
+}
+
+// importer sends a file of clients.
+type importer struct {
+	server     *client
+	dry, prune bool
+	file       string
+	lines      []importLine
+	places     map[string]int // in lines, by the name of the client
+	answer     httpapi.ImportAnswer
+	begun      time.Time
+}
+
+// importLine is a client of a file, or one to delete.
+type importLine struct {
+	number int // in the file
+	text   []byte
+	parent string
+	depth  int // of those above it in the file
+}
+
+// open reads the file, and prints its errors.
+func (i *importer) open(cmd *cobra.Command, path string) error {
+	name, in, closeFile, err := openClientsFile(cmd, path)
+	if err != nil {
+		return err
+	}
+	defer closeFile()
+	i.file, i.places = name, map[string]int{}
+	var problems rule.Problems
+	add := func(number int, source []byte) {
+		c, wrong := rule.ReadClient(name, source)
+		if before, twice := i.places[c.Name]; twice && len(wrong) == 0 {
+			wrong = rule.Problems{{File: name, Field: "client", Message: fmt.Sprintf("client: %q is in line %d, too; remove one of the two", c.Name, i.lines[before].number)}}
+		}
+		for j := range wrong {
+			wrong[j].Line, wrong[j].Column, wrong[j].Excerpt = number, 1, ""
+		}
+		problems = append(problems, wrong...)
+		if len(wrong) == 0 {
+			i.places[c.Name] = len(i.lines)
+			i.lines = append(i.lines, importLine{number: number, text: rule.ClientToJSON(&c), parent: c.Parent})
+		}
+	}
+	if err := eachClient(name, in, add); err != nil {
+		return err
+	}
+	return unusable(cmd, name, "imported", problems)
+}
+
+// eachClient yields the clients of a file as JSON.
+func eachClient(name string, in io.Reader, yield func(line int, source []byte)) error {
+	r := bufio.NewReader(in)
+	first, _ := r.Peek(1)
+	ending := strings.ToLower(filepath.Ext(name))
+	if ending == ".yaml" || ending == ".yml" || ending == ".json" || ending != ".ndjson" && ending != ".jsonl" && string(first) != "{" {
+		return eachInDocument(name, r, yield)
+	}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxClientLine)
+	number := 0
+	for lines.Scan() {
+		number++
+		if line := bytes.TrimSpace(lines.Bytes()); len(line) > 0 {
+			yield(number, line)
+		}
+	}
+	if errors.Is(lines.Err(), bufio.ErrTooLong) {
+		return fmt.Errorf("%s:%d: the line is longer than %d bytes; write one client in each line", name, number+1, maxClientLine)
+	}
+	return lines.Err()
+}
+
+// maxClientLine is the maximum length of a line of NDJSON, in bytes.
+const maxClientLine = 64 << 10
+
+func eachInDocument(name string, in io.Reader, yield func(line int, source []byte)) error {
+	source, err := io.ReadAll(io.LimitReader(in, rule.MaxDocument+1))
+	if err != nil {
+		return err
+	}
+	var wrong error
+	root := document.ReadEach(name, string(source), func(f document.Fault) {
+		wrong = cmp.Or(wrong, fmt.Errorf("%s:%d:%d: %s", name, f.Line, f.Column, f.Message))
+	}, "clients", func(e *document.Element) { yield(e.Line, e.JSON()) })
+	if wrong == nil && root != nil && root.Kind == document.Mapping && (len(root.Members) != 1 || root.Get("clients") == nil) {
+		wrong = fmt.Errorf("%s: write only the list of clients, as in clients: [{client: \"user:ann\"}]", name)
+	}
+	return wrong
+}
+
+// run sends the lines, those above first, and then deletes what is not in the file.
+func (i *importer) run(cmd *cobra.Command) error {
+	i.begun = time.Now()
+	if err := i.order(cmd); err != nil {
+		return err
+	}
+	b := newBar(cmd.ErrOrStderr())
+	defer b.clear()
+	if err := i.send(cmd.Context(), &b, i.lines); err != nil {
+		return i.unfinished(err)
+	}
+	if !i.prune || len(i.answer.Errors) > 0 {
+		return i.wrong(cmd)
+	}
+	if len(i.lines) == 0 {
+		return fmt.Errorf("%s has no clients, so --prune would delete all; delete them with weir clients delete", i.file)
+	}
+	others, err := i.others(cmd.Context())
+	if err == nil {
+		err = i.send(cmd.Context(), &b, others)
+	}
+	if err != nil {
+		return i.unfinished(err)
+	}
+	return i.wrong(cmd)
+}
+
+// order sorts the lines by how many clients of the file are above.
+func (i *importer) order(cmd *cobra.Command) error {
+	var cycles rule.Problems
+	for at := range i.lines {
+		l := &i.lines[at]
+		for above := l.parent; above != ""; l.depth++ {
+			place, known := i.places[above]
+			if !known {
+				break
+			}
+			if l.depth == rule.MaxLine {
+				cycles = append(cycles, rule.Problem{File: i.file, Line: l.number, Column: 1, Field: "parent",
+					Message: fmt.Sprintf("parent: more than %d clients are above it, or a cycle; correct one parent", rule.MaxLine-1)})
+				break
+			}
+			above = i.lines[place].parent
+		}
+	}
+	slices.SortStableFunc(i.lines, func(a, b importLine) int { return cmp.Compare(a.depth, b.depth) })
+	return unusable(cmd, i.file, "imported", cycles)
+}
+
+// send sends lines in batches.
+func (i *importer) send(ctx context.Context, b *bar, lines []importLine) error {
+	for sent := 0; sent < len(lines); {
+		var body []byte
+		n := 0
+		for _, l := range lines[sent:min(len(lines), sent+clients.MaxChanges)] {
+			if len(body)+len(l.text) >= httpapi.MaxImportBody {
+				break
+			}
+			body, n = append(append(body, l.text...), '\n'), n+1
+		}
+		var got httpapi.ImportAnswer
+		if err := i.ask(ctx, body, &got); err != nil {
+			return err
+		}
+		i.add(&got, lines[sent:sent+n])
+		sent += n
+		b.draw(float64(sent)/float64(len(lines)), "%s of %s", grouped(int64(sent)), grouped(int64(len(lines))))
+	}
+	return nil
+}
+
+// maxTries is how often a batch is sent while the server is busy.
+const maxTries = 20
+
+// ask sends a batch, which may be sent again: what is there already does not change.
+func (i *importer) ask(ctx context.Context, body []byte, into *httpapi.ImportAnswer) error {
+	q := question{method: http.MethodPost, path: []string{"clients", "import"}, query: url.Values{}, body: body}
+	if i.dry {
+		q.query.Set("dry_run", "true")
+	}
+	for try := 1; ; try++ {
+		_, err := i.server.ask(ctx, q, into)
+		r, rejected := errors.AsType[*rejection](err)
+		if !rejected || try == maxTries || r.Status != http.StatusTooManyRequests && r.Status != http.StatusServiceUnavailable {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// add counts what became of a batch. Its errors have the lines of the file.
+func (i *importer) add(got *httpapi.ImportAnswer, lines []importLine) {
+	i.answer.Added += got.Added
+	i.answer.Changed += got.Changed
+	i.answer.Unchanged += got.Unchanged
+	i.answer.Deleted += got.Deleted
+	for _, e := range got.Errors {
+		if e.Line >= 1 && e.Line <= len(lines) {
+			e.Line = lines[e.Line-1].number
+		}
+		i.answer.Errors = append(i.answer.Errors, e)
+	}
+}
+
+// others are the clients of the server that are not in the file, those below first.
+func (i *importer) others(ctx context.Context) (others []importLine, err error) {
+	err = i.server.download(ctx, question{path: []string{"clients", "export"}}, func(r io.Reader) error {
+		return eachClient("export.ndjson", r, func(_ int, source []byte) {
+			c, problems := rule.ReadClient("", source)
+			if _, known := i.places[c.Name]; known || len(problems) > 0 {
+				return
+			}
+			e := document.Element{Kind: document.Mapping}
+			e.Add("client", document.NewText(c.Name))
+			e.Add("deleted", document.NewTruth(true))
+			others = append(others, importLine{text: e.JSON()})
+		})
+	})
+	slices.Reverse(others)
+	return others, err
+}
+
+// unfinished is why not all was sent.
+func (i *importer) unfinished(err error) error {
+	return fmt.Errorf("%w; run the import again to continue, because what is there already costs nothing", err)
+}
+
+// wrong prints the lines that the server has not accepted.
+func (i *importer) wrong(cmd *cobra.Command) error {
+	if len(i.answer.Errors) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(i.answer.Errors, func(a, b httpapi.ImportError) int { return cmp.Compare(a.Line, b.Line) })
+	for _, e := range i.answer.Errors {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s:%d: %s\n", i.file, e.Line, printable(e.Message))
+	}
+	return fmt.Errorf("%s could not be imported, and changed nothing", notation.Count(len(i.answer.Errors), "line"))
+}
+
+// say prints the numbers.
+func (i *importer) say(cmd *cobra.Command) error {
+	would := ""
+	if i.dry {
+		would = "would be "
+	}
+	a := &i.answer
+	return say(cmd, "%s%s added, %s changed, %s deleted, %s unchanged, in %s\n", would, grouped(int64(a.Added)), grouped(int64(a.Changed)),
+		grouped(int64(a.Deleted)), grouped(int64(a.Unchanged)), span(time.Since(i.begun).Milliseconds()))
+}
+
+func newClientsExport() *cobra.Command {
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:   "export",
+		Short: "Print all clients as NDJSON",
+		Long: `Print all clients of the directory, one in each line, each after those that it belongs to.
+weir clients import and weir serve --clients read this.`,
+		Example: "  weir clients export > clients.ndjson",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			return server.download(cmd.Context(), question{path: []string{"clients", "export"}}, func(r io.Reader) error {
+				_, err := io.Copy(cmd.OutOrStdout(), r)
+				return err
+			})
+		},
+	}
+	return c.addClientFlags(cmd)
+}
+
+// download reads an answer of any length. The timeout is that of its beginning.
+func (c *client) download(ctx context.Context, q question, read func(io.Reader) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	late := time.AfterFunc(c.timeout, cancel)
+	req, err := c.request(ctx, q)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		if !late.Stop() {
+			err = context.DeadlineExceeded
+		}
+		return c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	late.Stop()
+	if resp.StatusCode != http.StatusOK {
+		body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+		return cmp.Or(err, c.rejected(resp, body))
+	}
+	if err := read(resp.Body); err != nil {
+		return fmt.Errorf("the answer of %s is incomplete: %w", c.base, err)
+	}
+	return nil
+}
