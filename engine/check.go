@@ -194,7 +194,7 @@ func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict
 // ask is what a request asks for under a rule. Only what language models use can be more than is reserved.
 func (e *Engine) ask(c *rule.Entry, req *rule.Request) (rule.Ask, error) {
 	if c.Tokens != nil && req.Prompt != nil {
-		return c.Ask(req.Prompt)
+		return c.Ask(req.Prompt, e.answers.expected(c, req.Prompt.Model))
 	}
 	cost, err := c.Estimate(req)
 	return rule.Ask{Prompt: cost, Reserved: cost, Most: cost}, err

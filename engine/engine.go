@@ -108,6 +108,7 @@ type Engine struct {
 	extensions     *extensions
 	kept           kept
 	pending        pending
+	answers        answers
 
 	lines order.Turns[waitingLine] // of requests that wait for a place
 }

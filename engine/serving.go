@@ -53,6 +53,7 @@ type HoldPart struct {
 	Rule     *rule.Entry
 	Reserved int64
 
+	most int64 // that the request may cost
 	used int64 // under a rule that settles by the response; what End finds
 }
 
@@ -71,10 +72,16 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 	}
 	h.Parts = h.few[:0]
 	for i := range v.Results {
-		if r := &v.Results[i]; r.held && (len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule) {
-			h.Parts = append(h.Parts, HoldPart{Rule: r.Rule, Reserved: r.Cost})
+		r := &v.Results[i]
+		switch n := len(h.Parts); {
+		case !r.held:
+		case n == 0 || h.Parts[n-1].Rule != r.Rule:
+			h.Parts = append(h.Parts, HoldPart{Rule: r.Rule, Reserved: r.Cost, most: r.most})
+		default: // of another key
+			h.Parts[n-1].Reserved = min(h.Parts[n-1].Reserved, r.Cost)
 		}
 	}
+	h.engine.answers.reserve(h.Parts, 1)
 	h.engine.extensions.schedule(h, h.begin)
 	return h
 }
@@ -207,6 +214,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	for i := range h.Parts {
 		if p := &h.Parts[i]; p.Rule.Settles() {
 			p.used, _ = p.Rule.Actual(h.request, resp, p.Reserved) // on an error, what was reserved
+			h.learn(p.Rule, resp)
 		}
 	}
 	ctx, cancel := h.briefly()
@@ -222,6 +230,13 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	h.pending = done.State == weir.HoldPending
 	h.mu.Unlock()
 	return err
+}
+
+// learn takes note of how long an answer was, for a rule that reserves by that.
+func (h *Hold) learn(c *rule.Entry, resp *rule.Response) {
+	if tokens, known := c.Answer(h.request, resp); known {
+		h.engine.answers.learn(c, h.request.Prompt.Model, h.engine.hashOf(h.request), tokens)
+	}
 }
 
 // unsettled are the parts that do not settle by the response.
@@ -255,7 +270,9 @@ func (h *Hold) finish() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := !h.ended
-	h.ended = true
+	if h.ended = true; first {
+		h.engine.answers.reserve(h.Parts, -1)
+	}
 	h.endExtensionsLocked()
 	return first
 }

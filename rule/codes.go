@@ -110,7 +110,7 @@ var errorCodes = []Code{
 		"A unit names what a rule counts, such as tokens, so that a request can have a cost for each unit. It has at most 40 characters: lower-case letters, digits, dashes and underscores. A rule whose tokens have weights counts something else than tokens, such as money, so its unit is not tokens.",
 		"Write for example unit: tokens, or unit: microdollars with weights."},
 	{"E030", "invalid tokens",
-		"The field tokens has weights for input, output and cached tokens, and for the kinds that vendors report apart, such as cache_write and reasoning: numbers from 0 to 1000000 with at most six digits after the point, not all of them 0. Models are whole names, or beginnings that end in a star. default_output is a number of tokens. reserve has output, which is max or a number of tokens, and at_most, which is a share of the limit or a number of units.",
+		"The field tokens has weights for input, output and cached tokens, and for the kinds that vendors report apart, such as cache_write and reasoning: numbers from 0 to 1000000 with at most six digits after the point, not all of them 0. Models are whole names, or beginnings that end in a star. default_output is a number of tokens. reserve has output, which is max, a quantile such as p95 or a number of tokens, and at_most, which is a share of the limit or a number of units.",
 		"Write for example weights: {input: 1, output: 4, cached: 0.1}, models: {gpt-4o*: {output: 8}}, default_output: 1000 and reserve: {at_most: 5%}."},
 	{"E031", "invalid penalty",
 		"A penalty is how long it lasts, such as 15m, or has the fields after, within and for: 2 to 1000 denials within a time start a penalty for a time.",

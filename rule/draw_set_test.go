@@ -165,7 +165,7 @@ func drawTokens(t *rapid.T) *rule.Tokens {
 	tokens := &rule.Tokens{
 		API:           rapid.SampledFrom([]rule.ModelAPI{rule.AutoAPI, rule.OpenAI, rule.Anthropic, rule.Gemini}).Draw(t, "api"),
 		DefaultOutput: rapid.SampledFrom([]int64{0, 1, 5000}).Draw(t, "default_output"),
-		Reserve:       rapid.SampledFrom([]rule.Reserve{{}, {Output: 800}, {AtMost: 55}, {Output: 1, AtMostUnits: 1234567}}).Draw(t, "reserve"),
+		Reserve:       rapid.SampledFrom([]rule.Reserve{{}, {Output: 800}, {AtMost: 55}, {Quantile: 95}, {Quantile: 50, AtMost: 999}, {Output: 1, AtMostUnits: 1234567}}).Draw(t, "reserve"),
 		OnOverrun:     rapid.SampledFrom([]rule.Overrun{rule.Finish, rule.Cut}).Draw(t, "on_overrun"),
 	}
 	if rapid.Bool().Draw(t, "weights") {

@@ -128,6 +128,9 @@ type Response struct {
 	// Tokens is what a language model used. Nil means unknown: what was reserved counts.
 	Tokens *Usage
 
+	// Cut is whether the answer was ended because it used what was reserved for it.
+	Cut bool
+
 	// JSON is the body, if it is known. It is parsed only if a rule reads it.
 	JSON []byte
 }

@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,11 @@ import (
 // Reserve is how much of what a request may use is reserved before it is answered. The zero value is all
 // of it, so that requests at the same time never exceed a limit together.
 type Reserve struct {
+	// Quantile is the percentage of answers of a model for whose length to reserve, such as 95. The engine learns
+	// it from answers of several clients; before that, all is reserved that a request may use. It excludes
+	// Output. Default 0: as many tokens as a request may use.
+	Quantile Quantile
+
 	// Output is the number of tokens to reserve for each answer, if the request may use more. Default 0:
 	// as many as it may use.
 	Output int64
@@ -32,8 +38,9 @@ type Ask struct {
 	Most     int64 // for the longest answers
 }
 
-// Ask returns what a request to a language model asks for. The error is a [RequestError].
-func (c *Entry) Ask(p *Prompt) (a Ask, err error) {
+// Ask returns what a request to a language model asks for, if each answer is expected to have so many tokens; 0
+// if that is not known. The error is a [RequestError].
+func (c *Entry) Ask(p *Prompt, expected int64) (a Ask, err error) {
 	longest := c.mostOutput(p)
 	if a.Most, err = c.tokenUnits(p, longest); err != nil {
 		return a, err
@@ -43,12 +50,55 @@ func (c *Entry) Ask(p *Prompt) (a Ask, err error) {
 	if *r == (Reserve{}) {
 		return a, nil
 	}
-	if a.Prompt, err = c.tokenUnits(p, 0); err != nil || r.Output == 0 {
+	if a.Prompt, err = c.tokenUnits(p, 0); err != nil {
 		return a, err
 	}
-	a.Reserved, err = c.tokenUnits(p, min(longest, p.answers(r.Output)))
+	if r.Quantile == 0 {
+		expected = r.Output
+	}
+	if expected > 0 {
+		a.Reserved, err = c.tokenUnits(p, min(longest, p.answers(expected)))
+	}
 	return a, err
 }
+
+// Answer returns how many tokens each answer to a request had, for a rule that reserves by a quantile of that.
+// It is false if there was none, or its length is not known. One that was cut counts twice, because it would
+// have been longer.
+func (c *Entry) Answer(req *Request, resp *Response) (tokens int64, known bool) {
+	p := req.Prompt
+	if c.Tokens == nil || c.Tokens.Reserve.Quantile == 0 || p == nil || resp.Tokens == nil || resp.Status >= http.StatusBadRequest {
+		return 0, false
+	}
+	n := p.answers(1)
+	if n == 0 {
+		return 0, false
+	}
+	tokens = (clamp(resp.Tokens.Output) + n - 1) / n
+	if resp.Cut {
+		tokens *= 2
+	}
+	return tokens, true
+}
+
+// Quantile is a percentage of answers, from 50 to 99.
+type Quantile uint8
+
+// String returns a quantile such as "p95", and "max" for 0.
+func (q Quantile) String() string {
+	if q == 0 {
+		return maxOutputWord
+	}
+	return "p" + strconv.Itoa(int(q))
+}
+
+func parseQuantile(text string) (Quantile, bool) {
+	digits, ok := strings.CutPrefix(text, "p")
+	n, err := strconv.Atoi(digits)
+	return Quantile(n), ok && err == nil && n >= leastQuantile && n <= mostQuantile && len(digits) == 2
+}
+
+const leastQuantile, mostQuantile = 50, 99
 
 // Reserve returns how many units to reserve under limits of the rule.
 func (c *Entry) Reserve(a Ask, limits []*weir.Compiled) int64 {
@@ -121,6 +171,8 @@ func (r *Reserve) validate() error {
 	switch {
 	case r.Output < 0 || r.Output > maxTokens:
 		return fmt.Errorf("tokens: reserve: output: %d is out of range; write 1 to %d", r.Output, int64(maxTokens))
+	case r.Quantile > mostQuantile || r.Quantile > 0 && (r.Quantile < leastQuantile || r.Output > 0):
+		return fmt.Errorf("tokens: reserve: output: p%d, beside %d tokens, is no quantile; write 50 to 99, or a number of tokens", r.Quantile, r.Output)
 	case r.AtMost < 0 || r.AtMost > allOfIt:
 		return fmt.Errorf("tokens: reserve: at_most: %d is no share of a limit; write 1 to 1000 tenths of a percent", r.AtMost)
 	case r.AtMostUnits < 0 || r.AtMostUnits > weir.MaxUnits:
@@ -135,6 +187,9 @@ const maxOutputWord = "max"
 
 var reserveFields = newTable(
 	field[Tokens]{"output", (*parser).reserveOutput, func(t *Tokens) *document.Element {
+		if t.Reserve.Quantile > 0 {
+			return document.NewText(t.Reserve.Quantile.String())
+		}
 		return unless(0, t.Reserve.Output, document.NewInteger)
 	}},
 	field[Tokens]{"at_most", (*parser).reserveAtMost, func(t *Tokens) *document.Element {
@@ -154,9 +209,13 @@ func (p *parser) reserveOutput(e *document.Element, path string, t *Tokens) {
 	if !ok || text == maxOutputWord {
 		return
 	}
+	if q, isQuantile := parseQuantile(text); isQuantile {
+		t.Reserve.Quantile = q
+		return
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > maxTokens {
-		p.errorf("E030", e.Place, path, "%s is no number of tokens; write max, or 1 to %d", document.Quote(document.Clip(text, maxName)), int64(maxTokens))
+		p.errorf("E030", e.Place, path, "%s is neither a number of tokens nor a quantile; write max, p50 to p99, or 1 to %d", document.Quote(document.Clip(text, maxName)), int64(maxTokens))
 		return
 	}
 	t.Reserve.Output = n

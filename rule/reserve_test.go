@@ -9,7 +9,7 @@ import (
 // reserved is what a request reserves for a client without tier or override.
 func reserved(t *testing.T, r *rule.Entry, p rule.Prompt) (units, most int64) {
 	t.Helper()
-	a, err := r.Ask(&p)
+	a, err := r.Ask(&p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

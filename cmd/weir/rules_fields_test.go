@@ -18,7 +18,7 @@ rules:
   - {id: a4, key: global, limit: 117/month, zone: Asia/Shanghai, starts: 18, on_failure: closed}
   - {id: a5, match: {method: PUT, host: h.example, path: /x, attributes: {do: it}, when: request.size < 5000}, key: global, concurrency: 119, hold_ttl: 17m, wait: {up_to: 13s, queued: 23}, shares: {low: 42.5%}}
   - {id: a6, key: global, limit: 9/1m, lease: 3s, count: {status: [401, 5xx]}, mode: soft}
-  - {id: a7, key: global, limit: 9/1m, tokens: {api: gemini, default_output: 777, reserve: {output: 888, at_most: 6.5%}}, warn: [61%, 73%]}
+  - {id: a7, key: global, limit: 9/1m, tokens: {api: gemini, default_output: 777, reserve: {output: p88, at_most: 6.5%}}, warn: [61%, 73%]}
   - {id: a8, key: global, limit: 9/1m, penalty: {after: 3, within: 5m, for: 19m}, deny: {status: 403, code: 10007, message: "no: more"}}
   - {id: a9, key: global, limit: 9/1m, on_failure: {local: 43s, limit: 4/1h, then: open}}
   - {id: b2, key: global, limit: 9/1m, algorithm: sliding_log, count_denied: true}

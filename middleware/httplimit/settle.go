@@ -74,6 +74,7 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 		resp.JSON = n.kept.text
 	}
 	if s.watch != nil && resp.Status != 0 {
+		resp.Cut = s.watch.Cut()
 		if u, known := s.watch.Used(); known {
 			s.tokens = u
 			resp.Tokens = &s.tokens

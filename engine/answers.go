@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir/internal/estimate"
+	"github.com/weirhq/weir/rule"
+)
+
+// maxLearned bounds the pairs of a rule and a model of which is known how long answers are. Clients can
+// invent names of models.
+const maxLearned = 500
+
+// answers are how long the answers of language models were lately, and what is reserved for those that
+// are open.
+type answers struct {
+	mu      sync.Mutex
+	turn    uint64
+	lengths map[answersOf]*lengths
+	open    map[string]*Reserved // by rule
+}
+
+type answersOf struct{ rule, model string }
+
+type lengths struct {
+	used    uint64 // the turn of the last time
+	tokens  estimate.Fair
+	percent int // of the quantile that is known, if it is
+	at      int64
+}
+
+// expected is how many tokens an answer has, by the quantile of a rule; 0 if that is not known.
+func (a *answers) expected(c *rule.Entry, model string) int64 {
+	percent := int(c.Tokens.Reserve.Quantile)
+	if percent == 0 {
+		return 0
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.lengths[answersOf{c.ID, model}]
+	if l == nil {
+		return 0
+	}
+	a.turn++
+	if l.used = a.turn; l.percent != percent {
+		tokens, known := l.tokens.Quantile(percent)
+		if l.percent, l.at = percent, 0; known {
+			l.at = max(1, int64(tokens))
+		}
+	}
+	return l.at
+}
+
+// learn takes note of how long an answer was.
+func (a *answers) learn(c *rule.Entry, model string, client uint32, tokens int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := answersOf{c.ID, model}
+	l := a.lengths[key]
+	if l == nil {
+		if a.lengths == nil {
+			a.lengths = map[answersOf]*lengths{}
+		}
+		if len(a.lengths) >= maxLearned {
+			a.forgetLocked()
+		}
+		l = new(lengths)
+		a.lengths[key] = l
+	}
+	a.turn++
+	l.used, l.percent = a.turn, 0
+	l.tokens.Add(client, uint64(tokens))
+}
+
+// forgetLocked forgets what was not used for longest.
+func (a *answers) forgetLocked() {
+	var oldest answersOf
+	turn := a.turn + 1
+	for key, l := range a.lengths {
+		if l.used < turn {
+			oldest, turn = key, l.used
+		}
+	}
+	delete(a.lengths, oldest)
+}
+
+// Reserved is what the requests that an engine serves have reserved under one rule that counts tokens.
+type Reserved struct {
+	Rule     string `json:"rule"`
+	Requests int64  `json:"requests"`
+	Units    int64  `json:"units"`  // that are reserved
+	Excess   int64  `json:"excess"` // that the requests may cost besides, so that limits can be exceeded by so much
+}
+
+// Reserved returns what is reserved now, by rule, for the requests that this engine serves; see
+// [Gate.Serve].
+func (e *Engine) Reserved() []Reserved {
+	a := &e.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := make([]Reserved, 0, len(a.open))
+	for _, r := range a.open {
+		all = append(all, *r)
+	}
+	slices.SortFunc(all, func(x, y Reserved) int { return cmp.Compare(x.Rule, y.Rule) })
+	return all
+}
+
+// reserve adds requests, or takes them away.
+func (a *answers) reserve(parts []HoldPart, requests int64) {
+	for i := range parts {
+		if p := &parts[i]; p.Rule.Tokens != nil {
+			a.change(Reserved{p.Rule.ID, requests, requests * p.Reserved, requests * max(0, p.most-p.Reserved)})
+		}
+	}
+}
+
+func (a *answers) change(by Reserved) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.open[by.Rule]
+	if r == nil {
+		if a.open == nil {
+			a.open = map[string]*Reserved{}
+		}
+		r = &Reserved{Rule: by.Rule}
+		a.open[by.Rule] = r
+	}
+	r.Requests, r.Units, r.Excess = r.Requests+by.Requests, r.Units+by.Units, r.Excess+by.Excess
+	if r.Requests == 0 {
+		delete(a.open, by.Rule)
+	}
+}

@@ -1,0 +1,303 @@
+package engine_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// vendor is a language model behind a gate, with a rule that is shared by a team.
+type vendor struct {
+	t      *testing.T
+	engine *engine.Engine
+	gate   *engine.Gate
+	rule   *rule.Entry
+	store  *memory.Store
+	now    weir.Micros
+}
+
+const vendorPrices = `{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-5}}`
+
+func newVendor(t *testing.T, tokens string) *vendor {
+	t.Helper()
+	v := &vendor{t: t, now: 1_800_000_000_000_000}
+	clock := func() weir.Micros { return v.now }
+	v.store = memory.New(memory.Options{Clock: clock})
+	var err error
+	if v.engine, err = engine.New(engine.Options{Store: v.store, Clock: clock}); err != nil {
+		t.Fatal(err)
+	}
+	if v.gate, err = engine.NewGate(v.engine, 0, nil); err != nil {
+		t.Fatal(err)
+	}
+	prices := new(rule.Prices)
+	if err := prices.Read("prices.json", strings.NewReader(vendorPrices)); err != nil {
+		t.Fatal(err)
+	}
+	set, problems := rule.Parse("", []byte(`rules: [{id: team, key: attr:team, limit: 25usd/day, tokens: {price: usd, `+tokens+`}}]`))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{Prices: prices})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.rule = table.Rules()[0]
+	v.engine.Install(table, 1)
+	return v
+}
+
+// call is a request that is allowed.
+type call struct {
+	request  rule.Request
+	verdict  engine.Verdict
+	reserved int64
+	hold     *engine.Hold
+}
+
+// call asks for an answer; it is nil if that is denied.
+func (v *vendor) call(team, user, model string, longest int64) *call {
+	v.t.Helper()
+	c := &call{request: rule.Request{User: user, Attributes: map[string]string{"team": team}, Prompt: &rule.Prompt{Model: model, Input: 100, MaxOutput: longest}}}
+	var d engine.Denial
+	ok, err := v.gate.Reserve(v.t.Context(), &c.request, weir.MaxHoldTTL, &c.verdict, &d)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	if !ok {
+		return nil
+	}
+	c.reserved = c.verdict.Results[0].Cost
+	c.hold = v.gate.Serve(&c.request, weir.MaxHoldTTL, &c.verdict)
+	return c
+}
+
+// answer ends a call, and returns what it cost.
+func (v *vendor) answer(c *call, resp rule.Response) int64 {
+	v.t.Helper()
+	if err := c.hold.End(&resp, nil); err != nil {
+		v.t.Fatal(err)
+	}
+	cost, _ := v.rule.TokenCost(c.request.Prompt.Model, *resp.Tokens)
+	return cost
+}
+
+func tokens(n int64) rule.Response {
+	return rule.Response{Status: 200, Tokens: &rule.Usage{Input: 100, Output: n}}
+}
+
+// teach lets some users have answers.
+func (v *vendor) teach(team string, users, n int, length func() int64) {
+	v.t.Helper()
+	for i := range n {
+		c := v.call(team, fmt.Sprint("user", i%users), "m", 20_000)
+		if c == nil {
+			v.t.Fatal("a request is denied")
+		}
+		v.answer(c, tokens(length()))
+		v.now = v.now.Add(time.Hour)
+	}
+}
+
+// expects is what the next call reserves for its answer.
+func (v *vendor) expects(team string) int64 {
+	v.t.Helper()
+	c := v.call(team, "user0", "m", 20_000)
+	if c == nil {
+		v.t.Fatal("a request is denied")
+	}
+	defer v.answer(c, rule.Response{Status: 500, Tokens: &rule.Usage{}})
+	return (c.reserved - 100) / 10
+}
+
+// A rule reserves all that a request may use, until it knows answers of several clients; then as many tokens as most
+// of those had. What teaches nothing are errors, other models, and one client alone.
+func TestLearn(t *testing.T) {
+	v := newVendor(t, "reserve: {output: p95}")
+	length := int64(0)
+	next := func() int64 { length++; return 1000 + length%100 }
+	check := func(what string, least, most int64) {
+		t.Helper()
+		if got := v.expects("a"); got < least || got > most {
+			t.Errorf("%s: %d tokens are reserved", what, got)
+		}
+	}
+	check("at first", 20_000, 20_000)
+	v.teach("a", 1, 600, next)
+	check("one client", 20_000, 20_000)
+	v.teach("a", 3, 600, next)
+	check("three clients", 20_000, 20_000)
+	v.teach("a", 8, 600, next)
+	check("eight clients", 1090, 1160)
+	v.teach("b", 8, 100, next) // another client of the rule knows the same
+	if got := v.expects("b"); got > 1160 {
+		t.Error(got)
+	}
+	for range 200 {
+		c := v.call("a", "user1", "m", 20_000)
+		v.answer(c, rule.Response{Status: 503, Tokens: &rule.Usage{Output: 1}})
+		c = v.call("a", "user1", "m", 20_000)
+		v.answer(c, rule.Response{Status: 200, Tokens: &rule.Usage{Input: 100, Output: 1}})
+		v.now = v.now.Add(time.Hour)
+	}
+	check("one client has short answers", 1080, 1160)
+	for range 4 {
+		cut := tokens(1160)
+		cut.Cut = true
+		v.answer(v.call("a", "user1", "m", 20_000), cut)
+	}
+	check("answers are cut", 2320, 2500)
+	if c := v.call("a", "user1", "m", 500); c.reserved != 5100 {
+		t.Errorf("a shorter answer reserves %d", c.reserved)
+	}
+}
+
+// The models that clients name take no more than a fixed amount of memory, and those in use stay known.
+func TestLearnManyModels(t *testing.T) {
+	v := newVendor(t, "reserve: {output: p50}")
+	set, _ := rule.Parse("", []byte(`rules: [{id: team, key: attr:team, limit: 1000000000/1d, tokens: {reserve: {output: p50}}}]`))
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.engine.Install(table, 2)
+	v.rule = table.Rules()[0]
+	v.teach("a", 8, 100, func() int64 { return 1000 })
+	for n := range 3000 {
+		v.answer(v.call("a", "eve", fmt.Sprint("model", n), 20_000), tokens(1))
+		if n%100 == 0 {
+			v.answer(v.call("a", "user1", "m", 20_000), tokens(1000))
+			v.now = v.now.Add(24 * time.Hour)
+		}
+	}
+	if c := v.call("a", "user1", "m", 20_000); c.reserved > 1200 {
+		t.Errorf("%d are reserved", c.reserved)
+	}
+}
+
+// What is reserved, and by how much it may be exceeded, is known as long as requests are open.
+func TestReserved(t *testing.T) {
+	v := newVendor(t, "reserve: {output: 1000}")
+	a, b := v.call("a", "ann", "m", 20_000), v.call("b", "bob", "m", 500)
+	want := []engine.Reserved{{Rule: "team", Requests: 2, Units: 10_100 + 5100, Excess: 190_000}}
+	if got := v.engine.Reserved(); len(got) != 1 || got[0] != want[0] {
+		t.Errorf("%+v", got)
+	}
+	v.answer(a, tokens(1))
+	if got := v.engine.Reserved(); len(got) != 1 || got[0] != (engine.Reserved{Rule: "team", Requests: 1, Units: 5100}) {
+		t.Errorf("%+v", got)
+	}
+	if _, err := b.hold.Settle(t.Context(), engine.Units(0)); err != nil {
+		t.Fatal(err)
+	}
+	v.answer(b, tokens(1))
+	if got := v.engine.Reserved(); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// agents are the load of a team whose answers have a tenth of what they ask for: each agent asks for the next
+// answer when it has one, and does something else for as long if a request is denied.
+type agents struct {
+	*vendor
+	random *rand.Rand
+	times  int64 // how much longer answers are than usual
+
+	offered, spent, requests, allowed int64
+	bound                             int64 // the highest that was told
+}
+
+const (
+	inFlight = 100
+	dollars  = 1_000_000
+	longest  = 20_000
+)
+
+// length is how long an answer is: 2,000 tokens in the mean.
+func (a *agents) length() int64 {
+	return min(longest, a.times*int64(2000*math.Exp(0.5*a.random.NormFloat64()-0.125)))
+}
+
+// run lets the agents work until they have asked for answers of so many dollars. It returns when all have theirs.
+func (a *agents) run(team string, until int64, changed func()) {
+	type agent struct {
+		call   *call
+		length int64
+		free   int64
+	}
+	all := make([]agent, inFlight)
+	end := func(i int) {
+		if c := all[i].call; c != nil {
+			a.spent += a.answer(c, tokens(all[i].length))
+			all[i].call = nil
+		}
+	}
+	for a.offered < until {
+		next := 0
+		for i := range all {
+			if all[i].free < all[next].free {
+				next = i
+			}
+		}
+		end(next)
+		changed()
+		n := a.length()
+		cost, _ := a.rule.TokenCost("m", *tokens(n).Tokens)
+		a.offered, a.requests = a.offered+cost, a.requests+1
+		all[next] = agent{a.call(team, fmt.Sprint("agent", next), "m", longest), n, all[next].free + n}
+		if all[next].call != nil {
+			a.allowed++
+		}
+		for _, r := range a.engine.Reserved() {
+			a.bound = max(a.bound, r.Excess)
+		}
+	}
+	for i := range all {
+		end(i)
+	}
+}
+
+// The figures of the guide: 100 agents share 25 dollars a day, and answers have a tenth of max_tokens. Then the
+// vendor's answers become five times longer at once.
+func TestAgents(t *testing.T) {
+	guide, err := os.ReadFile("../docs/guides/dollars.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reserve          string
+		longer           bool
+		least, overspent float64
+	}{
+		{"max", false, 0, 0}, {"p95", false, 0.9, 0.02}, {"p99", false, 0.85, 0.02}, {"max", true, 0, 0}, {"p95", true, 0, 1},
+	} {
+		a := &agents{vendor: newVendor(t, "reserve: {output: "+c.reserve+"}"), random: rand.New(rand.NewPCG(1, 2)), times: 1}
+		a.teach("before", 20, 600, a.length)
+		change := func() {
+			if c.longer && a.spent > 12*dollars {
+				a.times = 5
+			}
+		}
+		a.run("team", 25*dollars, change)
+		used := float64(a.spent) / (25 * dollars)
+		a.run("team", 75*dollars, change)
+		overspent := max(0, float64(a.spent)/(25*dollars)-1)
+		row := fmt.Sprintf("| `%s` | %s | %.2f | %.1f %% | %.2f |", c.reserve, map[bool]string{false: "as before", true: "five times longer"}[c.longer], used, 100*overspent, float64(a.bound)/dollars)
+		t.Log(row, a.requests, a.allowed)
+		if used < c.least || overspent > c.overspent || max(0, a.spent-25*dollars) > a.bound {
+			t.Errorf("%s: %+v", row, c)
+		}
+		if !strings.Contains(string(guide), row) {
+			t.Errorf("the guide does not have %s", row)
+		}
+	}
+}
