@@ -22,6 +22,7 @@ type collector struct {
 	ten      int64          // the ten seconds that are being counted
 	detail   *archive.Frame
 	ranks    *ranks
+	spend    spend
 	number   int64 // of parts that were made
 	dropped  int64 // samples
 	sampling int64
@@ -33,6 +34,7 @@ func (c *collector) reset(now time.Time) {
 	c.lines = map[archive.Line]*line{}
 	c.second, c.ten = now.Unix(), now.Unix()/10
 	c.frame, c.detail, c.ranks = &archive.Frame{}, &archive.Frame{}, newRanks()
+	c.spend = spend{}
 	c.spare = make([]byte, 0, samplesSize)
 }
 
@@ -52,6 +54,7 @@ func (r *Recorder) tick(now time.Time) (rest time.Duration) {
 		return rest
 	}
 	r.takeCountsLocked()
+	r.closeSpendLocked()
 	r.closeTenLocked(second / 10)
 	r.closeSecondLocked() // the last one, because it wakes who sends
 	c.second = second
@@ -65,6 +68,7 @@ func (r *Recorder) close(now time.Time) {
 	defer c.mu.Unlock()
 	r.takeSamplesLocked(r.index.Load())
 	r.takeCountsLocked()
+	r.closeSpendLocked()
 	r.closeDetailLocked()
 	r.closeTenLocked(now.Unix() / 10)
 	r.closeSecondLocked()
@@ -245,5 +249,6 @@ func (r *Recorder) takeCountsLocked() {
 		c.ranks.warned.Merge(&c.warned)
 		c.ranks.warned.Trim()
 	}
+	c.spend.add(c.second, &events)
 	c.frame.Merge(&events)
 }

@@ -18,6 +18,7 @@ var (
 	_ engine.RuleObserver    = (*Recorder)(nil)
 	_ engine.HoldObserver    = (*Recorder)(nil)
 	_ engine.WarningObserver = (*Recorder)(nil)
+	_ engine.SpendObserver   = (*Recorder)(nil)
 )
 
 // outcomes are those that are counted apart, the first ones.

@@ -105,7 +105,12 @@ func countsOf(f *archive.Frame, q Query) archive.Counts {
 
 // each reads a range piece by piece.
 func each(ctx context.Context, a archive.Store, kind archive.Kind, level int, from, to int64, do func(archive.Slot)) error {
-	piece := 500 * a.Levels(kind)[level].Step
+	return eachOf(ctx, a, kind, level, from, to, 500, do)
+}
+
+// eachOf is each with so many slots at a time.
+func eachOf(ctx context.Context, a archive.Store, kind archive.Kind, level int, from, to, slots int64, do func(archive.Slot)) error {
+	piece := slots * a.Levels(kind)[level].Step
 	for ; from < to; from += piece {
 		slots, err := a.Read(ctx, kind, level, from, min(to, from+piece))
 		if err != nil {

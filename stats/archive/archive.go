@@ -80,10 +80,11 @@ const (
 	Series Kind = iota // counts and latencies: a second, minute, hour and day
 	Rules              // details of rules: 10 seconds, 5 minutes, an hour
 	Top                // rankings of keys: 10 seconds, 5 minutes, an hour
+	Spend              // what requests cost in money: a minute, an hour, a day
 	Kinds              // number of kinds
 )
 
-func (k Kind) String() string { return [...]string{"series", "rules", "top"}[k] }
+func (k Kind) String() string { return [...]string{"series", "rules", "top", "spend"}[k] }
 
 // Level consists of slots of one length, aligned to the Unix epoch, so that days begin
 // at midnight UTC.
@@ -108,6 +109,9 @@ type Keep struct {
 	Minute time.Duration // default a day
 	Hour   time.Duration // default 30 days
 	Day    time.Duration // default 366 days
+
+	// Spend is how long the days of what requests cost in money are kept. Default 90 days.
+	Spend time.Duration
 }
 
 const (
@@ -130,8 +134,9 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 		{"Minute", k.Minute, day, 2 * hour},
 		{"Hour", k.Hour, 30 * day, 2 * day},
 		{"Day", k.Day, 366 * day, day},
+		{"Spend", k.Spend, 90 * day, day},
 	}
-	steps := [...]int64{1, minute, hour, day}
+	steps := [...]int64{1, minute, hour, day, day}
 	series := make([]Level, len(keep))
 	for i, l := range keep {
 		seconds := int64(l.given / time.Second)
@@ -146,7 +151,8 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 		series[i] = Level{steps[i], seconds}
 	}
 	return [...][]Level{
-		Series: series,
+		Series: series[:4],
+		Spend:  {{minute, 2 * hour}, {hour, 3 * day}, series[4]},
 		Rules:  {{10, 15 * minute}, {5 * minute, 13 * hour}, {hour, 8 * day}},
 		Top:    {{10, 10 * minute}, {5 * minute, 2 * hour}, {hour, 25 * hour}},
 	}, nil
@@ -161,12 +167,12 @@ func ParseKeep(text string) (Keep, error) {
 	if err != nil || len(all) > 1 {
 		return k, fmt.Errorf("archive: %q cannot be read; write it as seconds=1h,minutes=1d,hours=30d,days=366d", text)
 	}
-	fields := map[string]*time.Duration{"seconds": &k.Second, "minutes": &k.Minute, "hours": &k.Hour, "days": &k.Day}
+	fields := map[string]*time.Duration{"seconds": &k.Second, "minutes": &k.Minute, "hours": &k.Hour, "days": &k.Day, "spend": &k.Spend}
 	for _, s := range all {
 		for _, o := range append(s.Options, notation.Option{Name: s.Name, Value: s.Value}) {
 			field := fields[o.Name]
 			if field == nil {
-				return k, fmt.Errorf("archive: unknown level %q; use seconds, minutes, hours, days", o.Name)
+				return k, fmt.Errorf("archive: unknown level %q; use seconds, minutes, hours, days, spend", o.Name)
 			}
 			if *field != 0 {
 				return k, fmt.Errorf("archive: %s is given twice; write it once", o.Name)

@@ -14,13 +14,15 @@ import (
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
-// no requests in flight, version 6 no priorities and no Busy below 0, and version 7 no addresses of
-// denied clients. A frame is written in the first version from 2 on that has its sections, so that
+// no requests in flight, version 6 no priorities and no Busy below 0, version 7 no addresses of
+// denied clients, and version 8 nothing that was spent. A frame is written in the first version from 2 on that has its sections, so that
 // older instances can read it.
-const version = 8
+const version = 9
 
 func (f *Frame) version() byte {
 	switch {
+	case len(f.Spend) > 0:
+		return 9
 	case slices.ContainsFunc(f.Denials, func(d Denial) bool { return d.Address != "" }):
 		return 8
 	case f.Priorities != Priorities{} || anyOf(f.InFlight, func(in *InFlight) bool { return in.Busy < 0 }):
@@ -139,6 +141,12 @@ func (c *codec) frame(f *Frame) {
 		for _, counts := range f.Priorities.all() {
 			c.counts(counts)
 		}
+	}
+	if c.version > 8 {
+		table(c, &f.Spend, compareSpenders, func(s *Spender) { c.texts(&s.Rule, &s.Level, &s.Key, &s.Model) }, func(s *Spent) {
+			c.numbers(&s.Requests, &s.Refunds, &s.Input, &s.Output)
+			c.signed(&s.Units)
+		})
 	}
 }
 

@@ -43,6 +43,8 @@ type Frame struct {
 	InFlight map[string]*InFlight // by rule
 
 	Priorities Priorities
+
+	Spend map[Spender]*Spent
 }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
@@ -94,6 +96,7 @@ func (f *Frame) Merge(other *Frame) {
 	f.Warned.Merge(&other.Warned)
 	merge(&f.InFlight, other.InFlight, (*InFlight).Merge)
 	f.Priorities.Merge(&other.Priorities)
+	merge(&f.Spend, other.Spend, (*Spent).Add)
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -158,7 +161,7 @@ func (r *Ranking) merge(other *Ranking) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0 && f.Priorities == Priorities{}
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0 && f.Priorities == Priorities{} && len(f.Spend) == 0
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
@@ -175,6 +178,9 @@ func (f *Frame) Weight() int64 {
 	}
 	for _, in := range f.InFlight {
 		n += in.weight()
+	}
+	for _, s := range f.Spend {
+		n += s.weight()
 	}
 	if all := f.Top[""]; all != nil {
 		n += all.Allowed.Total + all.Denied.Total
@@ -208,6 +214,7 @@ func (f *Frame) Trim() {
 	for _, d := range f.Details {
 		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, nil)
 	}
+	f.trimSpend()
 	f.Denials = trimDenials(f.Denials)
 	f.Warned.Trim()
 	if all := f.Top[""]; all != nil {

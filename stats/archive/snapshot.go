@@ -16,9 +16,9 @@ import (
 //	    its kind, id and text
 //	the word 0, the number of slots and notes
 //
-// Since version 3, a frame may have denials. The step says which level it is, so that levels may be kept for longer or shorter
+// Since version 3, a frame may have denials, and since version 4 there are slots of what was spent. The step says which level it is, so that levels may be kept for longer or shorter
 // than before.
-var format = disk.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 3, Oldest: 1}
+var format = disk.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 4, Oldest: 1}
 
 // maxFrame is the longest frame that is read; none within its bounds comes near.
 const maxFrame = 64 << 20
