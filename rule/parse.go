@@ -100,6 +100,7 @@ type parser struct {
 type remainder struct {
 	at, id, key document.Place
 	countDenied document.Place
+	lease       document.Place
 	overrides   []placed[string] // whom they name
 	tiers       []placed[string] // their names
 	broken      bool             // not all of it could be read
@@ -143,7 +144,7 @@ func (p *parser) add(e *document.Element) {
 	}
 	before := p.found()
 	r := p.rule(e)
-	rest := remainder{at: r.at, id: r.field("id"), key: r.field("key"), countDenied: r.field("count_denied"), overrides: r.names("overrides"), tiers: r.names("tiers"), broken: p.found() > before}
+	rest := remainder{at: r.at, id: r.field("id"), key: r.field("key"), countDenied: r.field("count_denied"), lease: r.field("lease"), overrides: r.names("overrides"), tiers: r.names("tiers"), broken: p.found() > before}
 	if !rest.broken && r.Mode != Off {
 		p.warnLimits(r)
 		p.warnFailure(r)

@@ -30,6 +30,7 @@ func (p *parser) warn() {
 	p.report.rule = ""
 	p.warnTiers()
 	p.warnEarlier()
+	p.warnAsking()
 }
 
 // exempt holds the exempt clients, as far as they are compared with others.

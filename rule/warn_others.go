@@ -135,6 +135,41 @@ func (p *parser) warnEarlier() {
 	p.report.rule = ""
 }
 
+// maxAsking bounds the rules that warnAsking compares with each other one.
+const maxAsking = 64
+
+// warnAsking finds rules with a lease of which each request asks the store anyway, for another rule that matches all requests.
+func (p *parser) warnAsking() {
+	var asking []*Rule
+	for i := range p.read {
+		r := &p.set.Rules[i]
+		if !p.read[i].broken && r.Mode != Off && r.matchesAll() && r.alwaysAsks() && len(asking) < maxAsking {
+			asking = append(asking, r)
+		}
+	}
+	for i := range p.read {
+		r := &p.set.Rules[i]
+		if r.Lease == 0 || p.read[i].broken || r.Mode == Off || r.alwaysAsks() {
+			continue
+		}
+		if j := slices.IndexFunc(asking, func(other *Rule) bool { return other.appliesWith(r) }); j >= 0 {
+			p.report.rule = r.ID
+			p.warnf("W023", p.read[i].lease, "lease", "each request also asks the store for rule %s, which matches all requests and whose units cannot be leased; remove the lease", document.Quote(asking[j].ID))
+		}
+	}
+	p.report.rule = ""
+}
+
+// alwaysAsks reports whether units of the rule cannot be leased.
+func (r *Rule) alwaysAsks() bool {
+	return r.Quota.Concurrency > 0 || r.Shape || r.CountDenied || r.OnExpiry == Release || r.Penalty.For != 0
+}
+
+// appliesWith reports whether each request with the key of another rule has that of this one.
+func (r *Rule) appliesWith(other *Rule) bool {
+	return !slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind != Global && s.Kind != IP && !slices.Contains(other.Key, s) })
+}
+
 // pairs is how many conditions meets compares at most.
 func (m *Match) pairs(other *Match) int {
 	n := 1 + len(m.Methods)*len(other.Methods) + len(m.Hosts)*len(other.Hosts) + len(m.Paths)*len(other.Paths)

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,6 +212,52 @@ func TestLeaseEndsInUse(t *testing.T) {
 		testkit.OK(t, s.Close(t.Context()))
 		if got := remaining(t, n, hourly); got > 1000-taken || got < 1000-taken-2*lost {
 			t.Errorf("%d remain after %d of 1000, with %d lost", got, taken, lost)
+		}
+	})
+}
+
+// The clock of the store jumps ahead: the lease has ended there, and what its holder could still spend counts as lost.
+func TestStoreEndsLeases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var ahead atomic.Int64
+		n := &network{reference: newReference(func() weir.Micros { return wallNow() + weir.Micros(ahead.Load()) }), trip: time.Millisecond}
+		s := holder(t, n, Options{})
+		warm(t, s, "k", hourly)
+		time.Sleep(10 * time.Millisecond)
+		var held atomic.Int64
+		n.set(func() { n.onLease = func([]weir.LeaseOp) { held.CompareAndSwap(0, s.Stats().Leased) } })
+		ahead.Store(1_500_000) // and is not forgotten
+		for held.Load() == 0 {
+			take(t, s, "k", hourly, 1)
+			synctest.Wait()
+		}
+		time.Sleep(2 * time.Millisecond)
+		if got := s.Stats().Lost; got != held.Load() {
+			t.Errorf("%d of %d units are lost", got, held.Load())
+		}
+	})
+}
+
+// A reset clears what is charged, and not what is on lease. What was spent of that, and is not reported, is charged after it.
+func TestReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		warm(t, s, "k", hourly)
+		time.Sleep(10 * time.Millisecond)
+		for range s.Stats().Leased - 2 {
+			take(t, s, "k", hourly, 1)
+		}
+		taken := n.Account("k", hourly).Out - s.Stats().Leased // and not reported
+		if taken < 2 {
+			t.Fatalf("%d are not reported", taken)
+		}
+		testkit.OK(t, s.Reset(t.Context(), weir.Op{Key: "k", Limit: hourly}))
+		if got := n.Account("k", hourly); remaining(t, n, hourly)+got.Out != 1000 || got.Out < taken {
+			t.Errorf("%d remain, and %d are on lease; %d of these are spent", remaining(t, n, hourly), got.Out, taken)
+		}
+		testkit.OK(t, s.Close(t.Context()))
+		if got, out := remaining(t, n, hourly), n.Account("k", hourly).Out; got != 1000-taken || out != 0 {
+			t.Errorf("%d remain after a reset, with %d spent before it and not reported, and %d on lease", got, taken, out)
 		}
 	})
 }

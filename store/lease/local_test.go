@@ -232,6 +232,31 @@ func TestLimitIsLowered(t *testing.T) {
 	}
 }
 
+// What is held for requests that leave more remains for those that leave less, and not the other way round.
+func TestPeekCountsWhatServes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		peek := func(store weir.Store, leave, cost int64) weir.Decision {
+			return testkit.Must(store.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: hourly, Cost: cost, Leave: leave}))(t)[0]
+		}
+		warm(t, s, "k", hourly)
+		held := s.Stats().Leased
+		for leave, want := range map[int64]int64{0: held, 1: 0, 900: 0} {
+			if got := peek(s, leave, 1).Remaining - peek(n, leave, 1).Remaining; got != want {
+				t.Errorf("leaving %d, %d of the %d that are held remain; want %d", leave, got, held, want)
+			}
+		}
+		free := peek(n, 0, 1).Remaining
+		if d := peek(s, 0, free+held); !d.Allowed {
+			t.Errorf("a request can give back its own %d units: %+v", held, d)
+		}
+		free = peek(n, 1, 1).Remaining
+		if d := peek(s, 1, free+1); d.Allowed {
+			t.Errorf("allowed by units of others: %+v", d)
+		}
+	})
+}
+
 // Units that were granted although more was left for others serve a request that leaves less, such as one of a higher priority.
 func TestUnitsThatLeaveMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -251,6 +276,10 @@ func TestUnitsThatLeaveMore(t *testing.T) {
 			if peeked.Remaining != 994 || peeked.Leased != 0 {
 				t.Errorf("6 of 1000 were taken: %+v", peeked)
 			}
+		}
+		all := weir.Op{Key: "k", Limit: hourly, Cost: 994}
+		if d := testkit.Must(s.Peek(t.Context(), nil, all))(t)[0]; d.Allowed {
+			t.Errorf("allowed by what others would have to give back: %+v", d)
 		}
 		high.Receipt = d.Receipt
 		testkit.OK(t, s.Refund(t.Context(), high))
