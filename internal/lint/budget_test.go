@@ -14,7 +14,7 @@ import (
 // number in the same commit and says why in its message, so that growth is a decision; one that
 // needs less lowers it.
 var budget = map[string]int{
-	".":                 3800,
+	".":                 3900,
 	"client":            1200,
 	"cmd/weir":          6350,
 	"counter":           4350,
@@ -37,7 +37,7 @@ var budget = map[string]int{
 	"rule":              11150,
 	"scripts":           800,
 	"stats":             5900,
-	"store":             10650,
+	"store":             10800,
 	"test/bench":        7300,
 	"test/chaos":        3700,
 	"test":              250,

@@ -179,6 +179,9 @@ func (c *core) expireLocked(sh *holdShard, at *holdSlot, h *hold, others int) {
 		p := &h.parts[i]
 		keys := c.shardOf(p.id)
 		keys.mu.Lock()
+		if p.isListed() && p.releases() && others == math.MaxInt {
+			c.releaseDueLocked(keys, p.id, h.expires)
+		}
 		for left := others; p.isListed() && left >= 0; left-- {
 			slot, _ := keys.table.find(p.id)
 			if p.releases() {

@@ -82,13 +82,17 @@ func (sh *shard) isHeldLocked(slot int) bool {
 	return sh.table.held != nil && sh.table.held[slot] != nil
 }
 
-// releaseDueLocked gives back to a key what its holds have that have expired. Each of them
-// ends once, so a reservation pays for its end, whichever call that is in.
+// releaseDueLocked gives back to a key what its holds have that have expired.
 func (c *core) releaseDueLocked(sh *shard, k id, now weir.Micros) {
 	if now < sh.releases {
 		return
 	}
-	for slot, p := sh.heldLocked(k); p != nil && p.nextRelease() <= now; {
+	slot, p := sh.heldLocked(k)
+	if p != nil && p.nextRelease() <= now {
+		c.endManyLocked(sh, slot, now)
+		_, p = sh.heldLocked(k) // which may have gone
+	}
+	for p != nil && p.nextRelease() <= now {
 		p = c.endFirstLocked(sh, slot)
 	}
 }
@@ -121,15 +125,21 @@ func (sh *shard) nextReleaseLocked() {
 func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64) {
 	e, other, back := &sh.table.entries[slot], sh.table.held[slot], int64(0)
 	e.state, back = p.limit.Release(e.state, sh.tail(slot), p.Held, units)
-	switch {
-	case back > 0 && other != nil:
+	if back > 0 && other != nil {
 		other.among.moveUp(p.number, back)
-	case e.state == (weir.State{}) && other == nil:
+	}
+	c.releasedLocked(sh, slot)
+}
+
+// releasedLocked is for a key of which something was given back.
+func (c *core) releasedLocked(sh *shard, slot int) {
+	s := sh.table.entries[slot].state
+	if s == (weir.State{}) && !sh.isHeldLocked(slot) {
 		sh.removeLocked(slot)
 		c.keys.Add(-1)
 		return
 	}
-	sh.resetsAtLocked(e.state.Fresh)
+	sh.resetsAtLocked(s.Fresh)
 }
 
 // room is whether a key can have one more hold.

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"cmp"
 	"math"
 	"slices"
 	"sync"
@@ -35,7 +36,14 @@ type deadline struct {
 
 // Before orders by time. Redis has the same order for holds that expire together.
 func (d deadline) Before(other deadline) bool {
-	return d.at < other.at || d.at == other.at && bytes.Compare(d.part.hold.id[:], other.part.hold.id[:]) < 0
+	return d.at < other.at || d.at == other.at && d.compare(other) < 0
+}
+
+func (d deadline) compare(other deadline) int {
+	if d.at != other.at {
+		return cmp.Compare(d.at, other.at)
+	}
+	return bytes.Compare(d.part.hold.id[:], other.part.hold.id[:])
 }
 
 func (d deadline) Index() *int { return &d.part.place }
@@ -69,21 +77,15 @@ func (k *keyHolds) add(p *heldPart) {
 // back.
 func (k *keyHolds) compact() {
 	k.due = slices.Clone(k.due)
-	if k.up == nil {
+	if len(k.up) == 0 {
 		return
 	}
 	open, number := make([]*heldPart, len(k.up)), int32(0)
 	for _, d := range k.due {
 		open[d.part.number] = d.part
 	}
-	for i := len(k.up) - 1; i >= 0; i-- { // each is its own number again
-		if next := i | (i + 1); next < len(k.up) {
-			k.up[next] -= k.up[i]
-		}
-	}
-	up := int64(0)
-	for i, p := range open {
-		if up += k.up[i]; p != nil {
+	for i, up := range k.up.all() {
+		if p := open[i]; p != nil {
 			p.Level, p.number = p.Level-up, number
 			number++
 		}
@@ -98,11 +100,7 @@ func (k *keyHolds) remove(p *heldPart) (other *heldPart) {
 	}
 	p.Level, p.among = p.level(), nil
 	k.due.Remove(deadline{part: p})
-	if p.client != 0 {
-		if k.clients[p.client]--; k.clients[p.client] == 0 {
-			delete(k.clients, p.client)
-		}
-	}
+	k.leave(p)
 	if len(k.due) > 0 {
 		return k.due[0].part
 	}
@@ -111,6 +109,16 @@ func (k *keyHolds) remove(p *heldPart) (other *heldPart) {
 		spareKeyHolds.Put(k)
 	}
 	return nil
+}
+
+// leave is for a hold that no longer counts for its client.
+func (k *keyHolds) leave(p *heldPart) {
+	if p.client == 0 {
+		return
+	}
+	if k.clients[p.client]--; k.clients[p.client] == 0 {
+		delete(k.clients, p.client)
+	}
 }
 
 // moveUp is for what was given back of a hold with a number.
@@ -222,4 +230,28 @@ func (s sums) append(x int64) sums {
 		x += s[i]
 	}
 	return append(s, x)
+}
+
+// all is the sum of each.
+func (s sums) all() []int64 {
+	all := slices.Clone(s)
+	for i := len(all) - 1; i >= 0; i-- { // each is its own number again
+		if next := i | (i + 1); next < len(all) {
+			all[next] -= all[i]
+		}
+	}
+	for i := 1; i < len(all); i++ {
+		all[i] += all[i-1]
+	}
+	return all
+}
+
+// addAll adds as many numbers, each to its own.
+func (s sums) addAll(numbers sums) {
+	for i, x := range numbers {
+		if next := i | (i + 1); next < len(s) {
+			numbers[next] += x
+		}
+		s[i] += x
+	}
 }

@@ -85,11 +85,28 @@ func TestManyHoldsByDefinition(t *testing.T) {
 	for _, text := range []string{
 		"token_bucket 6000000/10m", "leaky_bucket 6000000/10m release", "sliding_window 200000/10m release",
 	} {
-		t.Run(text, func(t *testing.T) { manyHoldsByDefinition(t, weir.MustCompile(text), 10_000, 2_000) })
+		t.Run(text, func(t *testing.T) { manyHoldsByDefinition(t, weir.MustCompile(text), 10_000, 2_000, 10*time.Second) })
 	}
 }
 
-func manyHoldsByDefinition(t *testing.T, limit *weir.Compiled, holds, steps int) {
+// The same is true if a third of them expire in one step, and so all at once.
+func TestManyExpireByDefinition(t *testing.T) {
+	for _, algorithm := range weir.Algorithms() {
+		l := weir.Limit{Algorithm: algorithm, N: 1_000_000, Period: 10 * time.Minute, Release: true}
+		t.Run(algorithm.String(), func(t *testing.T) {
+			most := manyHoldsByDefinition(t, testkit.Must(l.Compile())(t), 1_500, 600, 4*time.Minute)
+			if most < 100 {
+				t.Errorf("only %d have expired in a step", most)
+			}
+		})
+	}
+	t.Run("shape", func(t *testing.T) {
+		manyHoldsByDefinition(t, weir.MustCompile("leaky_bucket 1000000/10m shape release"), 1_500, 600, 4*time.Minute)
+	})
+}
+
+// manyHoldsByDefinition returns how many have expired in one step at most.
+func manyHoldsByDefinition(t *testing.T, limit *weir.Compiled, holds, steps int, leap time.Duration) (most int) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	s, clock := open(1 << 20)
@@ -115,7 +132,10 @@ func manyHoldsByDefinition(t *testing.T, limit *weir.Compiled, holds, steps int)
 			clock.Pass(weir.Micros(random.Int64N(1500))) // others are at the same instant
 		}
 		if step >= holds+steps*3/4 && random.IntN(100) == 0 {
-			clock.Pass(weir.Micros(random.Int64N(10_000_000)))
+			clock.Pass(weir.Micros(random.Int64N(leap.Microseconds())))
+		}
+		if step == holds+steps*3/4 {
+			clock.Pass(weir.Micros(leap.Microseconds()))
 		}
 		if step == holds+steps/2 {
 			var b bytes.Buffer
@@ -124,7 +144,9 @@ func manyHoldsByDefinition(t *testing.T, limit *weir.Compiled, holds, steps int)
 			testkit.OK(t, s.Restore(&b))
 			continue
 		}
+		before := len(k.open)
 		k.expire(clock.Now())
+		most = max(most, before-len(k.open))
 		switch what := random.IntN(5); {
 		case step < holds || what < 2:
 			reserve()
@@ -180,9 +202,10 @@ func manyHoldsByDefinition(t *testing.T, limit *weir.Compiled, holds, steps int)
 			checkHolds(t, c)
 		}
 	}
-	if n := len(k.open); n < holds/2 {
+	if n := len(k.open); n < holds/2 && leap < time.Minute {
 		t.Errorf("only %d holds are open in the end", n)
 	}
+	return most
 }
 
 // A call does not look at the other holds of its key, and an end of a hold moves few of them.
@@ -275,4 +298,25 @@ func TestHoldsAreNumberedAgain(t *testing.T) {
 			t.Fatalf("%+v has moved up to %d", p, p.level())
 		}
 	}
+}
+
+// What a bucket has left behind in the pool does no harm to a window.
+func TestKeyHoldsAreUsedAgain(t *testing.T) {
+	s, _ := open(1 << 20)
+	for range 10 { // the pool may have lost what it got
+		for _, limit := range []string{"token_bucket 1000000/1h", "fixed_window 1000000/1h"} {
+			var ids []weir.HoldID
+			for range 500 {
+				id := weir.NewHoldID()
+				testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, weir.Op{Key: "k", Limit: weir.MustCompile(limit), Cost: 1}))(t)
+				if ids = append(ids, id); limit[0] == 't' && len(ids) > 2 {
+					break
+				}
+			}
+			for _, id := range ids {
+				settle(t, s, id, 1)
+			}
+		}
+	}
+	checkKeys(t, s, 1<<20)
 }

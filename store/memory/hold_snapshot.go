@@ -97,8 +97,9 @@ func word(b bool) int64 {
 func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 	var count int64
 	var listed []*heldPart
+	limits := limits{}
 	for ; in.More(); count++ {
-		h, settled, state, until := readHold(in)
+		h, settled, state, until := limits.readHold(in)
 		if in.Err != nil {
 			return
 		}
@@ -136,7 +137,10 @@ func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 	in.Must(in.Word() == count)
 }
 
-func readHold(in *disk.Reader) (h *hold, settled []weir.SettledPart, state weir.HoldState, until weir.Micros) {
+// limits are those of holds that were read: many have the same.
+type limits map[weir.Limit]*weir.Compiled
+
+func (ls limits) readHold(in *disk.Reader) (h *hold, settled []weir.SettledPart, state weir.HoldState, until weir.Micros) {
 	h = &hold{}
 	in.Raw(h.id[:])
 	state = weir.HoldState(in.Between(int64(weir.HoldOpen), int64(weir.HoldExpired)))
@@ -145,7 +149,7 @@ func readHold(in *disk.Reader) (h *hold, settled []weir.SettledPart, state weir.
 	in.Must(state == weir.HoldOpen || parts == 0)
 	h.grow(int(parts))
 	for ; parts > 0 && in.Err == nil; parts-- {
-		h.readPart(in)
+		ls.readPart(in, h)
 	}
 	ended := in.Between(0, weir.MaxOps)
 	in.Must(state == weir.HoldSettled || ended == 0)
@@ -170,7 +174,7 @@ func zoneOf(name string) *time.Location {
 	return time.UTC
 }
 
-func (h *hold) readPart(in *disk.Reader) {
+func (ls limits) readPart(in *disk.Reader, h *hold) {
 	l := weir.Limit{Name: in.Text(0, weir.MaxNameLen)}
 	p := h.add(in.Text(0, weir.MaxTagLen), nil)
 	if in.Version >= 4 {
@@ -188,7 +192,9 @@ func (h *hold) readPart(in *disk.Reader) {
 	p.Cost, p.Receipt = in.Between(1, exact), weir.Receipt(in.Between(0, exact))
 	p.Level, p.At = in.Between(-exact, exact), weir.Micros(in.Between(-exact, exact))
 	p.listed = !in.More()
-	limit, err := l.Compile()
-	in.Must(err == nil)
-	p.limit = limit
+	if p.limit = ls[l]; p.limit == nil {
+		limit, err := l.Compile()
+		in.Must(err == nil)
+		p.limit, ls[l] = limit, limit
+	}
 }

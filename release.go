@@ -1,0 +1,131 @@
+package weir
+
+// Release gives back units of a hold to a key in state s, as of the time of the
+// reservation: what expired since then does not come back. It returns the new state, and
+// changes the tail. Of a bucket, it also returns how many parts it gave back: holds that
+// were reserved later and are still open move up, so each of them has so much less in its
+// Level when it ends, which may then be below 0. A store with many holds adds these up.
+//
+// Windows, sub-windows and the log are then as if the units had never been charged. A
+// bucket never has more than that, for any number of holds, if nothing of it is given back
+// by Refund meanwhile. A shaping queue gives back only its last place.
+func (c *Compiled) Release(s State, tail []int64, h Held, units int64) (next State, back int64) {
+	units = min(units, h.Cost)
+	if !c.limit.Algorithm.leaks() {
+		return c.Refund(s, tail, h.Receipt, units), 0
+	}
+	if s.Fresh <= 0 || s.B <= 0 || units <= 0 || c.limit.Shape && Micros(h.Receipt) != s.Fresh {
+		return s, 0
+	}
+	n, level := c.n, s.A
+	if s.B != c.limit.N {
+		n, level = c.recount(level, s.B)
+	}
+	last := s.Fresh - Micros(divUp(s.A, n))
+	back = min(units*c.p, level, h.Level-c.drained(last-h.At, s.B))
+	if back <= 0 {
+		return s, 0
+	}
+	if level -= back; level <= 0 {
+		return State{}, back
+	}
+	return State{Fresh: last + Micros(divUp(level, c.n)), A: level, B: c.limit.N}, back
+}
+
+// drained is how much has left a bucket in a time at most, if its N may have been another.
+func (c *Compiled) drained(time Micros, under int64) int64 {
+	if time <= 0 {
+		return 0
+	}
+	drained := mulCap(int64(time), c.n)
+	if under > c.limit.N {
+		n, p := lowestTerms(under, c.period)
+		other := mulCap(int64(time), n)
+		if other >= exact || other/p >= (exact-1)/c.p {
+			return exact
+		}
+		drained = max(drained, mulDivUp(other, c.p, p))
+	}
+	return drained
+}
+
+// ReleaseAll is Release of all units of many holds of a bucket or a log, in one pass. They come in the order of
+// reservation, that of their receipts, and end in any order. Of a bucket, the Level of each is then
+// how much it gave back. If the order of their ends makes a difference, as it can after a plain
+// [Compiled.Refund], or if the algorithm has no such pass, it does nothing, and ok is false: release one after the other.
+func (c *Compiled) ReleaseAll(s State, tail []int64, holds []*Held) (next State, ok bool) {
+	switch {
+	case c.limit.Algorithm.logs():
+		return c.releaseAllOfLog(s, tail, holds), true
+	case c.limit.Algorithm.leaks() && !c.limit.Shape:
+		return c.releaseAllOfBucket(s, holds)
+	}
+	return s, false
+}
+
+// releaseAllOfBucket adds up. A hold gives back all of its cost, whatever holds before it gave back first, if so much
+// has not drained even then; only the first that has anything left may have drained in part.
+func (c *Compiled) releaseAllOfBucket(s State, holds []*Held) (next State, ok bool) {
+	if s.A != 0 && s.B != c.limit.N {
+		return s, false
+	}
+	last, total := s.Fresh-Micros(divUp(s.A, c.n)), int64(0)
+	back := make([]int64, len(holds))
+	for i, h := range holds {
+		switch cost, rest := h.Cost*c.p, h.Level-c.drained(last-h.At, s.B); {
+		case s.A == 0: // there is nothing in it
+		case rest >= total+cost:
+			back[i] = cost
+		case rest > 0 && total == 0:
+			back[i] = rest
+		case rest > 0:
+			return s, false
+		}
+		total += back[i]
+	}
+	if total > s.A {
+		return s, false
+	}
+	for i, h := range holds {
+		h.Level = back[i]
+	}
+	switch {
+	case total == 0:
+		return s, true
+	case total == s.A:
+		return State{}, true
+	}
+	s.A -= total
+	s.Fresh = last + Micros(divUp(s.A, c.n))
+	return s, true
+}
+
+// releaseAllOfLog takes units out of their entries, and moves up those that are left.
+func (c *Compiled) releaseAllOfLog(s State, tail []int64, holds []*Held) State {
+	if s.Fresh <= 0 || !c.Readable(s, tail) {
+		return s
+	}
+	l := c.log(s, tail)
+	from, to, newest, gone := l.units, l.first, l.newest, int64(0)
+	for i := l.first; i < l.end; i++ {
+		word, time, newer, cost := *l.word(i), l.at(i), min(l.units, l.newer(i)), int64(0)
+		for ; len(holds) > 0 && int64(holds[0].Receipt)-c.period <= time; holds = holds[1:] {
+			if int64(holds[0].Receipt)-c.period == time {
+				cost += holds[0].Cost
+			}
+		}
+		has := from - newer
+		back := max(0, min(cost, has))
+		from, gone = newer, gone+back
+		if back > 0 && back == has {
+			continue
+		}
+		*l.word(to) = word&^(1<<l.rankBits-1) | l.mod(word-gone)
+		newest, to = time, to+1
+	}
+	l.rank, l.units, l.newest, l.end = l.mod(l.rank-gone), l.units-gone, newest, to
+	if l.units == 0 || l.first == l.end {
+		return State{}
+	}
+	return c.logState(&l)
+}
