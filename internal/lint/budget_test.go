@@ -35,7 +35,7 @@ var budget = map[string]int{
 	"queue":             2350,
 	"rule":              10800,
 	"scripts":           800,
-	"stats":             5600,
+	"stats":             5650,
 	"store":             10500,
 	"test/bench":        7300,
 	"test/chaos":        3700,

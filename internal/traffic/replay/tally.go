@@ -82,7 +82,7 @@ func (t *tally) countVerdict(now int64, e *Entry, v *engine.Verdict) {
 	switch {
 	case v.Reason == engine.Exempt:
 		t.Exempt++
-	case v.Reason == engine.Blocked:
+	case v.Reason == engine.Blocked, v.Reason == engine.UnknownClient:
 		t.Blocked++
 	case len(v.Results) == 0:
 		t.Free++
