@@ -12,14 +12,15 @@ import (
 type Reason uint8
 
 const (
-	Limits      Reason = iota // the limits decided, or no rule applies
-	Exempt                    // the client is on the exempt list
-	Blocked                   // the client is on the block list
-	Unavailable               // the store or the service is unavailable
-	Overloaded                // the service has shed the request
+	Limits        Reason = iota // the limits decided, or no rule applies
+	Exempt                      // the client is on the exempt list
+	Blocked                     // the client is on the block list
+	Unavailable                 // the store or the service is unavailable
+	Overloaded                  // the service has shed the request
+	UnknownClient               // the service knows no such client
 )
 
-var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Unavailable: "unavailable", Overloaded: "overloaded"}
+var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Unavailable: "unavailable", Overloaded: "overloaded", UnknownClient: "unknown_client"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
@@ -144,5 +145,5 @@ func instant(at *timestamppb.Timestamp) time.Time {
 // reasons are those of the service. What is not here is as the limits say.
 var reasons = map[pb.Reason]Reason{
 	pb.Reason_REASON_EXEMPT: Exempt, pb.Reason_REASON_BLOCKED: Blocked, pb.Reason_REASON_UNAVAILABLE: Unavailable,
-	pb.Reason_REASON_OVERLOADED: Overloaded,
+	pb.Reason_REASON_OVERLOADED: Overloaded, pb.Reason_REASON_UNKNOWN_CLIENT: UnknownClient,
 }

@@ -112,12 +112,14 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 			return err
 		}
 	}
-	denied := in.resolve(req, v)
+	blocked, unknown := in.resolve(req)
 	switch {
 	case in.table.Exempt(req):
-		v.Allowed, v.Reason, v.UnknownClient = true, Exempt, false
-	case denied, in.table.Blocked(req):
+		v.Allowed, v.Reason = true, Exempt
+	case blocked, in.table.Blocked(req):
 		v.Reason = Blocked
+	case unknown:
+		v.Reason = UnknownClient
 	default:
 		if err := e.gather(in, req, v); err != nil {
 			return err

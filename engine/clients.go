@@ -128,16 +128,15 @@ func (e *IdleError) Error() string {
 	return e.What[0]
 }
 
-// resolve finds out whose request it is. It reports whether that is enough to decide it.
-func (in *installed) resolve(req *rule.Request, v *Verdict) (denied bool) {
+// resolve finds out whose request it is, and whether that is enough to deny it.
+func (in *installed) resolve(req *rule.Request) (blocked, unknown bool) {
 	c := in.clients
 	if c == nil {
 		req.Resolve(nil, false)
-		return false
+		return false, false
 	}
 	found := req.Resolve(c.Directory, c.TrustRequest)
-	v.UnknownClient = c.DenyUnknown && !found.Known && !found.Blocked
-	return found.Blocked || v.UnknownClient
+	return found.Blocked, c.DenyUnknown && !found.Known
 }
 
 // limitsOf are what a client has by the directory, if that says something: limits of its own, or those of the rule

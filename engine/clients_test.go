@@ -49,9 +49,6 @@ func readClients(t testing.TB, text string) *rule.Directory {
 
 // limitsIn says what a verdict has checked.
 func limitsIn(v *engine.Verdict) string {
-	if v.UnknownClient {
-		return "unknown"
-	}
 	if v.Reason != engine.Limits {
 		return v.Reason.String()
 	}
@@ -94,10 +91,11 @@ func TestClients(t *testing.T) {
 		{"on the block list", plain, rule.Request{APIKey: "k-mallory"}, "blocked"},
 		{"exempt wins", plain, rule.Request{APIKey: "k-root"}, "exempt"},
 		{"unknown is allowed", plain, rule.Request{APIKey: "new"}, "keys " + hashed("new") + " 50/1h"},
-		{"unknown is denied", deny, rule.Request{APIKey: "new"}, "unknown"},
-		{"also beside a known key", deny, rule.Request{APIKey: "k-ann", OtherAPIKeys: []string{"new"}}, "unknown"},
-		{"also beside a user", deny, rule.Request{APIKey: "new", User: "ann"}, "unknown"},
-		{"nobody is unknown", deny, rule.Request{Path: "/a"}, "unknown"},
+		{"unknown is denied", deny, rule.Request{APIKey: "new"}, "unknown_client"},
+		{"also beside a known key", deny, rule.Request{APIKey: "k-ann", OtherAPIKeys: []string{"new"}}, "unknown_client"},
+		{"also beside a user", deny, rule.Request{APIKey: "new", User: "ann"}, "unknown_client"},
+		{"who is blocked is known to be", deny, rule.Request{APIKey: "k-mallory", OtherAPIKeys: []string{"new"}}, "blocked"},
+		{"nobody is unknown", deny, rule.Request{Path: "/a"}, "unknown_client"},
 		{"a known one is allowed", deny, rule.Request{User: "ann"}, "api user:ann 10/1h"},
 		{"exempt is never unknown", deny, rule.Request{User: "root"}, "exempt"},
 	} {
@@ -106,8 +104,8 @@ func TestClients(t *testing.T) {
 		if got := limitsIn(v); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
-		if d := engine.Describe(v); c.want == "unknown" && (d.HTTPStatus() != 401 || d.Cause != engine.ClientUnknown) {
-			t.Errorf("%s: status %d", c.name, d.HTTPStatus())
+		if d := engine.Describe(v); c.want == "unknown_client" && (d.HTTPStatus() != 401 || d.Cause != engine.ClientUnknown || v.Outcome() != engine.OutcomeUnknownClient) {
+			t.Errorf("%s: status %d, %v", c.name, d.HTTPStatus(), v.Outcome())
 		}
 	}
 	set(plain)

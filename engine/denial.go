@@ -66,10 +66,9 @@ const outage = 5 * time.Second
 func Describe(v *Verdict) Denial {
 	switch v.Reason {
 	case Blocked:
-		if v.UnknownClient {
-			return hopeless(v, ClientUnknown, "A known API key is required.")
-		}
 		return hopeless(v, ClientBlocked, "This client is blocked.")
+	case UnknownClient:
+		return hopeless(v, ClientUnknown, "A known API key is required.")
 	case Unavailable:
 		return unavailable(v)
 	case Overloaded:

@@ -103,7 +103,7 @@ func (g *Gate) Deny(ctx context.Context, req *rule.Request, v *Verdict, d *Denia
 	if v.waitUpTo > 0 && !slices.ContainsFunc(v.inGroup(enforced), func(r Result) bool { return !r.Allowed && !r.waits() }) {
 		return false, nil
 	}
-	if v.Reason != Blocked {
+	if v.Reason != Blocked && v.Reason != UnknownClient {
 		if err := e.evaluate(ctx, in, req, v, plain, e.charge); err != nil {
 			return false, err
 		}

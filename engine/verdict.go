@@ -16,9 +16,6 @@ type Verdict struct {
 	// Reason tells why the request was allowed or denied.
 	Reason Reason
 
-	// UnknownClient reports that the request is blocked because no directory knows its client; see [Clients].
-	UnknownClient bool
-
 	// Delay is how long to delay an allowed request.
 	Delay time.Duration
 
@@ -81,15 +78,16 @@ type Verdict struct {
 type Reason uint8
 
 const (
-	Limits      Reason = iota // the limits decided, or no rule applies
-	Exempt                    // the client is on the exempt list
-	Blocked                   // the client is on the block list, or blocked in the directory or unknown to it
-	Unavailable               // the store is unavailable, and a rule fails closed
-	Overloaded                // the process has shed the request; see [Gate.Protect]
+	Limits        Reason = iota // the limits decided, or no rule applies
+	Exempt                      // the client is on the exempt list
+	Blocked                     // the client is on the block list, or blocked in the directory
+	Unavailable                 // the store is unavailable, and a rule fails closed
+	Overloaded                  // the process has shed the request; see [Gate.Protect]
+	UnknownClient               // the directory does not know the client; see [Clients]
 )
 
 func (r Reason) String() string {
-	return [...]string{"limits", "exempt", "blocked", "unavailable", "overloaded"}[r]
+	return [...]string{"limits", "exempt", "blocked", "unavailable", "overloaded", "unknown_client"}[r]
 }
 
 // isCrowded reports whether the request was denied because a key has too many open holds.
@@ -166,16 +164,17 @@ const (
 	OutcomeSoftDenied              // allowed; a soft rule would have denied it, and the client is told
 	OutcomeDegradedAllowed         // allowed without the store
 	OutcomeDegradedDenied          // denied without the store: a rule fails closed, or counts locally
-	OutcomeBlocked                 // the client is on the block list, or blocked in the directory or unknown to it; not an outcome of a rule
+	OutcomeBlocked                 // the client is on the block list, or blocked in the directory; not an outcome of a rule
 	OutcomeExempt                  // the client is on the exempt list; not an outcome of a rule
 	OutcomeNoRule                  // allowed, because no rule applied
+	OutcomeUnknownClient           // the directory does not know the client; not an outcome of a rule
 	Outcomes                       // number of outcomes
 )
 
 var outcomeNames = [Outcomes]string{
 	OutcomeAllowed: "allowed", OutcomeDenied: "denied", OutcomeShadowDenied: "shadow_denied", OutcomeSoftDenied: "soft_denied",
 	OutcomeDegradedAllowed: "degraded_allowed", OutcomeDegradedDenied: "degraded_denied",
-	OutcomeBlocked: "blocked", OutcomeExempt: "exempt", OutcomeNoRule: "no_rule",
+	OutcomeBlocked: "blocked", OutcomeUnknownClient: "unknown_client", OutcomeExempt: "exempt", OutcomeNoRule: "no_rule",
 }
 
 // String returns the name that metrics and statistics use.
@@ -188,6 +187,8 @@ func (v *Verdict) Outcome() Outcome {
 		return OutcomeExempt
 	case Blocked:
 		return OutcomeBlocked
+	case UnknownClient:
+		return OutcomeUnknownClient
 	case Unavailable:
 		return OutcomeDegradedDenied
 	}
@@ -284,7 +285,7 @@ func (v *Verdict) clear() {
 	clear(v.Results)
 	clear(v.hits)
 	clear(v.ops)
-	v.Allowed, v.Reason, v.UnknownClient, v.Delay, v.RetryAfter, v.Degraded = false, 0, false, 0, 0, nil
+	v.Allowed, v.Reason, v.Delay, v.RetryAfter, v.Degraded = false, 0, 0, 0, nil
 	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
 	v.others, v.model = v.others[:0], ""
 	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]

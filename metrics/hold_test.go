@@ -74,7 +74,7 @@ rules:
 		`{kind="cancelled",rule="trial"} 0`, `{kind="charged",rule="trial"} 20000`, `{kind="excess",rule="trial"} 18450`)
 	want(t, b.Metrics, "weir_requests_total",
 		`{outcome="allowed"} 2`, `{outcome="denied"} 1`, `{outcome="shadow_denied"} 1
-{outcome="soft_denied"} 0`, `{outcome="blocked"} 0`, `{outcome="exempt"} 0`,
+{outcome="soft_denied"} 0`, `{outcome="unknown_client"} 0`, `{outcome="blocked"} 0`, `{outcome="exempt"} 0`,
 		`{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`, `{outcome="no_rule"} 0`)
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/lease"
 	"github.com/weirhq/weir/store/memory"
@@ -40,7 +41,8 @@ func TestOutcomes(t *testing.T) {
 	want(t, b.Metrics, "weir_requests_total",
 		`{outcome="allowed"} 1`, `{outcome="blocked"} 1`, `{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`,
 		`{outcome="denied"} 1`, `{outcome="exempt"} 1`, `{outcome="no_rule"} 1`, `{outcome="shadow_denied"} 1
-{outcome="soft_denied"} 0`)
+{outcome="soft_denied"} 0
+{outcome="unknown_client"} 0`)
 	// Two limits of a rule are one decision; what the first rule denies, the
 	// trial is still asked about.
 	want(t, b.Metrics, "weir_decisions_total",
@@ -50,6 +52,19 @@ func TestOutcomes(t *testing.T) {
 	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 1`, `{mode="shadow"} 1
 {mode="soft"} 0`)
 	want(t, b.Metrics, "weir_degraded_total", `{policy="closed"} 0`, `{policy="local"} 0`, `{policy="open"} 0`)
+}
+
+// A client that no directory knows is not counted as a blocked one.
+func TestUnknownClients(t *testing.T) {
+	b := newBench(t, several, Options{})
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "user:bob"}`))
+	testkit.OK(t, errors.Join(err, problems.Err()))
+	b.engine.InstallClients(engine.Clients{Directory: directory, DenyUnknown: true})
+	b.check(t, rule.Request{APIKey: "invented"})
+	b.check(t, rule.Request{User: "mallory"})
+	if got := series(t, b.Metrics, "weir_requests_total"); !strings.Contains(got, `{outcome="blocked"} 1`) || !strings.Contains(got, `{outcome="unknown_client"} 1`) {
+		t.Error(got)
+	}
 }
 
 // A degraded request is counted once by its policy, and once by its cause.

@@ -27,5 +27,5 @@ func TestPriorities(t *testing.T) {
 		`{outcome="no_rule",priority="normal"} 1`,
 	)
 	want(t, b.Metrics, "weir_requests_total", `{outcome="allowed"} 4`, `{outcome="denied"} 2`, `{outcome="no_rule"} 1`, `{outcome="blocked"} 0`,
-		`{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`, `{outcome="exempt"} 0`, `{outcome="shadow_denied"} 0`, `{outcome="soft_denied"} 0`)
+		`{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`, `{outcome="exempt"} 0`, `{outcome="shadow_denied"} 0`, `{outcome="soft_denied"} 0`, `{outcome="unknown_client"} 0`)
 }

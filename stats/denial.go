@@ -100,8 +100,8 @@ func (s *stripe) clientOf(dst []byte, req *rule.Request, v *engine.Verdict) []by
 	return s.index.lists.AppendClient(dst, req)
 }
 
-// sampleBlocked records a request of a client on the block list.
-func (s *stripe) sampleBlocked(req *rule.Request, clock func() time.Time) {
+// sampleBlocked records a request that no rule has denied: its client is blocked, or unknown.
+func (s *stripe) sampleBlocked(req *rule.Request, outcome engine.Outcome, clock func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.index.lists == nil {
@@ -109,11 +109,12 @@ func (s *stripe) sampleBlocked(req *rule.Request, clock func() time.Time) {
 	}
 	var room [128]byte
 	key := s.index.lists.AppendBlocked(room[:0], req)
-	if len(key) == 0 { // the lists have changed meanwhile
+	if len(key) == 0 { // it is on no list, or the lists have changed meanwhile
 		key = s.index.lists.AppendClient(key, req)
 	}
 	if s.details.take(key) {
-		s.record(key, req.IP, archive.Denial{At: archive.Instant(clock().UnixMicro()), Method: methodOf(req.Method), Cost: req.Cost, Blocked: true})
+		s.record(key, req.IP, archive.Denial{At: archive.Instant(clock().UnixMicro()), Method: methodOf(req.Method), Cost: req.Cost,
+			Blocked: outcome == engine.OutcomeBlocked, Unknown: outcome == unknownClient})
 	}
 }
 

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -33,7 +34,7 @@ func told(all []archive.Denial) string {
 		for _, m := range []struct {
 			name string
 			set  bool
-		}{{"shadow", d.Shadow}, {"blocked", d.Blocked}, {"degraded", d.Degraded}} {
+		}{{"shadow", d.Shadow}, {"blocked", d.Blocked}, {"unknown", d.Unknown}, {"degraded", d.Degraded}} {
 			if m.set {
 				marks = append(marks, m.name)
 			}
@@ -113,6 +114,26 @@ func TestDenials(t *testing.T) {
 		if _, err := d.Denials(t.Context(), LatestQuery{N: n}); err == nil {
 			t.Errorf("%d denials are listed", n)
 		}
+	}
+}
+
+// Requests of clients that no directory knows are counted and listed apart from those of blocked ones.
+func TestUnknownClients(t *testing.T) {
+	d := newDesk(t, deniedRules)
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "user:bob"}`))
+	testkit.OK(t, errors.Join(err, problems.Err()))
+	d.engine.InstallClients(engine.Clients{Directory: directory, DenyUnknown: true})
+	d.check(t, rule.Request{APIKey: "a secret", Method: "GET", Priority: rule.Low}, 1)
+	d.check(t, rule.Request{User: "mallory"}, 1)
+	d.check(t, rule.Request{User: "bob"}, 1)
+	d.pass(1)
+	got, err := d.Denials(t.Context(), LatestQuery{})
+	if text := told(got.Events); err != nil || strings.Contains(text, "secret") || !strings.Contains(text, "|user:mallory||||0|blocked\n") || !strings.Contains(text, "|api_key:sha256:") || !strings.Contains(text, "|GET|||0|unknown\n") {
+		t.Errorf("%q, %v", text, err)
+	}
+	s, err := d.Summary(t.Context(), d.clock.now().Add(-time.Minute), d.clock.now())
+	if err != nil || s.Counts != (archive.Counts{Allowed: 1, Blocked: 1, UnknownClient: 1}) {
+		t.Errorf("%+v, %v", s.Counts, err)
 	}
 }
 

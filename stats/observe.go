@@ -21,8 +21,11 @@ var (
 	_ engine.SpendObserver   = (*Recorder)(nil)
 )
 
-// outcomes are those that are counted apart, the first ones.
-const outcomes = engine.OutcomeBlocked + 1
+// outcomes are those that are counted apart: the first ones, and that a client is unknown.
+const (
+	unknownClient = engine.OutcomeBlocked + 1
+	outcomes      = unknownClient + 1
+)
 
 // outcomeCounts returns the counts of n requests with the outcome.
 func outcomeCounts(o engine.Outcome, n int64) archive.Counts {
@@ -31,6 +34,7 @@ func outcomeCounts(o engine.Outcome, n int64) archive.Counts {
 	return archive.Counts{
 		Allowed: c[engine.OutcomeAllowed], Denied: c[engine.OutcomeDenied], ShadowDenied: c[engine.OutcomeShadowDenied], SoftDenied: c[engine.OutcomeSoftDenied],
 		DegradedAllowed: c[engine.OutcomeDegradedAllowed], DegradedDenied: c[engine.OutcomeDegradedDenied], Blocked: c[engine.OutcomeBlocked],
+		UnknownClient: c[unknownClient],
 	}
 }
 
@@ -42,7 +46,10 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	power, chance := r.stripes[stripe].power.Load(), r.stripes[stripe].chance.Load()
 	x := r.index.Load()
 	outcome := v.Outcome()
-	if outcome >= outcomes {
+	switch {
+	case outcome == engine.OutcomeUnknownClient:
+		outcome = unknownClient
+	case outcome > engine.OutcomeBlocked:
 		outcome = engine.OutcomeAllowed // exempt, or no rule applies
 	}
 	if p := v.Priority; p == rule.Low || p > rule.Normal && p <= rule.Critical {
@@ -75,8 +82,8 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		}
 	}
 	number := r.requests.sheet(stripe, along, outcome).add(slot, took)
-	if outcome == engine.OutcomeBlocked && number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
-		r.stripes[stripe].sampleBlocked(req, r.options.Clock)
+	if outcome >= engine.OutcomeBlocked && number*tally.Golden+chance <= math.MaxUint64>>(power&63) {
+		r.stripes[stripe].sampleBlocked(req, outcome, r.options.Clock)
 	}
 }
 

@@ -58,11 +58,11 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, r := range s.Rules {
 		got := fmt.Sprintf("%+v", r.Tiers)
-		want := "[{Tier: Requests:9 Counts:{Allowed:3 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:3 DegradedDenied:2 Blocked:0}} {Tier:(other) Requests:1 Counts:{Allowed:1 Denied:0 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}} {Tier:pro Requests:6 Counts:{Allowed:5 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
+		want := "[{Tier: Requests:9 Counts:{Allowed:3 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:3 DegradedDenied:2 Blocked:0 UnknownClient:0}} {Tier:(other) Requests:1 Counts:{Allowed:1 Denied:0 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0 UnknownClient:0}} {Tier:pro Requests:6 Counts:{Allowed:5 Denied:1 ShadowDenied:0 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0 UnknownClient:0}}]"
 		if r.Rule == "soon" {
 			// The tier says nothing to it. Without the store a shadow is not asked, and
 			// that it would have denied what others deny is counted, too.
-			want = "[{Tier: Requests:9 Counts:{Allowed:2 Denied:0 ShadowDenied:2 SoftDenied:0 DegradedAllowed:5 DegradedDenied:0 Blocked:0}} {Tier:(other) Requests:7 Counts:{Allowed:3 Denied:0 ShadowDenied:4 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
+			want = "[{Tier: Requests:9 Counts:{Allowed:2 Denied:0 ShadowDenied:2 SoftDenied:0 DegradedAllowed:5 DegradedDenied:0 Blocked:0 UnknownClient:0}} {Tier:(other) Requests:7 Counts:{Allowed:3 Denied:0 ShadowDenied:4 SoftDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0 UnknownClient:0}}]"
 		}
 		if got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", r.Rule, got, want)

@@ -130,6 +130,8 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 		b.WriteString("the client is exempt, and no limit applies")
 	case v.Reason == "blocked":
 		b.WriteString("the client is blocked")
+	case v.Reason == "unknown_client":
+		b.WriteString("the client is unknown")
 	case v.Reason == "unavailable":
 		fmt.Fprintf(&b, "the store is unavailable, and rule %s fails closed", v.Rule)
 	case len(v.Results) == 0:

@@ -14,6 +14,7 @@ import (
 // replayFlags is what weir replay is told.
 type replayFlags struct {
 	rules    string
+	clients  string
 	format   string
 	fields   replay.Fields
 	host     string
@@ -46,6 +47,7 @@ as remote_user. Text in quotes or brackets is one field.`,
 		Example: `  weir replay --rules rules.yaml access.log
   weir replay --rules rules.yaml --out denied.html access.log access.log.*.gz
   weir replay --rules rules.yaml --user-field user.id --time-field at app.json
+  weir replay --rules budgets.yaml --clients clients.ndjson --api-key-field key app.json
   zcat logs/*.gz | weir replay --rules rules.yaml --output json`,
 		Args: func(_ *cobra.Command, logs []string) error { return f.validate(logs) },
 		RunE: f.run,
@@ -53,6 +55,7 @@ as remote_user. Text in quotes or brackets is one field.`,
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.rules, "rules", "", "rules `file` (required)")
+	flags.StringVar(&f.clients, "clients", "", "`file` of clients, as for weir serve; it says whose API keys are")
 	flags.StringVar(&f.format, "format", "auto", "log `format`: "+strings.Join(replay.Formats(), ", "))
 	flags.StringVar(&f.fields.Time, "time-field", "", "`field` with the time of a request (this and the fields below default to the usual names)")
 	flags.StringVar(&f.fields.Duration, "duration-field", "", "`field` with the seconds that a request took, if its time is the end of the request")
@@ -83,7 +86,7 @@ func (f *replayFlags) validate(logs []string) error {
 		return err
 	}
 	inputs := 0
-	for _, name := range logs {
+	for _, name := range append([]string{f.rules, f.clients}, logs...) {
 		if name == "-" {
 			inputs++
 		}
@@ -91,7 +94,7 @@ func (f *replayFlags) validate(logs []string) error {
 	switch {
 	case f.rules == "":
 		return usage("--rules is required; write for example weir replay --rules rules.yaml access.log")
-	case f.rules == "-" && (len(logs) == 0 || inputs > 0), inputs > 1:
+	case inputs > 1, inputs == 1 && len(logs) == 0:
 		return usage("standard input can be read only once; use files for the others")
 	case len(logs) > replay.MaxLogs:
 		return usage("%d logs are too many to merge; give at most %d, or concatenate them", len(logs), replay.MaxLogs)
@@ -122,6 +125,11 @@ func (f *replayFlags) run(cmd *cobra.Command, names []string) error {
 	}
 	if o.Table, err = compileFile(cmd, f.rules); err != nil {
 		return err
+	}
+	if f.clients != "" {
+		if o.Clients.Directory, err = readClients(cmd, f.clients); err != nil {
+			return err
+		}
 	}
 	logs, err := openLogs(names, cmd.InOrStdin())
 	defer func() {

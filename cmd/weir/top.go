@@ -282,6 +282,7 @@ func (n *figures) writeOutcomes(b *strings.Builder) {
 		{"degraded, allowed", func(c archive.Counts) int64 { return c.DegradedAllowed }},
 		{"degraded, denied", func(c archive.Counts) int64 { return c.DegradedDenied }},
 		{"blocked", func(c archive.Counts) int64 { return c.Blocked }},
+		{"unknown client", func(c archive.Counts) int64 { return c.UnknownClient }},
 	} {
 		if count := outcome.count(n.minute.Counts); count != 0 || i < 3 {
 			rows = append(rows, []string{outcome.name, rate(&n.recent, outcome.count(n.recent.Counts)), rate(&n.minute, count)})

@@ -206,9 +206,9 @@ func AppendName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	return append(v.AppendName(append(dst, '"'), r), '"')
 }
 
-// same reports whether two results are about one limit, maybe of two clients.
+// same reports whether two results are about one limit, maybe of two clients. Levels can share what is compiled.
 func same(a, b *engine.Result) bool {
-	return a != nil && b != nil && a.Rule == b.Rule && a.Compiled == b.Compiled
+	return a != nil && b != nil && a.Rule == b.Rule && a.Compiled == b.Compiled && a.Level() == b.Level()
 }
 
 // repeats reports whether the limit of a result is that of an earlier one that counts, of

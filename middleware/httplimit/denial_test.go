@@ -252,6 +252,9 @@ func TestDenialOfALevel(t *testing.T) {
 	if strings.TrimSpace(w.Body.String()) != want {
 		t.Errorf("got %swant %s", w.Body, want)
 	}
+	if got := w.Header().Get("RateLimit-Policy"); got != `"budget:org";q=1;w=3600, "budget:user";q=1;w=3600` {
+		t.Errorf("the limits are %s", got)
+	}
 	if said := fmt.Sprint(w.Header(), w.Body); strings.Contains(said, "secret") {
 		t.Errorf("the client sees its organization: %s", said)
 	}

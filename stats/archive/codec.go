@@ -15,13 +15,15 @@ import (
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
 // no requests in flight, version 6 no priorities and no Busy below 0, version 7 no addresses of
-// denied clients, and version 8 nothing that was spent. A frame is written in the first version from 2 on that has its sections, so that
-// older instances can read it.
-const version = 9
+// denied clients, version 8 no unknown clients, and version 9 nothing that was spent. A frame is written in the first version from 2 on that has its
+// sections, so that older instances can read it.
+const version = 10
 
 func (f *Frame) version() byte {
 	switch {
 	case len(f.Spend) > 0:
+		return 10
+	case f.knowsUnknown():
 		return 9
 	case slices.ContainsFunc(f.Denials, func(d Denial) bool { return d.Address != "" }):
 		return 8
@@ -37,6 +39,13 @@ func (f *Frame) version() byte {
 		return 3
 	}
 	return 2
+}
+
+// knowsUnknown reports whether clients were denied because they are unknown.
+func (f *Frame) knowsUnknown() bool {
+	priorities := f.Priorities.all()
+	return f.Requests.UnknownClient > 0 || slices.ContainsFunc(f.Denials, func(d Denial) bool { return d.Unknown }) ||
+		slices.ContainsFunc(priorities[:], func(c *Counts) bool { return c.UnknownClient > 0 }) || anyOf(f.Rules, func(c *Counts) bool { return c.UnknownClient > 0 })
 }
 
 func anyOf[K comparable, V any](m map[K]*V, is func(*V) bool) bool {
@@ -142,7 +151,7 @@ func (c *codec) frame(f *Frame) {
 			c.counts(counts)
 		}
 	}
-	if c.version > 8 {
+	if c.version > 9 {
 		table(c, &f.Spend, compareSpenders, func(s *Spender) { c.texts(&s.Rule, &s.Level, &s.Key, &s.Model) }, func(s *Spent) {
 			c.numbers(&s.Requests, &s.Refunds, &s.Input, &s.Output)
 			c.signed(&s.Units)
@@ -331,7 +340,7 @@ func (c *codec) counts(of *Counts) {
 		}
 	}
 	c.byte(&which)
-	c.check(c.err == nil && which < 1<<len(all))
+	c.check(c.err == nil && (c.version > 8 || which < 1<<7))
 	for i, n := range all {
 		if which&(1<<i) != 0 {
 			c.number(n)
@@ -380,8 +389,8 @@ func (c *codec) denial(d *Denial) {
 	c.number(&d.Cost)
 	flags := d.flags()
 	c.byte(&flags)
-	c.check(c.err == nil && flags < 1<<3)
+	c.check(c.err == nil && flags < 1<<4)
 	if c.reading {
-		d.Shadow, d.Blocked, d.Degraded = flags&1 != 0, flags&2 != 0, flags&4 != 0
+		d.Shadow, d.Blocked, d.Degraded, d.Unknown = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
 	}
 }

@@ -15,16 +15,17 @@ type Counts struct {
 	DegradedAllowed int64 `json:"degraded_allowed"` // allowed while the store was unavailable
 	DegradedDenied  int64 `json:"degraded_denied"`  // denied while the store was unavailable
 	Blocked         int64 `json:"blocked"`
+	UnknownClient   int64 `json:"unknown_client"` // denied because no directory knows the client
 }
 
 // fields are in the order in which they are encoded.
-func (c *Counts) fields() [7]*int64 {
-	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked, &c.SoftDenied}
+func (c *Counts) fields() [8]*int64 {
+	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked, &c.SoftDenied, &c.UnknownClient}
 }
 
 // Total returns the sum of all counts.
 func (c Counts) Total() int64 {
-	return c.Allowed + c.Denied + c.ShadowDenied + c.SoftDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
+	return c.Allowed + c.Denied + c.ShadowDenied + c.SoftDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked + c.UnknownClient
 }
 
 // Add adds other counts.

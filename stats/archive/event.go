@@ -14,16 +14,17 @@ import (
 type Denial struct {
 	At       Instant `json:"at"`
 	Key      string  `json:"key"`
-	Rule     string  `json:"rule"` // "" if the client is on the block list
+	Rule     string  `json:"rule"` // "" if the client is blocked or unknown
 	Method   string  `json:"method"`
 	Path     string  `json:"path"`    // the pattern of the rule that the path matches; "" if the rule has none
 	Address  string  `json:"address"` // of the client; "" if it is not known
 	Tier     string  `json:"tier"`
 	Cost     int64   `json:"cost"`
-	Shadow   bool    `json:"shadow"`   // the rule is a shadow rule: it would have denied the request
-	Blocked  bool    `json:"blocked"`  // the client is on the block list
-	Degraded bool    `json:"degraded"` // the store was unavailable, and the rule fails closed
-	Instance string  `json:"instance"` // the instance that denied the request
+	Shadow   bool    `json:"shadow"`         // the rule is a shadow rule: it would have denied the request
+	Blocked  bool    `json:"blocked"`        // the client is on the block list
+	Unknown  bool    `json:"unknown_client"` // no directory knows the client
+	Degraded bool    `json:"degraded"`       // the store was unavailable, and the rule fails closed
+	Instance string  `json:"instance"`       // the instance that denied the request
 }
 
 // Instant is a time in Unix microseconds. In JSON it has seconds, with microseconds behind the
@@ -62,7 +63,7 @@ func compareDenials(a, b Denial) int {
 
 func (d *Denial) flags() byte {
 	flags := byte(0)
-	for i, set := range []bool{d.Shadow, d.Blocked, d.Degraded} {
+	for i, set := range []bool{d.Shadow, d.Blocked, d.Degraded, d.Unknown} {
 		if set {
 			flags |= 1 << i
 		}

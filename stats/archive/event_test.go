@@ -17,7 +17,7 @@ var denials = rapid.Custom(func(t *rapid.T) []Denial {
 			Key: rapid.SampledFrom([]string{"", "x", "y\xff", "z"}).Draw(t, "key"), Tier: rapid.SampledFrom([]string{"", "pro"}).Draw(t, "tier"),
 			Method: rapid.SampledFrom([]string{"", "GET"}).Draw(t, "method"), Path: rapid.SampledFrom([]string{"", "/a/{id}"}).Draw(t, "path"),
 			Instance: "here", Cost: rapid.Int64Range(0, 9).Draw(t, "cost"),
-			Shadow: rapid.Bool().Draw(t, "shadow"), Blocked: rapid.Bool().Draw(t, "blocked"), Degraded: rapid.Bool().Draw(t, "degraded"),
+			Shadow: rapid.Bool().Draw(t, "shadow"), Blocked: rapid.Bool().Draw(t, "blocked"), Unknown: rapid.Bool().Draw(t, "unknown"), Degraded: rapid.Bool().Draw(t, "degraded"),
 		})
 	}
 	SortDenials(all)
@@ -123,6 +123,12 @@ func TestWarningsVersion(t *testing.T) {
 	for _, f := range []*Frame{{Warned: Warned{N: 1}}, {Requests: Counts{SoftDenied: 1}}, {Rules: map[Line]*Counts{{"a", ""}: {SoftDenied: 2}}}} {
 		src := f.Append(nil)
 		if got, err := Decode(src); src[0] != 5 || err != nil || !reflect.DeepEqual(got.Append(nil), src) || got.Warned.N != f.Warned.N || got.Requests != f.Requests {
+			t.Errorf("version %d, %v: %+v", src[0], err, got)
+		}
+	}
+	for _, f := range []*Frame{{Requests: Counts{UnknownClient: 1}}, {Priorities: Priorities{Low: Counts{UnknownClient: 1}}}, {Denials: []Denial{{At: 1, Key: "api_key:x", Unknown: true}}}} {
+		src := f.Append(nil)
+		if got, err := Decode(src); src[0] != 9 || err != nil || !reflect.DeepEqual(got.Append(nil), src) || got.Requests != f.Requests {
 			t.Errorf("version %d, %v: %+v", src[0], err, got)
 		}
 	}

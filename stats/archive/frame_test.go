@@ -20,7 +20,7 @@ var durations = rapid.Custom(func(t *rapid.T) time.Duration {
 func count(t *rapid.T, name string) int64 { return rapid.Int64Range(0, 1<<40).Draw(t, name) }
 
 var allCounts = rapid.Custom(func(t *rapid.T) Counts {
-	return Counts{count(t, "a"), count(t, "b"), count(t, "c"), count(t, "d"), count(t, "e"), count(t, "f"), count(t, "g") * rapid.Int64Range(0, 1).Draw(t, "soft")}
+	return Counts{count(t, "a"), count(t, "b"), count(t, "c"), count(t, "d"), count(t, "e"), count(t, "f"), count(t, "g") * rapid.Int64Range(0, 1).Draw(t, "soft"), count(t, "h") * rapid.Int64Range(0, 1).Draw(t, "unknown")}
 })
 
 var sketches = rapid.Custom(func(t *rapid.T) Sketch {

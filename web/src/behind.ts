@@ -11,7 +11,7 @@ export interface Count {
 
 export interface Behind {
   n: number // denials that were looked at
-  endpoints: (Count & { rule: string })[] // those with the most first
+  endpoints: (Count & { rule: string; unknown?: boolean })[] // those with the most first
   addresses: Count[]
 }
 
@@ -23,7 +23,7 @@ export function behind(denials: Denial[], now: number): Behind {
   const addresses = new Map<string, Count>()
   for (const d of all) {
     const name = [d.method, d.path].filter(Boolean).join(' ')
-    tally(endpoints, JSON.stringify([d.rule, name]), { name, rule: d.rule, n: 0 })
+    tally(endpoints, JSON.stringify([d.rule, name, d.unknown_client]), { name, rule: d.rule, unknown: d.unknown_client, n: 0 })
     tally(addresses, d.address, { name: d.address, n: 0 })
   }
   return { n: all.length, endpoints: ordered(endpoints), addresses: ordered(addresses) }

@@ -20,7 +20,7 @@ const figures = (c: Omit<Counts, 'rate'>, rate: number, p99: number | null): Fig
   degradedDenied: c.degraded_denied,
 })
 
-const none: Counts = { requests: 0, rate: 0, allowed: 0, denied: 0, shadow_denied: 0, soft_denied: 0, degraded_allowed: 0, degraded_denied: 0, blocked: 0 }
+const none: Counts = { requests: 0, rate: 0, allowed: 0, denied: 0, shadow_denied: 0, soft_denied: 0, degraded_allowed: 0, degraded_denied: 0, blocked: 0, unknown_client: 0 }
 
 // figuresOf takes them from a summary; a rule that it does not name was not asked.
 export function figuresOf(s: Summary, rule: string): Figures {

@@ -4,7 +4,7 @@
 import type { Counts } from './api/stats'
 import { t } from './words/words.svelte'
 
-export type Pattern = 'solid' | 'rising' | 'falling' | 'dots' | 'lying' | 'standing' | 'crossed'
+export type Pattern = 'solid' | 'rising' | 'falling' | 'dots' | 'lying' | 'standing' | 'crossed' | 'squares'
 
 export interface Line {
   label: string
@@ -21,6 +21,7 @@ const looks = {
   soft_denied: ['hinted', 'falling', 'outcome.soft'],
   denied: ['denied', 'rising', 'outcome.denied'],
   blocked: ['blocked', 'crossed', 'outcome.blocked'],
+  unknown_client: ['blocked', 'squares', 'outcome.unknown_client'],
   degraded_denied: ['failed', 'standing', 'outcome.degraded_denied'],
 } as const satisfies Record<Outcome, readonly [string, Pattern, string]>
 

@@ -22,6 +22,7 @@ const strokes: Record<Exclude<Pattern, 'solid' | 'dots'>, [number, number, numbe
   lying: [[0, 4, 8, 4]],
   standing: [[4, 0, 4, 8]],
   crossed: [[-1, 9, 9, -1], [-1, -1, 9, 9]],
+  squares: [[0, 4, 8, 4], [4, 0, 4, 8]],
 }
 
 // patternOf fills an area so that it differs from others without its colour, too.

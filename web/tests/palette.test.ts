@@ -42,7 +42,8 @@ function contrast(a: Three, b: Three): number {
   return (light! + 0.05) / (dark! + 0.05)
 }
 
-const sets = { outcomes: outcomes.map((o) => lineOf(o).color), series: ['series-1', 'series-2', 'series-3', 'series-4', 'series-5', 'series-rest'], lanes: ['allowed', 'delayed', 'denied', 'shadow'] }
+// Outcomes of one colour differ in their patterns.
+const sets = { outcomes: [...new Set(outcomes.map((o) => lineOf(o).color))], series: ['series-1', 'series-2', 'series-3', 'series-4', 'series-5', 'series-rest'], lanes: ['allowed', 'delayed', 'denied', 'shadow'] }
 
 describe.each(['light', 'dark'] as const)('by %s', (theme) => {
   describe.each(Object.entries(sets))('the %s', (_, names) => {

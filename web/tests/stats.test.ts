@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { append, merge, pointOf, silenceOf, spanOf, type Alert, type Point, type Summary } from '../src/api/stats'
 
 const second = (from: number, more: Partial<Summary> = {}): Summary => ({
-  from, to: from + 1, window_s: 1, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, soft_denied: 0, degraded_allowed: 1, degraded_denied: 1, blocked: 1,
+  from, to: from + 1, window_s: 1, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, soft_denied: 0, degraded_allowed: 1, degraded_denied: 1, blocked: 1, unknown_client: 0,
   denied_share: 0.1, latency_us: { p50: 1, p90: 2, p99: 3, mean: 1.5 }, store: { up: true }, ...more,
 })
 
 describe('a second of the stream', () => {
   it('is a point at its beginning, with every outcome', () => {
     expect(pointOf(second(1000.4, { upstream: { requests: 5, errors: 2, error_share: 0.4 } }))).toEqual({
-      t: 1000, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, soft_denied: 0, degraded_allowed: 1, degraded_denied: 1, blocked: 1,
+      t: 1000, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, soft_denied: 0, degraded_allowed: 1, degraded_denied: 1, blocked: 1, unknown_client: 0,
       p50_us: 1, p90_us: 2, p99_us: 3, upstream_requests: 5, upstream_errors: 2,
     })
   })

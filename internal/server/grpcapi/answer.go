@@ -53,11 +53,12 @@ type response struct {
 
 // reasons has one for each of the engine's, which a test counts.
 var reasons = [...]pb.Reason{
-	engine.Limits:      pb.Reason_REASON_LIMITS,
-	engine.Exempt:      pb.Reason_REASON_EXEMPT,
-	engine.Blocked:     pb.Reason_REASON_BLOCKED,
-	engine.Unavailable: pb.Reason_REASON_UNAVAILABLE,
-	engine.Overloaded:  pb.Reason_REASON_OVERLOADED,
+	engine.Limits:        pb.Reason_REASON_LIMITS,
+	engine.Exempt:        pb.Reason_REASON_EXEMPT,
+	engine.Blocked:       pb.Reason_REASON_BLOCKED,
+	engine.Unavailable:   pb.Reason_REASON_UNAVAILABLE,
+	engine.Overloaded:    pb.Reason_REASON_OVERLOADED,
+	engine.UnknownClient: pb.Reason_REASON_UNKNOWN_CLIENT,
 }
 
 // answer says what a verdict does. Nothing in it is the verdict's, which is used again

@@ -132,7 +132,7 @@ var leftOut = map[string]map[string]string{
 		"Result.Look":    "how the engine asked; the numbers say what came of it",
 		"Result.Demand":  "an index of the call, which has one answer for each anyway",
 		"Result.Receipt": "for the engine, which refunds by it",
-		"Result.AtShare": "the message of the denial says so", "Verdict.UnknownClient": "the status and the message of the denial say so",
+		"Result.AtShare": "the message of the denial says so",
 	},
 	"Go client": {"Verdict.Hold": "it is the Hold that Reserve returns", "Verdict.HoldExpires": "likewise"},
 	"Envoy": {
@@ -417,7 +417,7 @@ func fieldsOf(s reflect.Value) map[string]any {
 
 // Every reason of the engine has one in the protocol, and one in the client.
 func TestReasons(t *testing.T) {
-	last := engine.Overloaded
+	last := engine.UnknownClient
 	for r := range last + 1 {
 		if got, want := reasons[r].String(), "REASON_"+strings.ToUpper(r.String()); got != want {
 			t.Errorf("%s is %s, want %s", r, got, want)

@@ -157,18 +157,19 @@ func (h *Handler) replay(c *call, want *ReplayRequest) (a ReplayAnswer, err erro
 		if err != nil {
 			return a, h.untried(c, err)
 		}
-		if a.Draft, err = replayed(ctx, trial, want.Log, id); err != nil {
+		if a.Draft, err = h.replayed(ctx, trial, want.Log, id); err != nil {
 			return a, err
 		}
 	}
 	table, _ := h.options.Engine.Rules()
-	a.InForce, err = replayed(ctx, table, want.Log, "")
+	a.InForce, err = h.replayed(ctx, table, want.Log, "")
 	return a, err
 }
 
-// replayed returns a report on the rules that applied, and on the rule with an id.
-func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.Report, error) {
+// replayed returns a report on the rules that applied, and on the rule with an id. Clients are those that live requests have.
+func (h *Handler) replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.Report, error) {
 	o := replay.Options{Table: table, MaxKeys: keysFor(table), MaxArrivals: replayArrivals}
+	o.Clients, _ = h.options.Engine.Clients() // what has no effect is no error here
 	report, err := replay.Run(ctx, o, replay.NewLog("log", strings.NewReader(log)))
 	var invalid *weir.InvalidError
 	switch {

@@ -32,7 +32,7 @@ type CheckRequest struct {
 // first limit in the document that denies. They are 0 if no limit was checked.
 type CheckAnswer struct {
 	Allowed bool   `json:"allowed"`
-	Reason  string `json:"reason"`            // limits, exempt, blocked or unavailable
+	Reason  string `json:"reason"`            // limits, exempt, blocked, unavailable or unknown_client
 	Status  int    `json:"status,omitempty"`  // of a denial: HTTP status for the end user
 	Rule    string `json:"rule,omitempty"`    // the rule of that limit
 	Level   string `json:"level,omitempty"`   // its level, if the rule has levels

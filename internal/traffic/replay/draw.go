@@ -86,6 +86,12 @@ func (r *Report) ruleRows() [][]string {
 			name, notation.Cut(strings.Join(rule.Limits, ", "), 40, false), strconv.FormatInt(rule.Applied, 10), strconv.FormatInt(rule.Denied, 10),
 			percent(share(rule.Denied, rule.Applied)), clients,
 		})
+		for _, l := range rule.Levels {
+			rows = append(rows, []string{
+				"  " + l.Level, notation.Cut(strings.Join(l.Limits, ", "), 40, false), strconv.FormatInt(l.Applied, 10), strconv.FormatInt(l.Denied, 10),
+				percent(share(l.Denied, l.Applied)), "",
+			})
+		}
 	}
 	return rows
 }
@@ -106,6 +112,14 @@ func (r *Report) topRows() [][]string {
 	return rows
 }
 
+// levelName is a rule, or one of its levels.
+func levelName(rule, level string) string {
+	if level == "" {
+		return rule
+	}
+	return rule + ":" + level
+}
+
 // limitRows is the table of suggestions.
 func (r *Report) limitRows() [][]string {
 	rows := [][]string{{"rule", "limit", "alone"}}
@@ -119,7 +133,7 @@ func (r *Report) limitRows() [][]string {
 			if len(rows) > maxRows {
 				return rows
 			}
-			row := []string{rule.ID, s.Limit, percent(s.Share)}
+			row := []string{levelName(rule.ID, s.Level), s.Limit, percent(s.Share)}
 			for _, f := range s.For {
 				_, brief, _ := strings.Cut(f.Limit, " ") // without the algorithm, which is that of the limit
 				row = append(row, cmp.Or(brief, "none"))

@@ -64,6 +64,7 @@ func Run(ctx context.Context, o Options, logs ...*Log) (*Report, error) {
 		return nil, err
 	}
 	r.engine.Install(o.Table, 1)
+	r.engine.InstallClients(o.Clients)
 	if err := r.play(ctx); err != nil {
 		return nil, err
 	}
@@ -238,6 +239,9 @@ func (c *counting) Read(p []byte) (int, error) {
 type Options struct {
 	// Table is the rules. It is needed.
 	Table *rule.Table
+
+	// Clients is the directory that says whose the API keys in the logs are. Default none.
+	Clients engine.Clients
 
 	// Format is how the logs are written. Default what each line looks like.
 	Format Format

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -82,6 +85,54 @@ func TestSeveralLimits(t *testing.T) {
 		if r.Denied != 2 || r.Rules[0].Applied != 3 || r.Rules[0].Denied != 2 || len(r.Rules[0].Suggestions) != 2 {
 			t.Errorf("%s: %+v", limits, r.Rules)
 		}
+	}
+}
+
+// With a directory, a log that has only API keys is charged at every level, and the report tells which level denies.
+func TestLevels(t *testing.T) {
+	table := compile(t, `
+levels: [org, team, user]
+rules:
+  - {id: spend, key: levels, algorithm: sliding_log, levels: {org: 5/1h, team: 3/1h, user: 3/1h}, tiers: {pro: {levels: {user: unlimited}}}}
+`)
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "api_key:a", "parent": "user:ann"}
+{"client": "user:ann", "parent": "team:red", "tier": "pro"}
+{"client": "team:red", "parent": "org:acme"}
+{"client": "api_key:b", "parent": "user:bob"}
+{"client": "user:bob", "parent": "org:acme"}
+{"client": "org:acme"}
+`))
+	if err := errors.Join(err, problems.Err()); err != nil {
+		t.Fatal(err)
+	}
+	log := ""
+	for i, key := range []string{"a", "a", "a", "a", "b", "b", "b", "unknown"} { // the team denies the fourth, the organization the seventh
+		log += fmt.Sprintf("{\"time\":\"2026-11-15T10:00:%02dZ\",\"api_key\":%q}\n", i, key)
+	}
+	r := run(t, Options{Table: table, Clients: engine.Clients{Directory: directory}}, log)
+	var said []string
+	for _, l := range r.Rules[0].Levels {
+		said = append(said, fmt.Sprint(l.Level, " ", l.Limits, " ", l.Denied, " of ", l.Applied))
+	}
+	want := "org [sliding_log 5/1h] 1 of 7, team [sliding_log 3/1h] 1 of 4, user [sliding_log 3/1h] 0 of 3"
+	if got := strings.Join(said, ", "); got != want || r.Rules[0].Applied != 7 || r.Rules[0].Denied != 2 || r.Free != 1 {
+		t.Errorf("%s; want %s; %+v", got, want, r)
+	}
+	if len(r.Top) != 2 || r.Top[0].Client != "org:acme" && r.Top[1].Client != "org:acme" {
+		t.Errorf("denied are %+v", r.Top)
+	}
+	for _, s := range r.Rules[0].Suggestions {
+		if wanted := map[string]int64{"org": 7, "team": 4, "user": 3}[s.Level]; s.Requests != wanted {
+			t.Errorf("limits of %s are from %d requests, want %d", s.Level, s.Requests, wanted)
+		}
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text, 80); err != nil || !strings.Contains(text.String(), "\n  team  sliding_log 3/1h") || !strings.Contains(text.String(), "\nspend:team  sliding_log 3/1h") {
+		t.Errorf("%v:\n%s", err, text.String())
+	}
+	r = run(t, Options{Table: table, Clients: engine.Clients{Directory: directory, DenyUnknown: true}}, log)
+	if r.Blocked != 1 || r.Free != 0 {
+		t.Errorf("with unknown ones denied: %+v", r)
 	}
 }
 

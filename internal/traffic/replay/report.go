@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,15 +54,24 @@ type Report struct {
 
 // RuleReport is what would have happened by one rule.
 type RuleReport struct {
-	ID          string       `json:"id"`
-	Key         string       `json:"key"`
-	Mode        rule.Mode    `json:"mode"`
-	Limits      []string     `json:"limits"`
-	Applied     int64        `json:"applied"`        // requests
-	Denied      int64        `json:"denied"`         // of those; or would have, in shadow mode
-	Clients     int64        `json:"denied_clients"` // at least, if ClientsMore
-	ClientsMore bool         `json:"denied_clients_incomplete,omitempty"`
-	Suggestions []Suggestion `json:"suggestions,omitempty"`
+	ID          string        `json:"id"`
+	Key         string        `json:"key"`
+	Mode        rule.Mode     `json:"mode"`
+	Limits      []string      `json:"limits"`
+	Levels      []LevelReport `json:"levels,omitempty"` // from the top down, instead of Limits
+	Applied     int64         `json:"applied"`          // requests
+	Denied      int64         `json:"denied"`           // of those; or would have, in shadow mode
+	Clients     int64         `json:"denied_clients"`   // at least, if ClientsMore
+	ClientsMore bool          `json:"denied_clients_incomplete,omitempty"`
+	Suggestions []Suggestion  `json:"suggestions,omitempty"`
+}
+
+// LevelReport is what would have happened by a level of a rule.
+type LevelReport struct {
+	Level   string   `json:"level"`
+	Limits  []string `json:"limits"`
+	Applied int64    `json:"applied"`
+	Denied  int64    `json:"denied"`
 }
 
 // Denied is a client that would have been denied.
@@ -107,7 +117,11 @@ func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
 	out := rt.RuleReport
 	out.Clients, out.ClientsMore = t.rules[i], t.taken > 0
 	for _, d := range rt.demands {
-		out.Limits = append(out.Limits, d.limit.Limit().String())
+		to := &out.Limits
+		if at := slices.IndexFunc(out.Levels, func(l LevelReport) bool { return l.Level == d.level }); at >= 0 {
+			to = &out.Levels[at].Limits
+		}
+		*to = append(*to, d.limit.Limit().String())
 		if d.requests > 0 {
 			out.Suggestions = append(out.Suggestions, d.suggest(shares))
 		}

@@ -13,9 +13,9 @@ import (
 // There is room for so many arrivals. When it is used up, the clients with the
 // fewest are forgotten; see forget.
 type demand struct {
-	limit *weir.Compiled
-	cost  int64 // of a request
-	room  int
+	demandKey
+	cost int64 // of a request
+	room int
 
 	clients map[string]*client
 	used    int // arrivals of all clients
@@ -36,8 +36,14 @@ type arrival struct {
 	n  int64 // requests at this instant
 }
 
-func newDemand(limit *weir.Compiled, cost int64, room int) *demand {
-	return &demand{limit: limit, cost: cost, room: max(1, room), clients: make(map[string]*client)}
+// demandKey is a limit of a rule. Levels can share one.
+type demandKey struct {
+	limit *weir.Compiled
+	level string // "" if the rule has none
+}
+
+func newDemand(key demandKey, cost int64, room int) *demand {
+	return &demand{demandKey: key, cost: cost, room: max(1, room), clients: make(map[string]*client)}
 }
 
 // addArrival remembers a request. The client's bytes are the caller's. Time does not go
@@ -102,9 +108,10 @@ func (d *demand) forget() bool {
 // Suggestion is what other limits of a rule would have denied, each alone: as if
 // no other rule or limit denied anything.
 type Suggestion struct {
-	Limit    string  `json:"limit"`    // as it is
-	Requests int64   `json:"requests"` // to which it applied
-	Denied   int64   `json:"denied"`   // by this limit alone
+	Level    string  `json:"level,omitempty"` // of the rule, if it has levels
+	Limit    string  `json:"limit"`           // as it is
+	Requests int64   `json:"requests"`        // to which it applied
+	Denied   int64   `json:"denied"`          // by this limit alone
 	Share    float64 `json:"denied_share"`
 
 	// For are the smallest limits that would have denied no more than a share.
@@ -130,7 +137,7 @@ type LimitFor struct {
 // no more than the share, and the next smaller one more.)
 func (d *demand) suggest(shares []float64) Suggestion {
 	current := d.limit.Limit()
-	s := Suggestion{Limit: current.String(), Requests: d.requests, Forgotten: d.forgot}
+	s := Suggestion{Level: d.level, Limit: current.String(), Requests: d.requests, Forgotten: d.forgot}
 	if d.until != 0 {
 		at := Instant(d.until)
 		s.Until = &at

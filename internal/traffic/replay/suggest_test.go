@@ -116,7 +116,7 @@ func TestSuggestionsLeaveOutTiers(t *testing.T) {
 
 // A limit that no algorithm can keep is not suggested.
 func TestNothingToSuggest(t *testing.T) {
-	d := newDemand(weir.MustCompile("sliding_log 5/1m"), 1, 100)
+	d := newDemand(demandKey{limit: weir.MustCompile("sliding_log 5/1m")}, 1, 100)
 	for range weir.MaxLogUnits + 1000 {
 		d.addArrival("client", 1_794_700_800_000_000)
 	}
@@ -129,8 +129,8 @@ func TestNothingToSuggest(t *testing.T) {
 // What is remembered has a bound, and the busiest are remembered exactly.
 func TestDemandIsBounded(t *testing.T) {
 	const room = 2000
-	d := newDemand(weir.MustCompile("sliding_log 20/1s"), 1, room)
-	exact := newDemand(weir.MustCompile("sliding_log 20/1s"), 1, 1<<22)
+	d := newDemand(demandKey{limit: weir.MustCompile("sliding_log 20/1s")}, 1, room)
+	exact := newDemand(demandKey{limit: weir.MustCompile("sliding_log 20/1s")}, 1, 1<<22)
 	random := rand.New(rand.NewPCG(1, 2))
 	at := int64(1_794_700_800_000_000)
 	for i := range 24_000 {
@@ -164,7 +164,7 @@ func TestDemandIsBounded(t *testing.T) {
 
 // When all are equally busy, the beginning of the log has to do.
 func TestDemandEnds(t *testing.T) {
-	d := newDemand(weir.MustCompile("sliding_log 20/1s"), 1, 128)
+	d := newDemand(demandKey{limit: weir.MustCompile("sliding_log 20/1s")}, 1, 128)
 	for i := range int64(1000) {
 		d.addArrival(fmt.Sprint(i%4), 1_794_700_800_000_000+i)
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"iter"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,7 +22,7 @@ type tally struct {
 
 	rules  []ruleTally
 	index  map[*rule.Entry]int
-	demand map[*weir.Compiled]*demand
+	demand map[demandKey]*demand
 	top    *top
 }
 
@@ -32,29 +33,51 @@ type ruleTally struct {
 	demands    []*demand
 }
 
+// defaults are the limits of clients without a tier, at each level if the rule has levels.
+func defaults(c *rule.Entry) iter.Seq[demandKey] {
+	return func(yield func(demandKey) bool) {
+		for _, level := range append(c.Levels(), "")[:max(1, len(c.Levels()))] {
+			identity := ""
+			if level != "" {
+				identity = level + ":"
+			}
+			for _, limit := range c.Limits(identity, "") {
+				if !yield(demandKey{limit, level}) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // maxArrivals is the default of Options.MaxArrivals.
 const maxArrivals = 1 << 23
 
 func newTally(o *Options) *tally {
 	t := &tally{
 		Report: Report{series: newSeries(), Top: []Denied{}}, whole: true, top: newTop(maxDenied),
-		index: make(map[*rule.Entry]int), demand: make(map[*weir.Compiled]*demand),
+		index: make(map[*rule.Entry]int), demand: make(map[demandKey]*demand),
 	}
 	limits := 0
 	for _, c := range o.Table.Rules() {
-		limits += len(c.Limits("", ""))
+		for range defaults(c) {
+			limits++
+		}
 	}
 	room := min(1<<21, o.MaxArrivals/max(1, limits))
 	for i, c := range o.Table.Rules() {
 		t.index[c] = i
 		rt := ruleTally{rule: c, RuleReport: RuleReport{ID: c.ID, Key: notation.Join(c.Key, "|"), Mode: c.Mode}}
-		for _, limit := range c.Limits("", "") {
-			if limit.Algorithm() == weir.InFlight {
+		for key := range defaults(c) {
+			if key.limit.Algorithm() == weir.InFlight {
 				continue // a log does not say how long requests took
 			}
-			d := newDemand(limit, max(1, c.Cost), room)
-			t.demand[limit] = d
+			d := newDemand(key, max(1, c.Cost), room)
+			t.demand[key] = d
 			rt.demands = append(rt.demands, d)
+		}
+		for _, level := range c.Levels() {
+			rt.Levels = append(rt.Levels, LevelReport{Level: level})
 		}
 		t.rules = append(t.rules, rt)
 	}
@@ -82,7 +105,7 @@ func (t *tally) countVerdict(now int64, e *Entry, v *engine.Verdict) {
 	switch {
 	case v.Reason == engine.Exempt:
 		t.Exempt++
-	case v.Reason == engine.Blocked:
+	case v.Reason == engine.Blocked, v.Reason == engine.UnknownClient:
 		t.Blocked++
 	case len(v.Results) == 0:
 		t.Free++
@@ -102,15 +125,17 @@ func (t *tally) countVerdict(now int64, e *Entry, v *engine.Verdict) {
 func (t *tally) countRules(now int64, results []engine.Result) {
 	for len(results) > 0 {
 		r := &results[0]
-		n, denied := 0, false
+		i, n, denied := t.index[r.Rule], 0, false
 		for n < len(results) && results[n].Rule == r.Rule {
-			denied = denied || !results[n].Allowed
-			if d := t.demand[results[n].Compiled]; d != nil {
+			if !denied && !results[n].Allowed {
+				r, denied = &results[n], true // whose client it is about
+			}
+			if d := t.demand[demandKey{results[n].Compiled, results[n].Level()}]; d != nil {
 				d.addArrival(results[n].Key, now)
 			}
 			n++
 		}
-		i := t.index[r.Rule]
+		t.rules[i].countLevels(results[:n])
 		t.rules[i].Applied++
 		if denied {
 			t.rules[i].Denied++
@@ -118,6 +143,21 @@ func (t *tally) countRules(now int64, results []engine.Result) {
 			t.top.countDenial(i, r.Key, now)
 		}
 		results = results[n:]
+	}
+}
+
+// countLevels counts at which levels a request is limited, and at which it was denied.
+func (rt *ruleTally) countLevels(results []engine.Result) {
+	for i := range rt.Levels {
+		l, applied, denied := &rt.Levels[i], int64(0), int64(0)
+		for j := range results {
+			if results[j].Level() == l.Level {
+				if applied = 1; !results[j].Allowed {
+					denied = 1
+				}
+			}
+		}
+		l.Applied, l.Denied = l.Applied+applied, l.Denied+denied
 	}
 }
 

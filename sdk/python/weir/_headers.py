@@ -22,6 +22,7 @@ _MAX_INTEGER = 999_999_999_999_999
 _QUOTA = ("https://iana.org/assignments/http-problem-types#quota-exceeded", "Quota Exceeded")
 _KINDS = {
     "blocked": ("about:blank", "Forbidden"),
+    "unknown_client": ("about:blank", "Unauthorized"),
     "unavailable": ("https://iana.org/assignments/http-problem-types#temporary-reduced-capacity", "Temporary Reduced Capacity"),
 }
 
@@ -66,6 +67,8 @@ def denial_of(verdict: Verdict) -> Denial:
         problem["detail"] = verdict.message
     if verdict.rule:
         problem["rule"] = verdict.rule
+    if verdict.level:
+        problem["level"] = verdict.level
     if verdict.code:
         problem["code"] = verdict.code
     names = [_name(verdict, r) for r in verdict.results if r.asked and not r.shadow and not r.allowed]
@@ -131,7 +134,7 @@ def _warning(v: Verdict, r: Result) -> str:
 
 
 def _same(a: Result, b: Result) -> bool:
-    return (a.rule, a.policy, a.limit) == (b.rule, b.policy, b.limit)
+    return (a.rule, a.level, a.policy, a.limit) == (b.rule, b.level, b.policy, b.limit)
 
 
 _POLICY = re.compile(r"(\d{1,18})/(\d{1,18})(d|h|m|s|ms|us|ns)", re.ASCII)
@@ -150,9 +153,9 @@ def _window(r: Result) -> str:
 
 
 def _name(v: Verdict, r: Result) -> str:
-    """The id of the rule and, if the rule has several limits for this client, the period."""
-    several = any(other.rule == r.rule and not _same(other, r) for other in v.results)
-    return _escaped(r.rule) + (":" + _escaped(r.policy.partition("/")[2]) if several else "")
+    """The id of the rule, the level if it has levels and, if it has several limits for this client, the period."""
+    several = any(other.rule == r.rule and other.level == r.level and not _same(other, r) for other in v.results)
+    return _escaped(r.rule) + (":" + r.level if r.level else "") + (":" + _escaped(r.policy.partition("/")[2]) if several else "")
 
 
 def _escaped(text: str) -> str:

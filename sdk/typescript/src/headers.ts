@@ -42,6 +42,7 @@ export interface Denial {
 
 const kinds: Record<string, [type: string, title: string]> = {
   blocked: ['about:blank', 'Forbidden'],
+  unknown_client: ['about:blank', 'Unauthorized'],
   unavailable: ['https://iana.org/assignments/http-problem-types#temporary-reduced-capacity', 'Temporary Reduced Capacity'],
 }
 const quota: [string, string] = ['https://iana.org/assignments/http-problem-types#quota-exceeded', 'Quota Exceeded']
@@ -53,6 +54,7 @@ export function denialOf(verdict: Verdict): Denial {
   const problem = {
     detail: verdict.message || undefined,
     rule: verdict.rule || undefined,
+    level: verdict.level || undefined,
     code: verdict.code || undefined,
     'violated-policies': verdict.reason === 'limits' && names.length > 0 ? [...new Set(names)] : undefined,
     retry_after: verdict.retryAfterMs > 0 ? seconds(verdict.retryAfterMs) : undefined,
@@ -115,7 +117,7 @@ function warningsOf(v: Verdict): string {
     .join(', ')
 }
 
-const same = (a: Result, b: Result) => a.rule === b.rule && a.policy === b.policy && a.limit === b.limit
+const same = (a: Result, b: Result) => a.rule === b.rule && a.level === b.level && a.policy === b.policy && a.limit === b.limit
 
 const lengths: Record<string, number> = { d: 86_400e6, h: 3600e6, m: 60e6, s: 1e6, ms: 1000, us: 1, ns: 0.001 }
 
@@ -129,10 +131,10 @@ function windowOf(r: Result): string {
   return micros >= 1e6 ? parameter('w', Math.ceil(micros / 1e6)) : ''
 }
 
-// nameOf is the id of the rule and, if the rule has several limits for this client, the period.
+// nameOf is the id of the rule, the level if it has levels and, if it has several limits for this client, the period.
 function nameOf(v: Verdict, r: Result): string {
-  const several = v.results.some((other) => other.rule === r.rule && !same(other, r))
-  return escaped(r.rule) + (several ? ':' + escaped(r.policy.slice(r.policy.indexOf('/') + 1)) : '')
+  const several = v.results.some((other) => other.rule === r.rule && other.level === r.level && !same(other, r))
+  return escaped(r.rule) + (r.level && ':' + r.level) + (several ? ':' + escaped(r.policy.slice(r.policy.indexOf('/') + 1)) : '')
 }
 
 // escaped is what a header can have in quotes.

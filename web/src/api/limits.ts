@@ -96,6 +96,7 @@ export interface Denial {
   cost: number
   shadow: boolean
   blocked: boolean
+  unknown_client?: boolean
   degraded?: boolean // because the store was unavailable
   instance: string
 }

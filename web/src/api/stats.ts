@@ -21,6 +21,7 @@ export interface Counts {
   degraded_allowed: number
   degraded_denied: number
   blocked: number
+  unknown_client: number
 }
 
 // InFlight is how many requests of a rule were in flight, and for how long.
@@ -192,11 +193,11 @@ export interface Whoami {
 // pointOf is a second of the stream, as a series would have it. Without requests there
 // is no latency: nothing was measured, which is not the same as nothing.
 export function pointOf(s: Summary): Point {
-  const { requests, rate, allowed, denied, shadow_denied, soft_denied, degraded_allowed, degraded_denied, blocked } = s
+  const { requests, rate, allowed, denied, shadow_denied, soft_denied, degraded_allowed, degraded_denied, blocked, unknown_client } = s
   const measured = requests > 0 ? { p50_us: s.latency_us.p50, p90_us: s.latency_us.p90, p99_us: s.latency_us.p99 } : {}
   return {
     t: Math.floor(s.from),
-    requests, rate, allowed, denied, shadow_denied, soft_denied, degraded_allowed, degraded_denied, blocked,
+    requests, rate, allowed, denied, shadow_denied, soft_denied, degraded_allowed, degraded_denied, blocked, unknown_client,
     ...measured,
     upstream_requests: s.upstream?.requests ?? 0,
     upstream_errors: s.upstream?.errors ?? 0,

@@ -137,12 +137,13 @@ func (HoldState) EnumDescriptor() ([]byte, []int) {
 type Reason int32
 
 const (
-	Reason_REASON_UNSPECIFIED Reason = 0
-	Reason_REASON_LIMITS      Reason = 1 // its limits decided, or no rule applies to it
-	Reason_REASON_EXEMPT      Reason = 2 // the client is on the exempt list
-	Reason_REASON_BLOCKED     Reason = 3 // the client is on the block list
-	Reason_REASON_UNAVAILABLE Reason = 4 // the store is unavailable, and a rule fails closed
-	Reason_REASON_OVERLOADED  Reason = 5 // the process has shed the request
+	Reason_REASON_UNSPECIFIED    Reason = 0
+	Reason_REASON_LIMITS         Reason = 1 // its limits decided, or no rule applies to it
+	Reason_REASON_EXEMPT         Reason = 2 // the client is on the exempt list
+	Reason_REASON_BLOCKED        Reason = 3 // the client is on the block list
+	Reason_REASON_UNAVAILABLE    Reason = 4 // the store is unavailable, and a rule fails closed
+	Reason_REASON_OVERLOADED     Reason = 5 // the process has shed the request
+	Reason_REASON_UNKNOWN_CLIENT Reason = 6 // no directory knows the client, and unknown ones are denied
 )
 
 // Enum value maps for Reason.
@@ -154,14 +155,16 @@ var (
 		3: "REASON_BLOCKED",
 		4: "REASON_UNAVAILABLE",
 		5: "REASON_OVERLOADED",
+		6: "REASON_UNKNOWN_CLIENT",
 	}
 	Reason_value = map[string]int32{
-		"REASON_UNSPECIFIED": 0,
-		"REASON_LIMITS":      1,
-		"REASON_EXEMPT":      2,
-		"REASON_BLOCKED":     3,
-		"REASON_UNAVAILABLE": 4,
-		"REASON_OVERLOADED":  5,
+		"REASON_UNSPECIFIED":    0,
+		"REASON_LIMITS":         1,
+		"REASON_EXEMPT":         2,
+		"REASON_BLOCKED":        3,
+		"REASON_UNAVAILABLE":    4,
+		"REASON_OVERLOADED":     5,
+		"REASON_UNKNOWN_CLIENT": 6,
 	}
 )
 
@@ -3846,14 +3849,15 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x16HOLD_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fHOLD_STATE_OPEN\x10\x01\x12\x16\n" +
 	"\x12HOLD_STATE_SETTLED\x10\x02\x12\x16\n" +
-	"\x12HOLD_STATE_PENDING\x10\x03*\x89\x01\n" +
+	"\x12HOLD_STATE_PENDING\x10\x03*\xa4\x01\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_LIMITS\x10\x01\x12\x11\n" +
 	"\rREASON_EXEMPT\x10\x02\x12\x12\n" +
 	"\x0eREASON_BLOCKED\x10\x03\x12\x16\n" +
 	"\x12REASON_UNAVAILABLE\x10\x04\x12\x15\n" +
-	"\x11REASON_OVERLOADED\x10\x05*N\n" +
+	"\x11REASON_OVERLOADED\x10\x05\x12\x19\n" +
+	"\x15REASON_UNKNOWN_CLIENT\x10\x06*N\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
