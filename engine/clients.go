@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -30,18 +31,20 @@ func (e *Engine) InstallClients(c Clients) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
 	in := e.installed.Load()
-	next := in.under(in.table, in.version, in.overrides)
-	next.loaded, next.clients = in.loaded, newClients(c, in.table)
-	e.installed.Store(next)
+	e.installed.Store(&installed{
+		table: in.table, version: in.version, loaded: in.loaded, overrides: in.overrides, replaced: in.replaced, clock: in.clock,
+		clients: in.clients.under(c, in.table),
+	})
 }
 
-// Clients returns the directory in force. The error tells what in it has no effect under the rules in force.
+// Clients returns the directory in force. The error tells what in it has no effect under the rules in force; to find
+// out, the first call looks at all clients.
 func (e *Engine) Clients() (Clients, error) {
 	c := e.installed.Load().clients
 	if c == nil {
 		return Clients{}, nil
 	}
-	return c.Clients, c.idle
+	return c.Clients, c.idle()
 }
 
 var errNotCounted = errors.New("the rule counts by something else; write the limits to the client that it counts")
@@ -49,11 +52,16 @@ var errNotCounted = errors.New("the rule counts by something else; write the lim
 // clients are a directory under the rules in force.
 type clients struct {
 	Clients
-	own  map[ownLimit][]*weir.Compiled
-	idle error
+	table    *rule.Table
+	compiled *compiled
+	idle     func() error
+}
 
+// compiled are limits as far as they were asked for. Later versions of a directory share them under the same rules.
+type compiled struct {
 	mu    sync.RWMutex
-	dated map[datedLimit][]*weir.Compiled // as far as they were asked for
+	own   map[ownLimit]ownLimits
+	dated map[datedLimit][]*weir.Compiled
 }
 
 // ownLimit is a quota of some clients under a rule.
@@ -63,56 +71,78 @@ type ownLimit struct {
 	level string // of the clients, which have the rest of their limits from there
 }
 
+// ownLimits is what a quota makes. It does not fit a rule of which a request costs more.
+type ownLimits struct {
+	limits []*weir.Compiled
+	fit    bool
+}
+
 // datedLimit are limits of a rule, by where they stand, for clients whose periods begin elsewhere.
 type datedLimit struct {
 	limits       **weir.Compiled
 	zone, starts string
 }
 
-// newClients compiles the clients' own limits.
-func newClients(c Clients, table *rule.Table) *clients {
-	if c.Directory == nil {
+// under returns a directory under rules. It takes over what is compiled.
+func (c *clients) under(now Clients, table *rule.Table) *clients {
+	if now.Directory == nil {
 		return nil
 	}
-	out := &clients{Clients: c, own: map[ownLimit][]*weir.Compiled{}, dated: map[datedLimit][]*weir.Compiled{}}
+	next := &clients{Clients: now, table: table}
+	if c != nil && c.table == table {
+		next.compiled = c.compiled
+	} else {
+		next.compiled = &compiled{own: map[ownLimit]ownLimits{}, dated: map[datedLimit][]*weir.Compiled{}}
+	}
+	next.idle = sync.OnceValue(next.findIdle)
+	return next
+}
+
+// findIdle looks at all clients for what has no effect.
+func (c *clients) findIdle() error {
 	var idle []string
+	tried := map[ownLimit]error{}
 	for name, all := range c.Directory.Limited() {
 		for i := range all {
-			l := &all[i]
-			entry, err := table.Find(l.Rule), error(nil)
-			if entry == nil {
-				err = &NoRuleError{ID: l.Rule}
-			} else if !entry.Counts(name) {
-				err = errNotCounted
-			} else {
-				err = out.compile(ownLimit{entry, &l.Quota, entry.Level(name)}, name)
-			}
-			if err != nil && len(idle) < maxIdle {
-				idle = append(idle, fmt.Sprintf("limits of %s for %s: %v", name, document.Quote(l.Rule), err))
+			if err := c.try(name, &all[i], tried); err != nil && len(idle) < maxIdle {
+				idle = append(idle, fmt.Sprintf("limits of %s for %s: %v", name, document.Quote(all[i].Rule), err))
 			}
 		}
 	}
-	for _, tier := range c.Directory.Tiers() {
-		if !slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { _, has := r.Tiers[tier]; return has }) {
+	for _, tier := range slices.Sorted(maps.Keys(c.Directory.Tiers())) {
+		if !slices.ContainsFunc(c.table.Rules(), func(r *rule.Entry) bool { _, has := r.Tiers[tier]; return has }) {
 			idle = append(idle, fmt.Sprintf("tier %s: no rule has it", document.Quote(tier)))
 		}
 	}
-	if len(idle) > 0 {
-		out.idle = &IdleError{idle}
-	}
-	return out
-}
-
-// compile compiles limits that clients have, of whom one is given.
-func (c *clients) compile(own ownLimit, name string) error {
-	if _, done := c.own[own]; done {
+	if len(idle) == 0 {
 		return nil
 	}
-	limits, err := own.rule.CompileFor(name, *own.quota)
-	if err == nil {
-		c.own[own] = limits
+	return &IdleError{idle}
+}
+
+// try tells why a limit of a client has no effect. It notes those that other clients have, too.
+func (c *clients) try(name string, l *rule.OwnLimit, tried map[ownLimit]error) error {
+	entry := c.table.Find(l.Rule)
+	if entry == nil {
+		return &NoRuleError{ID: l.Rule}
+	} else if !entry.Counts(name) {
+		return errNotCounted
+	}
+	own := ownLimit{entry, &l.Quota, entry.Level(name)}
+	err, known := tried[own]
+	if !known {
+		_, err = entry.CompileFor(name, l.Quota)
+		remember(tried, own, err)
 	}
 	return err
+}
+
+// remember notes something, of which there is not too much.
+func remember[K comparable, V any](all map[K]V, key K, value V) {
+	if len(all) >= maxShares {
+		clear(all)
+	}
+	all[key] = value
 }
 
 // maxIdle bounds what an [IdleError] lists.
@@ -147,7 +177,7 @@ func (c *clients) limitsOf(r *rule.Entry, identity, tier string) (limits []*weir
 		return nil, false
 	}
 	if own, has := found.Of(r.ID); has {
-		limits, ok = c.own[ownLimit{r, own, r.Level(identity)}]
+		limits, ok = c.ownLimits(ownLimit{r, own, r.Level(identity)}, identity)
 	} else {
 		ok = false
 	}
@@ -160,24 +190,35 @@ func (c *clients) limitsOf(r *rule.Entry, identity, tier string) (limits []*weir
 	return limits, true
 }
 
+// ownLimits are those of clients, of whom one is given, unless they do not fit the rule.
+func (c *clients) ownLimits(own ownLimit, identity string) (limits []*weir.Compiled, fit bool) {
+	made := lookUp(&c.compiled.mu, c.compiled.own, own, func() ownLimits {
+		limits, err := own.rule.CompileFor(identity, *own.quota)
+		return ownLimits{limits, err == nil}
+	})
+	return made.limits, made.fit
+}
+
 // date returns limits with periods that begin elsewhere, as far as they follow the calendar.
 func (c *clients) date(r *rule.Entry, limits []*weir.Compiled, zone, starts string) []*weir.Compiled {
 	if !slices.ContainsFunc(limits, (*weir.Compiled).FollowsCalendar) {
 		return limits
 	}
 	key := datedLimit{&limits[0], zone, starts}
-	c.mu.RLock()
-	dated, known := c.dated[key]
-	c.mu.RUnlock()
+	return lookUp(&c.compiled.mu, c.compiled.dated, key, func() []*weir.Compiled { return r.Dated(limits, zone, starts) })
+}
+
+// lookUp returns what is known, or makes it. Two may make it at once.
+func lookUp[K comparable, V any](mu *sync.RWMutex, all map[K]V, key K, make func() V) V {
+	mu.RLock()
+	value, known := all[key]
+	mu.RUnlock()
 	if known {
-		return dated
+		return value
 	}
-	dated = r.Dated(limits, zone, starts)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.dated) >= maxShares {
-		clear(c.dated)
-	}
-	c.dated[key] = dated
-	return dated
+	value = make()
+	mu.Lock()
+	defer mu.Unlock()
+	remember(all, key, value)
+	return value
 }

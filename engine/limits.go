@@ -24,7 +24,7 @@ type installed struct {
 func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
 	next := &installed{table: table, version: version, loaded: true, overrides: all, clients: in.clients, clock: in.clock}
 	if in.clients != nil && table != in.table {
-		next.clients = newClients(in.clients.Clients, table)
+		next.clients = in.clients.under(in.clients.Clients, table)
 	}
 	for i := range all {
 		if c, limits, err := all[i].under(table); err == nil {

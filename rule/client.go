@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/internal/document"
 )
@@ -22,7 +23,16 @@ type Client struct {
 	Blocked bool
 	Note    string // for people
 
+	Stamp Stamp
+
 	part, above part // that name it, and its parent
+}
+
+// Stamp is for who keeps a directory: a number that changes when the client does, and who changed it when. Files have none.
+type Stamp struct {
+	Serial uint64
+	By     string
+	At     time.Time // to the millisecond
 }
 
 // OwnLimit is what a client has under a rule instead of the rule's limits.

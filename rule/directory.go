@@ -6,26 +6,35 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/notation"
 )
 
-// Directory says to whom clients belong, which tier they have, and their own limits. It is immutable.
+// Directory says to whom clients belong, which tier they have, and their own limits. It is immutable: [Directory.Edit] makes
+// another one, which shares with it what is equal.
 type Directory struct {
-	records []record
-	index   []uint32 // places of records by the hash of the name, from 1; 0 is free
+	records pages[record] // from 1; 0 is nobody
+	index   pages[uint32] // places of records by the hash of the name; 0 is free
+	mask    uint32        // of places in the index
 	seed    maphash.Seed
+	count   int
+	end     uint32 // behind the last record
+	free    uint32 // the first record that nobody has; its parent is the next
 
-	// What many records share. The first of each is for none.
+	// What many records share, as far as this version knows it. The first of each is for none.
+	shared    *sharedValues
 	kinds     []string // "user:", "attr:customer:"
 	tiers     []string
 	dates     []dates
 	limitSets [][]OwnLimit
 	notes     []string
+	authors   []string
 
 	named []part // that name clients
+	order kindOrder
 }
 
 // MaxLine is the maximum number of clients in a line upwards, such as an API key, its user, team and organization.
@@ -36,24 +45,27 @@ const MaxClients = 2_000_000
 
 // record is a client. Its fields are small, because there are many.
 type record struct {
-	name                      string
-	parent                    uint32 // from 1; 0 is none
-	tier, dates, limits, note uint32
-	kind                      uint16
-	blocked                   bool
+	name                              string
+	serial                            uint64
+	written                           int64  // when, in milliseconds
+	parent                            uint32 // 0 is none
+	tier, dates, limits, note, author uint32
+	members                           uint32 // how many clients belong to it directly
+	kind                              uint16
+	blocked                           bool
 }
 
 // dates are where periods of the calendar begin, and in which time zone.
 type dates struct{ zone, starts string }
 
 // Len returns the number of clients.
-func (d *Directory) Len() int { return len(d.records) }
+func (d *Directory) Len() int { return d.count }
 
-// find returns the place of a client, from 1, or 0.
+// find returns the place of a client, or 0.
 func (d *Directory) find(name string) uint32 {
-	for i := maphash.String(d.seed, name); ; i++ {
-		at := d.index[i&uint64(len(d.index)-1)]
-		if at == 0 || d.records[at-1].name == name {
+	for i := uint32(maphash.String(d.seed, name)); ; i++ {
+		at := *d.index.at(i & d.mask)
+		if at == 0 || d.records.at(at).name == name {
 			return at
 		}
 	}
@@ -63,33 +75,11 @@ func (d *Directory) findBytes(name []byte) uint32 {
 	return d.find(unsafe.String(unsafe.SliceData(name), len(name)))
 }
 
-// add adds a client whose name is not there yet.
-func (d *Directory) addRecord(r record) uint32 {
-	d.records = append(d.records, r)
-	if 4*len(d.records) > 3*len(d.index) {
-		d.index = make([]uint32, 2*len(d.index))
-		for i := range d.records {
-			d.enter(uint32(i + 1))
-		}
-	} else {
-		d.enter(uint32(len(d.records)))
-	}
-	return uint32(len(d.records))
-}
-
-func (d *Directory) enter(at uint32) {
-	i := maphash.String(d.seed, d.records[at-1].name)
-	for d.index[i&uint64(len(d.index)-1)] != 0 {
-		i++
-	}
-	d.index[i&uint64(len(d.index)-1)] = at
-}
-
 // line yields a client and those that it belongs to.
 func (d *Directory) line(at uint32) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for at != 0 {
-			r := &d.records[at-1]
+			r := d.records.at(at)
 			if !yield(r) {
 				return
 			}
@@ -98,10 +88,19 @@ func (d *Directory) line(at uint32) iter.Seq[*record] {
 	}
 }
 
+// all yields all records.
+func (d *Directory) all(yield func(uint32, *record) bool) {
+	for at := uint32(1); at < d.end; at++ {
+		if r := d.records.at(at); r.name != "" && !yield(at, r) {
+			return
+		}
+	}
+}
+
 // Line returns a client and those that it belongs to, from below; none if it is unknown. The name is as
 // people write it.
 func (d *Directory) Line(name string) (line []Client) {
-	canonical, _, err := clientName(name)
+	canonical, err := ClientName(name)
 	if err != nil {
 		return nil
 	}
@@ -111,13 +110,26 @@ func (d *Directory) Line(name string) (line []Client) {
 	return line
 }
 
+// All yields all clients, in no order.
+func (d *Directory) All(yield func(Client) bool) {
+	for _, r := range d.all {
+		if !yield(d.client(r)) {
+			return
+		}
+	}
+}
+
 func (d *Directory) client(r *record) Client {
 	c := Client{
 		Name: r.name, Tier: d.tiers[r.tier], Zone: d.dates[r.dates].zone, Starts: d.dates[r.dates].starts,
 		Limits: d.limitSets[r.limits], Blocked: r.blocked, Note: d.notes[r.note],
+		Stamp: Stamp{Serial: r.serial, By: d.authors[r.author]},
+	}
+	if r.written != 0 {
+		c.Stamp.At = time.UnixMilli(r.written).UTC()
 	}
 	if r.parent != 0 {
-		c.Parent = d.records[r.parent-1].name
+		c.Parent = d.records.at(r.parent).name
 	}
 	return c
 }
@@ -125,17 +137,28 @@ func (d *Directory) client(r *record) Client {
 // Limited yields all clients with limits of their own.
 func (d *Directory) Limited() iter.Seq2[string, []OwnLimit] {
 	return func(yield func(string, []OwnLimit) bool) {
-		for i := range d.records {
-			if r := &d.records[i]; r.limits != 0 && !yield(r.name, d.limitSets[r.limits]) {
+		for _, r := range d.all {
+			if r.limits != 0 && !yield(r.name, d.limitSets[r.limits]) {
 				return
 			}
 		}
 	}
 }
 
-// Tiers returns the tiers that clients have, and Kinds what clients there are, as in "user:" and "org:".
-func (d *Directory) Tiers() []string { return d.tiers[1:] }
-func (d *Directory) Kinds() []string { return d.kinds[1:] }
+// Tiers returns how many clients have each tier of their own. It looks at all clients.
+func (d *Directory) Tiers() map[string]int {
+	counts := make([]int, len(d.tiers))
+	for _, r := range d.all {
+		counts[r.tier]++
+	}
+	tiers := map[string]int{}
+	for i, n := range counts[1:] {
+		if n > 0 {
+			tiers[d.tiers[i+1]] = n
+		}
+	}
+	return tiers
+}
 
 // Inherited is what a client has from those that it belongs to, where it says nothing itself.
 type Inherited struct {
@@ -147,7 +170,7 @@ type Inherited struct {
 // inherited goes upwards from a client. The nearest that says something wins.
 func (d *Directory) inherited(at uint32) (in Inherited) {
 	for at != 0 { // without the iterator, which would allocate
-		r := &d.records[at-1]
+		r := d.records.at(at)
 		in.Tier = cmp.Or(in.Tier, d.tiers[r.tier])
 		in.Zone, in.Starts = cmp.Or(in.Zone, d.dates[r.dates].zone), cmp.Or(in.Starts, d.dates[r.dates].starts)
 		in.Blocked = in.Blocked || r.blocked
@@ -179,7 +202,7 @@ func (d *Directory) Counts(c *Entry, identity string) (found Counted, ok bool) {
 	if at == 0 {
 		return Counted{}, false
 	}
-	r := &d.records[at-1]
+	r := d.records.at(at)
 	return Counted{r.name, d.limitSets[r.limits], d.inherited(at)}, true
 }
 

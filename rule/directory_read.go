@@ -3,11 +3,8 @@ package rule
 import (
 	"bufio"
 	"bytes"
-	"fmt"
-	"hash/maphash"
 	"io"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
@@ -48,7 +45,8 @@ func ReadDirectory(name string, r io.Reader) (*Directory, Problems, error) {
 	if len(problems) > 0 {
 		return nil, problems, nil
 	}
-	d.records = slices.Clone(d.records)
+	d.shared.atLast = d.shared.size()
+	d.close()
 	return d.Directory, nil, nil
 }
 
@@ -57,21 +55,11 @@ type directoryReader struct {
 	*parser
 	*Directory
 	lines []uint32 // of each client; 0 if it is only named as a parent
-
-	tierOf, noteOf, limitsOf map[string]uint32
-	datesOf                  map[dates]uint32
-	full                     bool
+	full  bool
 }
 
 func newDirectoryReader(name string) *directoryReader {
-	return &directoryReader{
-		parser: newClientParser(name),
-		Directory: &Directory{
-			index: make([]uint32, 16), seed: maphash.MakeSeed(),
-			kinds: make([]string, 1), tiers: make([]string, 1), dates: make([]dates, 1), limitSets: make([][]OwnLimit, 1), notes: make([]string, 1),
-		},
-		tierOf: map[string]uint32{"": 0}, noteOf: map[string]uint32{"": 0}, limitsOf: map[string]uint32{"": 0}, datesOf: map[dates]uint32{{}: 0},
-	}
+	return &directoryReader{parser: newClientParser(name), Directory: startDirectory(), lines: make([]uint32, 1)}
 }
 
 func (d *directoryReader) readDocument(name string, in io.Reader) error {
@@ -130,110 +118,68 @@ func (d *directoryReader) readClient(e *document.Element) {
 	if d.found() > before {
 		c = Client{Name: c.Name, part: c.part}
 	}
-	r := d.recordOf(&c)
 	known := d.find(c.Name)
-	if known != 0 && d.lines[known-1] != 0 {
-		d.errorf("", at, "client", "%s is in line %d, too; remove one of the two", document.Quote(c.Name), d.lines[known-1])
+	if known != 0 && d.lines[known] != 0 {
+		d.errorf("", at, "client", "%s is in line %d, too; remove one of the two", document.Quote(c.Name), d.lines[known])
 		return
 	}
-	if c.Parent != "" {
-		if r.parent = d.find(c.Parent); r.parent == 0 && c.Parent != c.Name {
-			r.parent = d.enterClient(record{name: strings.Clone(c.Parent), kind: d.kind(c.above)}, document.Place{})
-		}
-	}
 	if known == 0 {
-		r.name = strings.Clone(c.Name)
-		known = d.enterClient(r, e.Place)
-	} else {
-		r.name = d.records[known-1].name
-		d.records[known-1], d.lines[known-1] = r, uint32(e.Line)
+		known = d.enterClient(c.Name, c.part, e.Place)
 	}
-	if c.Parent == c.Name {
-		d.records[known-1].parent = known
+	d.lines[known] = uint32(e.Line)
+	d.fill(known, &c)
+	if c.Parent == "" {
+		return
 	}
+	parent := d.find(c.Parent)
+	if parent == 0 {
+		parent = d.enterClient(c.Parent, c.above, document.Place{})
+	}
+	d.setParent(known, parent)
 }
 
-// recordOf is a client without its parent and its name.
-func (d *directoryReader) recordOf(c *Client) record {
-	r := record{
-		kind: d.kind(c.part), blocked: c.Blocked, dates: intern(&d.dates, d.datesOf, dates{c.Zone, c.Starts}),
-		tier: intern(&d.tiers, d.tierOf, c.Tier), note: intern(&d.notes, d.noteOf, c.Note),
-	}
-	if len(c.Limits) > 0 {
-		text := fmt.Sprintf("%+v", c.Limits)
-		if _, known := d.limitsOf[text]; !known {
-			d.limitsOf[text] = uint32(len(d.limitSets))
-			d.limitSets = append(d.limitSets, c.Limits)
-		}
-		r.limits = d.limitsOf[text]
-	}
-	return r
-}
-
-func (d *directoryReader) enterClient(r record, at document.Place) uint32 {
-	if len(d.records) == MaxClients && !d.full {
+func (d *directoryReader) enterClient(name string, p part, at document.Place) uint32 {
+	if d.Len() == MaxClients && !d.full {
 		d.full = true
 		d.errorf("", at, "", "there are more than %d clients; leave out those that say nothing", MaxClients)
 	}
-	d.lines = append(d.lines, uint32(at.Line))
-	return d.addRecord(r)
+	d.lines = append(d.lines, 0)
+	return d.enter(name, d.kind(p))
 }
 
 // hasKind adds the kind of a client, unless there are too many.
 func (d *directoryReader) hasKind(p part, at document.Place) bool {
-	if p.prefix == "" || slices.Contains(d.kinds, p.prefix) {
-		return true
-	}
-	if len(d.kinds) > maxKinds {
+	if !d.hasKinds(p) {
 		d.errorf("", at, "client", "%s is one kind of clients too many; the maximum is %d", document.Quote(p.prefix), maxKinds)
 		return false
-	}
-	d.kinds = append(d.kinds, p.prefix)
-	if p.source.Kind == Attribute || p.source.Kind == Level {
-		d.named = append(d.named, p)
 	}
 	return true
 }
 
-func (d *directoryReader) kind(p part) uint16 { return uint16(slices.Index(d.kinds, p.prefix)) }
-
-// intern returns the number of a value that many clients have.
-func intern[T comparable](all *[]T, numbers map[T]uint32, value T) uint32 {
-	n, known := numbers[value]
-	if !known {
-		n = uint32(len(*all))
-		numbers[value] = n
-		*all = append(*all, value)
-	}
-	return n
-}
-
 // checkLines finds clients that belong to nobody known, or to themselves.
 func (d *directoryReader) checkLines() {
-	for i := range d.records {
-		r := &d.records[i]
+	for i, r := range d.all {
 		if r.parent == 0 {
 			continue
 		}
 		at := document.Place{Line: int(d.lines[i]), Column: 1}
-		if d.lines[r.parent-1] == 0 {
-			d.errorf("", at, "parent", "%s is not in the file; add it, or correct the name", document.Quote(d.records[r.parent-1].name))
+		if d.lines[r.parent] == 0 {
+			d.errorf("", at, "parent", "%s is not in the file; add it, or correct the name", document.Quote(d.records.at(r.parent).name))
 			continue
 		}
 		n := 1
 		for above := r.parent; above != 0; n++ {
-			other := &d.records[above-1]
+			other := d.records.at(above)
+			if other == r {
+				d.errorf("", at, "parent", ownParent, document.Quote(r.name), document.Quote(d.records.at(r.parent).name))
+				break
+			}
 			if other.kind == r.kind {
-				wrong := "%s and %s above it are of the same kind, and a client belongs to one of each; give them names such as division:… and org:…"
-				if other == r {
-					wrong = "%s belongs to %s, and so to itself; correct one parent in the cycle"
-					other = &d.records[r.parent-1]
-				}
-				d.errorf("", at, "parent", wrong, document.Quote(r.name), document.Quote(other.name))
+				d.errorf("", at, "parent", sameKind, document.Quote(r.name), document.Quote(other.name))
 				break
 			}
 			if n >= MaxLine {
-				d.errorf("", at, "parent", "%s has more than %d levels above it, or a cycle; a client and those above it are at most %d", document.Quote(r.name), MaxLine-1, MaxLine)
+				d.errorf("", at, "parent", tooLong, document.Quote(r.name), MaxLine-1, MaxLine)
 				break
 			}
 			above = other.parent

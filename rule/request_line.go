@@ -75,8 +75,8 @@ func (r *Request) begin(p *part, found *Resolution) (unknown bool) {
 
 // add adds a client and those that it belongs to, but for kinds that were there before.
 func (l *line) add(at uint32, before int) {
-	for ; at != 0; at = l.in.records[at-1].parent {
-		r, known := &l.in.records[at-1], false
+	for ; at != 0; at = l.in.records.at(at).parent {
+		r, known := l.in.records.at(at), false
 		for i := range l.count {
 			known = known || l.place(i) == at || i < before && l.record(i).kind == r.kind
 		}
@@ -100,7 +100,7 @@ func (l *line) place(i int) uint32 {
 	return l.more[i-len(l.at)]
 }
 
-func (l *line) record(i int) *record { return &l.in.records[l.place(i)-1] }
+func (l *line) record(i int) *record { return l.in.records.at(l.place(i)) }
 
 func (l *line) has(prefix string) bool {
 	_, next := l.value(prefix, 0)

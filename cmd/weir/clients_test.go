@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -49,6 +52,39 @@ func TestClients(t *testing.T) {
 		if got.code != c.code || !strings.Contains(got.stdout+got.stderr, c.want) {
 			t.Errorf("weir %s: %d\n%s%s", c.args, got.code, got.stdout, got.stderr)
 		}
+	}
+}
+
+// The commands of the guide do what it says, one after the other.
+func TestClientsGuide(t *testing.T) {
+	guide, err := os.ReadFile("../../docs/guides/clients.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	example, err := os.ReadFile("../../examples/clients.ndjson")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("WEIR_SERVER", serveRules(t, loginAndAPI, "").URL)
+	t.Chdir(filepath.Dir(file(t, "clients.ndjson", string(example))))
+	_, section, _ := strings.Cut(string(guide), "\n## Change clients at run time\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	commands := regexp.MustCompile("(?m)^    weir (.*)$").FindAllStringSubmatch(section, -1)
+	if len(commands) < 10 {
+		t.Fatalf("there are %d commands", len(commands))
+	}
+	var last outcome
+	for _, c := range commands {
+		var args []string
+		for _, word := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(c[1], -1) {
+			args = append(args, strings.Trim(word, `"`))
+		}
+		if last = command(t, "", args...); last.code != 0 {
+			t.Errorf("weir %s: %s", c[1], last.stderr)
+		}
+	}
+	if want := strings.Count(string(example), "\n"); strings.Count(last.stdout, "\n") != want || strings.Contains(last.stdout, "carol") {
+		t.Errorf("at the end there are\n%s", last.stdout)
 	}
 }
 

@@ -44,9 +44,10 @@ const (
 
 // Outcome is what became of a change.
 type Outcome struct {
-	Entry   Entry // as it is now, or as it was if it was deleted
-	Created bool  // it was not there before
-	Err     error // an *Error; then nothing changed
+	Entry     Entry // as it is now; as it was if it was deleted, or was not changed
+	Created   bool  // it was not there before
+	Unchanged bool  // it was there like that, so it keeps its version
+	Err       error // an *Error; then nothing changed
 }
 
 // Query selects clients. An empty field selects all.

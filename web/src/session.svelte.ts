@@ -21,6 +21,7 @@ type Scope = 'unknown' | 'read' | 'admin' // read: whatever is less than admin
 interface Session {
   scope: Scope
   holder: string // whose token it is
+  keeps: boolean // they may change the directory of clients
   signed: boolean // somebody can sign out
   asking: Asking | null
   notices: Notice[]
@@ -30,6 +31,7 @@ interface Session {
 export const session = $state<Session>({
   scope: 'unknown',
   holder: '',
+  keeps: false,
   signed: false,
   asking: null,
   notices: [],
@@ -81,6 +83,7 @@ export function learn(): Promise<void> {
     .json<Whoami>('GET', '/v1/whoami')
     .then(({ value }) => {
       session.scope = value.scope === 'admin' ? 'admin' : 'read'
+      session.keeps = value.clients ?? false
       session.holder = value.name
       session.signed = value.via ? value.via === 'session' || value.via === 'token' : api.hasToken
       if (session.signed && value.via === 'session') signs?.postMessage('signed in')

@@ -159,11 +159,17 @@ type WhoAnswer struct {
 	Name  string `json:"name"`  // of the token's holder, or of whom a proxy has signed in; "" if no token is asked for
 	Scope string `json:"scope"` // read, use or admin
 	Via   string `json:"via"`   // by what the caller is known: none, token, session or proxy
+
+	Clients bool `json:"clients"` // the caller may change the directory of clients here
 }
 
 // whoAmI answers GET /v1/whoami.
 func (h *Handler) whoAmI(c *call) (any, error) {
-	return WhoAnswer{Name: c.caller.Name, Scope: c.caller.Rights.Scope(), Via: c.caller.Via.String()}, nil
+	registry := h.options.Clients
+	return WhoAnswer{
+		Name: c.caller.Name, Scope: c.caller.Rights.Scope(), Via: c.caller.Via.String(),
+		Clients: c.caller.Rights.Has(trust.Clients) && registry != nil && !registry.Status().ReadOnly,
+	}, nil
 }
 
 // SessionLength is how long a session lasts.

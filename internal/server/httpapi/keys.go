@@ -40,6 +40,11 @@ func (h *Handler) getKey(c *call) (any, error) {
 		slices.SortStableFunc(v.Results, func(a, b engine.Result) int { return cmp.Compare(share(&a), share(&b)) })
 		v.Results = v.Results[:n]
 	}
+	if h.options.Clients != nil {
+		for _, e := range h.options.Clients.Line(key) {
+			answer.Directory = append(answer.Directory, entryAnswer(&e))
+		}
+	}
 	for i := range v.Results {
 		answer.Results = append(answer.Results, readBack[LimitAnswer](func(f manage.Fields) { manage.TellResult(f, &v.Results[i]) }))
 	}

@@ -65,7 +65,7 @@ func TestSession(t *testing.T) {
 	}
 	alice, bob := s.session(asAlice), s.session(`{"token":" `+readerToken+`"}`)
 	var who WhoAnswer
-	if s.call("GET /v1/whoami", "", alice, sameOrigin).want(t, 200, &who); who != (WhoAnswer{"alice", "admin", "session"}) {
+	if s.call("GET /v1/whoami", "", alice, sameOrigin).want(t, 200, &who); who != (WhoAnswer{"alice", "admin", "session", true}) {
 		t.Errorf("%+v", who)
 	}
 	// What is changed has the name of the token.
@@ -76,7 +76,7 @@ func TestSession(t *testing.T) {
 	s.call("GET /v1/rules", "", bob, own).want(t, 200, nil)
 	s.call("DELETE /v1/rules/small", "", anyVersion, bob, own).wantProblem(t, fault.Forbidden, "bob")
 	// A token that is sent as well is what counts.
-	if s.call("GET /v1/whoami", "", alice, as(readerToken)).want(t, 200, &who); who != (WhoAnswer{"bob", "read", "token"}) {
+	if s.call("GET /v1/whoami", "", alice, as(readerToken)).want(t, 200, &who); who != (WhoAnswer{"bob", "read", "token", false}) {
 		t.Errorf("%+v", who)
 	}
 	s.call("GET /v1/whoami", "", alice, own, as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)

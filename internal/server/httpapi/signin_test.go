@@ -23,7 +23,7 @@ func TestSignInByProxy(t *testing.T) {
 	s := signInStand(t, SignIn{Header: "x-forwarded-user"})
 	const from, carol = "From: 10.0.0.1:1", "X-Forwarded-User: carol@example.com"
 	var who WhoAnswer
-	if s.call("GET /v1/whoami", "", from, carol, sameOrigin).want(t, 200, &who); who != (WhoAnswer{"carol@example.com", "read", "proxy"}) {
+	if s.call("GET /v1/whoami", "", from, carol, sameOrigin).want(t, 200, &who); who != (WhoAnswer{"carol@example.com", "read", "proxy", false}) {
 		t.Errorf("%+v", who)
 	}
 	s.call("POST /v1/rules", small, from, carol, sameOrigin).wantProblem(t, fault.Forbidden, "carol@example.com")

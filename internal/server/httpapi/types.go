@@ -165,6 +165,8 @@ type KeysAnswer struct {
 	Version  int64         `json:"version"`
 	Results  []LimitAnswer `json:"results"`
 	LeftOut  int           `json:"left_out,omitempty"` // results, because of n
+
+	Directory []EntryAnswer `json:"directory,omitempty"` // the client there, and those that it belongs to, from below
 }
 
 // ResetAnswer is what DELETE /v1/keys answers: the rules under which the client was

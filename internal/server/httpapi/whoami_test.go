@@ -16,7 +16,7 @@ func TestWhoAmI(t *testing.T) {
 	}
 	s := newStand(t, Options{Service: manage.Service{Tokens: func() *trust.List { return list }}})
 	for bearer, want := range map[string]WhoAnswer{
-		adminToken: {"alice", "admin", "token"}, readerToken: {"bob", "read", "token"}, appToken: {"shop", "use", "token"},
+		adminToken: {"alice", "admin", "token", true}, readerToken: {"bob", "read", "token", false}, appToken: {"shop", "use", "token", false},
 	} {
 		var a WhoAnswer
 		if s.call("GET /v1/whoami", "", as(bearer)).want(t, 200, &a); a != want {
@@ -27,7 +27,7 @@ func TestWhoAmI(t *testing.T) {
 	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, fault.InvalidToken)
 
 	var a WhoAnswer
-	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin", "none"}) {
+	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin", "none", true}) {
 		t.Errorf("without tokens: %+v", a)
 	}
 }

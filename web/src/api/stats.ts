@@ -187,6 +187,7 @@ export interface Alerts {
 export interface Whoami {
   name: string
   scope: string
+  clients?: boolean // may change the directory of clients
   via?: 'none' | 'token' | 'session' | 'proxy' // how the server knows
 }
 

@@ -143,6 +143,26 @@ export interface Standing {
   version: number
   results: LimitAnswer[]
   left_out?: number // results
+  directory?: Entry[] // the client there, and those that it belongs to
+}
+
+// Entry is a client of the directory.
+export interface Entry {
+  client: string
+  parent?: string
+  tier?: string
+  zone?: string
+  starts?: string
+  limits?: Record<string, Quota>
+  blocked?: boolean
+  note?: string
+  by?: string
+  at?: string
+}
+
+export interface Entries {
+  clients: Entry[]
+  next?: string
 }
 
 export interface Lane {

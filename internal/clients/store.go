@@ -1,0 +1,122 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Record is a client as a store keeps it.
+type Record struct {
+	Name string
+	Text []byte // as Entry.text writes it; empty if the client was deleted
+}
+
+// Position is up to which change a directory is known. The token tells one history from another, such as that of a Redis
+// before and after it has lost its data. The zero Position is a store in which nothing was ever written.
+type Position struct {
+	Token  string
+	Number uint64
+}
+
+// Store keeps the truth. Its methods are called one at a time, except Watch.
+type Store interface {
+	// Load calls each with all records, and then with those that changed meanwhile, so that the last of a name counts. If
+	// that cannot be followed, the error is ErrMoved.
+	Load(ctx context.Context, each func(Record)) (Position, error)
+
+	// Changes returns what has changed since a position, in order, perhaps not all of it, and up to where. If the store does
+	// not know that any more, the error is ErrMoved.
+	Changes(ctx context.Context, since Position) ([]Record, Position, error)
+
+	// Write makes changes, all or none. If the store is not at the position base, the error is ErrMoved. After any
+	// other error, the changes may have been made. All yields what there is then, for stores that write it again.
+	Write(ctx context.Context, base Position, records []Record, all func(func(Record) bool)) (Position, error)
+
+	// Watch calls look at once, soon after every change of others, and from time to time, until the context ends.
+	Watch(ctx context.Context, look func()) error
+}
+
+// ErrMoved is returned if others have changed the store.
+var ErrMoved = errors.New("the directory of clients has changed meanwhile")
+
+// errLost is returned by Changes if a store is empty that was not.
+var errLost = errors.New("redis has lost the clients, and those that are known stay in force; restore the data of redis, or restart all instances to begin with none")
+
+// stored is the text of a record.
+type stored struct {
+	Serial string          `json:"serial"`
+	By     string          `json:"by,omitempty"`
+	At     int64           `json:"at"` // milliseconds
+	Client json.RawMessage `json:"client"`
+}
+
+// recordOf is a client as a store keeps it.
+func recordOf(c rule.Client) Record {
+	name := c.Name
+	c.Name = ""                                                                                                    // which the record has
+	text, _ := json.Marshal(stored{versionOf(c.Stamp), c.Stamp.By, c.Stamp.At.UnixMilli(), rule.ClientToJSON(&c)}) // it has nothing that could fail
+	return Record{name, text}
+}
+
+// client reads a record.
+func (r Record) client() (rule.Client, error) {
+	var s stored
+	if err := json.Unmarshal(r.Text, &s); err != nil {
+		return rule.Client{}, fmt.Errorf("the entry of %.80q cannot be read: %w", r.Name, err)
+	}
+	serial, err := strconv.ParseUint(s.Serial, 16, 64)
+	if err != nil {
+		return rule.Client{}, fmt.Errorf("the entry of %.80q has no serial", r.Name)
+	}
+	name, _ := json.Marshal(r.Name)
+	text := append([]byte(`{"client":`), name...)
+	if rest, ok := bytes.CutPrefix(bytes.TrimSpace(s.Client), []byte("{")); ok {
+		if !bytes.HasPrefix(rest, []byte("}")) {
+			text = append(text, ',')
+		}
+		text = append(text, rest...)
+	}
+	c, problems := rule.ReadClient("", text)
+	if len(problems) > 0 {
+		return rule.Client{}, fmt.Errorf("the entry of %.80q has an error: %s", r.Name, problems[0].Message)
+	}
+	c.Stamp = rule.Stamp{Serial: serial, By: s.By, At: time.UnixMilli(s.At).UTC()}
+	return c, nil
+}
+
+// versionOf is a stamp as an ETag.
+func versionOf(s rule.Stamp) string {
+	if s == (rule.Stamp{}) {
+		return ""
+	}
+	return strconv.FormatUint(s.Serial, 16)
+}
+
+func entryOf(c rule.Client) Entry { return Entry{c, versionOf(c.Stamp), c.Stamp.By, c.Stamp.At} }
+
+// inMemory is a store for a process that keeps nothing.
+type inMemory struct{ number uint64 }
+
+func (m *inMemory) Load(context.Context, func(Record)) (Position, error) { return Position{}, nil }
+
+func (m *inMemory) Changes(context.Context, Position) ([]Record, Position, error) {
+	return nil, Position{Number: m.number}, nil
+}
+
+func (m *inMemory) Write(_ context.Context, _ Position, records []Record, _ func(func(Record) bool)) (Position, error) {
+	m.number += uint64(len(records))
+	return Position{Number: m.number}, nil
+}
+
+func (m *inMemory) Watch(ctx context.Context, look func()) error {
+	look()
+	<-ctx.Done()
+	return ctx.Err()
+}
