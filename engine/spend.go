@@ -13,7 +13,7 @@ import (
 
 // SpendObserver is an [Observer] that is also called with what rules that count money have charged for good: what a
 // request cost that was charged without a hold, and what a hold was settled with. What a hold that expires
-// leaves charged is not told, as nobody knows whether it was used.
+// leaves charged is not told, as it is not known whether it was used.
 type SpendObserver interface {
 	Observer
 

@@ -17,7 +17,9 @@ func (r *Recorder) ObserveSpend(s engine.Spend) {
 	if s.Units < 0 {
 		one.Requests, one.Refunds = 0, 1
 	}
-	r.events.count(func(f *archive.Frame) { f.Spender(archive.Spender{Rule: rule, Level: s.Level, Key: s.Key, Model: s.Model}).Add(&one) })
+	r.events.count(func(f *archive.Frame) {
+		f.Spender(archive.Spender{Rule: rule, Level: s.Level, Key: s.Key, Model: s.Model}).Add(&one)
+	})
 }
 
 // spend is what was spent in a minute. It is sent every second in which it has changed, each time with everything so far, so

@@ -69,7 +69,7 @@ Compare the algorithms, and see which rules apply to a request:
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(newServe(), newGateway(), newRules(), newEnvoy(), newClients(), newSimulate(), newReplay(), newBound())
-	root.AddCommand(newCheck(), newHealth(), newTop(), newAlerts(), newKeys(), newOverrides(), newBench(), newDemo(), newVersion(), newCompletion(), newMan())
+	root.AddCommand(newCheck(), newHealth(), newTop(), newAlerts(), newKeys(), newSpend(), newOverrides(), newBench(), newDemo(), newVersion(), newCompletion(), newMan())
 	return root
 }
 

@@ -144,7 +144,7 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Data, "data", "", "`directory` for data that survives a restart")
 	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often weir saves data in memory to --data; it also saves on exit")
 	flags.BoolVar(&f.stats, "stats", true, "record statistics and evaluate alerts")
-	flags.StringVar(&f.statsKeep, "stats-keep", "seconds=1h,minutes=1d,hours=30d,days=366d", "how long weir keeps statistics of each resolution (`duration list`)")
+	flags.StringVar(&f.statsKeep, "stats-keep", "seconds=1h,minutes=1d,hours=30d,days=366d", "how long weir keeps statistics of each resolution (`duration list`), and as spend=90d what was spent")
 	flags.StringArrayVar(&f.alerts, "alert", nil, "change an alert `check`, as in denied=10%,window=5m or slow=off; checks: "+strings.Join(alert.Kinds(), ", ")+"; options: "+strings.Join(alert.OptionNames, ", ")+" (repeatable)")
 	flags.StringVar(&f.Alerts.Webhook, "alert-webhook", "", "`url` to which weir posts alerts")
 	flags.StringVar(&f.Alerts.WebhookSecretFile, "alert-webhook-secret-file", "", "`file` with the secret that signs the posts to --alert-webhook")

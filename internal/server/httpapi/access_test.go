@@ -32,6 +32,7 @@ var managed = []struct {
 	{"GET /v1/keys?key=user:alice", "", false},
 	{"GET /v1/now", "", false},
 	{"GET /v1/leases", "", false},
+	{"GET /v1/spend", "", false},
 	{"GET /v1/counters/names", "", false},
 	{"POST /v1/simulate", `{"limits":["10/1s"],"traffic":"boundary"}`, false},
 	{"POST /v1/rules", "{id: new, key: ip, limit: 5/1m}", true},

@@ -443,7 +443,7 @@ var answersTried = func() []tried {
 			created = 204
 		}
 		with := func(*testing.T, *Options) {}
-		if strings.Contains(m.what, "/stats/") || strings.Contains(m.what, "/alerts") {
+		if strings.Contains(m.what, "/stats/") || strings.Contains(m.what, "/spend") || strings.Contains(m.what, "/alerts") {
 			with = remembering
 		}
 		if strings.Contains(m.what, "/queues/") || strings.Contains(m.what, "/counters/") {

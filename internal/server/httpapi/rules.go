@@ -116,21 +116,21 @@ func (c *call) rulesWanted() (w rulesWanted, err error) {
 		w.yaml = true
 	case "json":
 	case "":
-		w.yaml = c.prefersYAML()
+		w.yaml = c.prefers("application/yaml", "application/x-yaml", "text/yaml")
 	default:
 		q.wrong(fault.BadField.Of("format: %q is unknown; write yaml or json.", format).In("format"))
 	}
 	return w, q.err
 }
 
-// prefersYAML is whether Accept names YAML before JSON.
-func (c *call) prefersYAML() bool {
+// prefers is whether Accept names one of these types before JSON.
+func (c *call) prefers(kinds ...string) bool {
 	for part := range strings.SplitSeq(strings.Join(c.r.Header["Accept"], ","), ",") {
 		kind, _, _ := strings.Cut(part, ";")
-		switch strings.ToLower(strings.TrimSpace(kind)) {
-		case "application/yaml", "application/x-yaml", "text/yaml":
+		switch kind = strings.ToLower(strings.TrimSpace(kind)); {
+		case slices.Contains(kinds, kind):
 			return true
-		case "application/json", "*/*":
+		case kind == "application/json" || kind == "*/*":
 			return false
 		}
 	}

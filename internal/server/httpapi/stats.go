@@ -24,6 +24,7 @@ var statsRoutes = []route{
 	{"GET", "/v1/stats/usage", reading, consulting("from", (*Handler).readUsage, askUsage, (*Handler).statsUsage)},
 	{"GET", "/v1/stats/holds", reading, consulting("step", (*Handler).readHolds, (*stats.Recorder).Holds, (*Handler).statsHolds)},
 	{"GET", "/v1/stats/suggest", reading, consulting("share", (*Handler).readSuggest, askSuggest, (*Handler).statsSuggest)},
+	{"GET", "/v1/spend", reading, consulting("n", (*Handler).readSpend, askSpend, (*Handler).spend)},
 	{"GET", "/v1/stats/stream", reading, counted(withoutQuery((*Handler).statsStream))},
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -28,6 +29,7 @@ func remembered(t *testing.T, o *Options) {
 	}
 	judge.call("POST /v1/check", aliceAsks).want(t, 200, nil)
 	recorder.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "api", Reserved: 3, Used: 1}}})
+	recorder.ObserveSpend(engine.Spend{Rule: "api", Key: "user:bob", Model: "=gpt", Units: 1_500_000, Tokens: rule.Usage{Input: 7, Output: 9}})
 	recorder.ObserveUpstream("shop", 502, time.Millisecond, nil)
 	if err := recorder.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -121,6 +123,12 @@ var statsTried = []tried{
 	{what: "GET /v1/leases?rule=none", status: 200, with: leased},
 	{what: "GET /v1/leases?x=1", status: 400, with: leased},
 	{what: "GET /v1/leases", status: 404},
+
+	{what: "GET /v1/spend?by=client,model,day&to=2026-01-01", status: 200, with: remembered},
+	{what: "GET /v1/spend?format=csv", status: 200, with: remembered},
+	{what: "GET /v1/spend?by=tier", status: 400, with: remembering},
+	{what: "GET /v1/spend", status: 404},
+	{what: "GET /v1/spend", status: 503, with: lostArchive},
 
 	{what: "GET /v1/version", status: 200, tokens: true, headers: []string{as(readerToken)}},
 	{what: "GET /v1/version", status: 200},
