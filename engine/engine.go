@@ -146,6 +146,9 @@ func New(o Options) (*Engine, error) {
 	if spans := only[SpanObserver](o.Observers); len(spans) > 0 {
 		e.spanObserver = spans[0]
 	}
+	for _, o := range only[ReservedObserver](o.Observers) {
+		o.ObserveReserved(e.Reserved)
+	}
 	e.seen.bits, e.told.bits, e.tiers.bits, e.issued.bits, e.names.bits = 12, 12, 14, 16, 12
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {

@@ -138,6 +138,14 @@ func (e *Engine) ObserveAdaptive(name string, state func() AdaptiveLimit) {
 	}
 }
 
+// ReservedObserver is an [Observer] that also shows what is reserved for requests that are being served.
+type ReservedObserver interface {
+	Observer
+
+	// ObserveReserved is called once. State returns what [Engine.Reserved] does, at any time.
+	ObserveReserved(state func() []Reserved)
+}
+
 // ProtectionObserver is an [Observer] that also shows what a process sheds.
 type ProtectionObserver interface {
 	Observer

@@ -65,6 +65,9 @@ var (
 	failedDesc   = desc("rules_reload_failures_total", "Rules, clients and Envoy configurations that could not be loaded.")
 	delayedDesc  = desc("delayed_requests", "Requests that are delayed now.")
 
+	reservedDesc = desc("reserved_units", "Units that are reserved for requests to language models that are open now.", "rule")
+	exceedDesc   = desc("reserved_exceed_units", "Units that requests to language models that are open now may use beyond what is reserved.", "rule")
+
 	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
 	queueAgeDesc = desc("queue_oldest_seconds", "Waiting time of the oldest item that is ready.", "queue")
 
@@ -105,6 +108,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectRequests(ch)
 	c.collectHolds(ch)
+	c.collectReserved(ch)
 	c.collectRules(ch)
 	gauge(ch, upDesc, number(c.options.StoreUp()))
 	if c.options.StoreFunctions != nil {

@@ -97,6 +97,28 @@ func (c *collector) collectHolds(ch chan<- prometheus.Metric) {
 	}
 }
 
+var _ engine.ReservedObserver = (*Metrics)(nil)
+
+// ObserveReserved implements [engine.ReservedObserver].
+func (m *Metrics) ObserveReserved(state func() []engine.Reserved) { m.reserves.add(state) }
+
+func (c *collector) collectReserved(ch chan<- prometheus.Metric) {
+	sums := map[string]engine.Reserved{}
+	for _, state := range c.reserves.list() {
+		for _, r := range state() {
+			s := sums[r.Rule]
+			sums[r.Rule] = engine.Reserved{Units: s.Units + r.Units, Excess: s.Excess + r.Excess}
+		}
+	}
+	rules := c.rules.Load()
+	for rule, s := range sums {
+		if _, own := rules.ByID(rule); own {
+			gauge(ch, reservedDesc, float64(s.Units), rule)
+			gauge(ch, exceedDesc, float64(s.Excess), rule)
+		}
+	}
+}
+
 // collect shows the holds of a rule, if it had any.
 func (h *holdCounters) collect(ch chan<- prometheus.Metric, label string) {
 	if h == nil {

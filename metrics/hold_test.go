@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -86,4 +87,24 @@ func TestHoldOfOthers(t *testing.T) {
 	testkit.Must(b.engine.Settle(t.Context(), id, engine.Units(4)))(t)
 	want(t, b.Metrics, "weir_holds_total",
 		`{event="reserved",rule="(other)"} 0`, `{event="settled",rule="(other)"} 1`, `{event="cancelled",rule="(other)"} 0`)
+}
+
+// What is reserved for requests that are open is shown by rule, with what they may use besides.
+func TestReserved(t *testing.T) {
+	b := holder(t, "rules: [{id: a, key: user, limit: 1000/1d, tokens: {reserve: {output: 20}}}]", Options{})
+	gate := testkit.Must(engine.NewGate(b.engine, 0, nil))(t)
+	req := alice
+	req.Prompt = &rule.Prompt{Input: 10, MaxOutput: 100}
+	var v engine.Verdict
+	var d engine.Denial
+	if ok, err := gate.Reserve(t.Context(), &req, time.Hour, &v, &d); !ok || err != nil {
+		t.Fatal(d, err)
+	}
+	hold := gate.Serve(&req, time.Hour, &v)
+	want(t, b.Metrics, "weir_reserved_units", `{rule="a"} 30`)
+	want(t, b.Metrics, "weir_reserved_exceed_units", `{rule="a"} 80`)
+	if err := hold.End(&rule.Response{Status: 200, Tokens: &rule.Usage{Input: 10, Output: 5}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	want(t, b.Metrics, "weir_reserved_units")
 }

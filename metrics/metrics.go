@@ -198,6 +198,7 @@ type Metrics struct {
 	envoyStale   atomic.Bool            // there is a newer configuration for Envoy that cannot be used
 
 	adaptive registered[adaptiveLimit]
+	reserves registered[func() []engine.Reserved]
 
 	routes, upstreams tally.Names
 	httpSeconds       *prometheus.HistogramVec

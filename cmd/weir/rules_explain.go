@@ -159,6 +159,7 @@ type explained struct {
 
 	spoken []string      // the limits in words
 	others string        // the other fields in words
+	less   bool          // less is reserved than a request may use
 	places time.Duration // after which a place is free that nobody gives back, or 0
 }
 
@@ -171,6 +172,7 @@ func (x *explained) describe(c *rule.Entry, priority rule.Priority) {
 	r := rule.Rule{ID: c.ID, Description: c.Description, Mode: c.Mode}
 	if len(x.Limits) > 0 {
 		r, x.Penalty, x.Shares = *c.Rule, c.Penalty.String(), c.Shares.String()
+		x.less = c.Tokens != nil && c.Tokens.Reserve != rule.Reserve{}
 		r.CountDenied = r.UnlessDeniedEarlier // the limits have the word otherwise
 	}
 	r.Priority, x.Priority = priority, priority.String()
@@ -233,6 +235,9 @@ func printExplained(w io.Writer, x explained) {
 	}
 	if x.places > 0 {
 		fmt.Fprintf(w, "\n    in flight: a request counts until its response ends in the gateway and in middleware, and until its hold ends with /v1/reserve; with /v1/check and /v1/authz, for %s", notation.FormatDuration(x.places))
+	}
+	if x.less {
+		fmt.Fprint(w, "\n    reserve: requests that are open can exceed a limit by the sum of what they may use and have not reserved; the metric weir_reserved_exceed_units and weir top show it")
 	}
 	fmt.Fprintln(w)
 }

@@ -315,6 +315,9 @@ func (n *figures) writeLoad(b *strings.Builder) {
 	for _, a := range limits[:min(len(limits), maxListed)] { // those that are nearest to their limits
 		fmt.Fprintf(b, "adaptive    %s of %s   denied %s   %s\n", grouped(int64(a.InFlight)), grouped(int64(a.Limit)), grouped(int64(min(a.Denied, math.MaxInt64))), column(a.Upstream))
 	}
+	for _, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
+		fmt.Fprintf(b, "reserved    %s by %s   may exceed by %s   %s\n", grouped(r.Units), notation.Count(r.Requests, "request"), grouped(r.Excess), column(r.Rule))
+	}
 	if p := n.minute.Protect; p != nil {
 		b.WriteString("protect     ")
 		if p.CPULimit > 0 {

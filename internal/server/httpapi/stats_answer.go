@@ -17,7 +17,7 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	answer := &SummaryAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
 		Traffic: s.Traffic, DeniedShare: s.DeniedShare(), Latency: s.Decision, Routes: s.Routes, Priorities: s.Priorities,
-		Local: s.Local, Adaptive: h.options.Adaptive(), Protect: h.options.Protect(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
+		Local: s.Local, Adaptive: h.options.Adaptive(), Reserved: h.options.Engine.Reserved(), Protect: h.options.Protect(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
 		NotLoaded: notLoaded(h.options.NotLoaded()), Rules: listed(s.Rules),
 	}
 	if s.Upstream.Requests > 0 {

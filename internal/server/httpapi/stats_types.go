@@ -23,6 +23,7 @@ type SummaryAnswer struct {
 	Routes      []stats.Upstream        `json:"routes,omitempty"`
 	Priorities  []stats.PrioritySummary `json:"priorities,omitempty"` // the most important first; none if all requests were normal
 	Adaptive    []engine.UpstreamLimit  `json:"adaptive,omitempty"`   // of the instance that answers, now
+	Reserved    []engine.Reserved       `json:"reserved,omitempty"`   // likewise, for requests to language models that are open
 	Protect     *StatsProtect           `json:"protect,omitempty"`    // likewise
 	Store       StatsStore              `json:"store"`
 	Recorder    StatsRecorder           `json:"recorder"`
