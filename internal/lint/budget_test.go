@@ -37,7 +37,7 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             5600,
 	"store":             10650,
-	"test/bench":        7300,
+	"test/bench":        7700,
 	"test/chaos":        3700,
 	"test":              250,
 	"web":               250,
