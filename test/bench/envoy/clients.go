@@ -25,13 +25,17 @@ import (
 
 // requests are one for each value of the descriptor, as messages and encoded.
 func requests(t testing.TB, values int) (messages []*pb.RateLimitRequest, encoded [][]byte) {
-	for _, key := range bench.Keys(values) {
-		m := &pb.RateLimitRequest{Domain: "bench", Descriptors: []*common.RateLimitDescriptor{
-			{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: key}}},
-		}}
+	for _, value := range bench.Keys(values) {
+		m := request("user", value)
 		messages, encoded = append(messages, m), append(encoded, testkit.Must(proto.Marshal(m))(t))
 	}
 	return messages, encoded
+}
+
+func request(key, value string) *pb.RateLimitRequest {
+	return &pb.RateLimitRequest{Domain: "bench", Descriptors: []*common.RateLimitDescriptor{
+		{Entries: []*common.RateLimitDescriptor_Entry{{Key: key, Value: value}}},
+	}}
 }
 
 // expect requires the answer of a limit that allows.
@@ -112,7 +116,7 @@ func (c *caller) Answered(message []byte, took time.Duration) error {
 
 func sumUp(r bench.Round, took *loadgen.Histogram, unsent int, errs ...error) (round, error) {
 	r.Done, r.P50, r.P99 = int(took.Count())-unsent, took.Quantile(0.5), took.Quantile(0.99)
-	return round{r, unsent}, errors.Join(errs...)
+	return round{Round: r, unsent: unsent, p999: took.Quantile(0.999)}, errors.Join(errs...)
 }
 
 // giveUp is when a caller has no use for an answer any more.
@@ -123,12 +127,13 @@ const giveUp = 10 * time.Second
 type stock struct {
 	client   pb.RateLimitServiceClient
 	requests []*pb.RateLimitRequest // one for each value
+	check    func(*pb.RateLimitResponse) error
 }
 
 func dialStock(t testing.TB, address string, requests []*pb.RateLimitRequest) *stock {
 	conn := testkit.Must(grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	return &stock{client: pb.NewRateLimitServiceClient(conn), requests: requests}
+	return &stock{client: pb.NewRateLimitServiceClient(conn), requests: requests, check: expect}
 }
 
 // ask asks once.
@@ -137,7 +142,7 @@ func (s *stock) ask(ctx context.Context, request uint32) error {
 	if err != nil {
 		return err
 	}
-	return expect(answer)
+	return s.check(answer)
 }
 
 // closed keeps so many requests in flight for a while.

@@ -96,6 +96,7 @@ type contestant struct {
 	processes []int // its own, and that of its Redis
 	lean      *lean
 	stock     *stock
+	prepare   func() error // before each of its rounds, if there is something to do
 }
 
 // start starts all contestants.
@@ -162,6 +163,8 @@ func (h *field) connect() {
 type round struct {
 	bench.Round
 	unsent int // besides those that were answered, because too many were in flight
+	p999   time.Duration
+	asked  float64 // of them, those that waited for the store of a service with leases
 }
 
 // results are of all tables.
@@ -261,6 +264,11 @@ func (h *field) take(r *result, names []string, seed int, play func(c *contestan
 	turns := bench.Turns{What: r.name, Names: names, Rounds: h.rounds, Seed: [2]uint64{6, uint64(seed)}}
 	r.Results = bench.Take(h.Run, turns, func(_, i int) (round, error) {
 		c := h.contestants[names[i]]
+		if c.prepare != nil {
+			if err := c.prepare(); err != nil {
+				return round{}, err
+			}
+		}
 		before, _ := bench.CPU(c.processes...) // 0 where it is unknown
 		one, err := play(c, played[i])
 		played[i]++

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -22,8 +23,38 @@ func init() {
 			kinds = append(kinds, k)
 			lent[k.name] = leases
 		}
+		k := kind{a + ", one key, report of a lease", a + " 100000/720h", true, []step{report}}
+		kinds = append(kinds, k)
+		lent[k.name] = crowd
 	}
 	lend = (*server).lend
+}
+
+// reports are the last that clients have sent.
+var reports = struct {
+	sync.Mutex
+	of    map[*client]*weir.LeaseOp
+	begun map[string]int // of each key
+}{of: map[*client]*weir.LeaseOp{}, begun: map[string]int{}}
+
+// report takes a unit, and reports that one of the lease was spent.
+func report(s *redis.Store, ctx context.Context, c *client) error {
+	reports.Lock()
+	r := reports.of[c]
+	if r == nil {
+		form := 0
+		if strings.HasSuffix(c.ops[0].Key, "crowd") {
+			form = 1
+		}
+		r = &weir.LeaseOp{Op: c.ops[0], ID: weir.LeaseID{1, byte(2*reports.begun[c.ops[0].Key] + form)}, Seq: 1000, Keep: 2_000_000, Term: time.Hour}
+		reports.of[c] = r
+		reports.begun[c.ops[0].Key]++
+	}
+	reports.Unlock()
+	r.Charged = r.Spent
+	r.Seq, r.Spent = r.Seq+1, r.Spent+1
+	_, err := s.Lease(ctx, nil, *r)
+	return err
 }
 
 // lend waits until the format of leases is known: for a minute.

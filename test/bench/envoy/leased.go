@@ -1,0 +1,332 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/lease"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+// leasedOptions are of services that lease units, beside one on memory and one that always asks.
+type leasedOptions struct {
+	base      options
+	checks    int // of the engine, in each round
+	demands   []float64
+	far       time.Duration // the round of those that are far from Redis
+	cell      time.Duration // of the grid
+	ready     time.Duration // before each round, so that its keys have leases: those that are idle for a second have none
+	rates     []float64
+	instances []int
+}
+
+var (
+	fullLeased = leasedOptions{
+		base:   options{values: 1000, inFlight: []int{1, 4, 16, 64}, rounds: 5, round: 2 * time.Second, warmUp: 2 * time.Minute},
+		checks: 400_000, demands: []float64{0.8, 1.6}, far: 60 * time.Second, cell: 5 * time.Second, ready: 2 * time.Second,
+		rates: []float64{50, 200, 1000, 4000}, instances: []int{1, 2, 4},
+	}
+	quickLeased = leasedOptions{
+		base:   options{values: 1000, inFlight: []int{1, 16}, rounds: 3, round: 200 * time.Millisecond, warmUp: 2 * time.Minute},
+		checks: 20_000, demands: []float64{0.8}, far: time.Second, cell: time.Second, ready: time.Second,
+		rates: []float64{200}, instances: []int{1, 4},
+	}
+)
+
+const (
+	weirLeased = "weir, leases"
+	nearTrip   = time.Millisecond
+	farTrip    = 150 * time.Millisecond
+	leasedRate = 500.0 // a second, of the limits of the open loop
+)
+
+// leasedConfiguration has a limit that nobody reaches, and some of one client: near Redis, and far from it.
+const leasedConfiguration = configuration + `
+  - key: near
+    rate_limit: {unit: second, requests_per_unit: 500}
+  - key: far
+    rate_limit: {unit: minute, requests_per_unit: 30000}
+`
+
+// fleet are the services on one Redis, or none.
+type fleet struct {
+	field
+	leasedOptions
+	program, config string
+	redis           *testredis.Server
+	metrics         map[string]string // addresses, by the name of a contestant
+}
+
+// RunLeased writes a table of each kind.
+func RunLeased(r *bench.Run) {
+	ctx, cancel := context.WithTimeout(context.Background(), 45*time.Minute)
+	r.Cleanup(cancel)
+	f := startFleet(r, bench.Pick(r, fullLeased, quickLeased))
+	leased := lease.New(bench.OpenRedis(f, f.redis.Addr), lease.Options{})
+	f.Cleanup(func() { _ = leased.Close(context.Background()) })
+	f.awaitLeases(ctx)
+	f.awaitStore(ctx, leased)
+	w := r.File("leased.txt")
+	fmt.Fprintf(w, "%v\n\nWith leases, weir asks Redis for units, and decides in memory. ×: ratio to weir on memory, in the same round; figures are\nmedians of the rounds. Clients, services and Redis share the machine.\n", bench.Describe())
+
+	fmt.Fprintf(w, "\na check of the engine under one rule, with %s keys\n\n", bench.Count(f.values))
+	checks := f.checkEngines(leased)
+	t := bench.NewTable("<store", "ns", "×")
+	for i, name := range checks.Names {
+		t.Row("%s|%.0f|%.2f", name, checks.Median(i, bench.Round.CallerNanos), checks.Ratio(i, 0, bench.Round.CallerNanos))
+	}
+	t.Write(w)
+
+	fmt.Fprintf(w, "\nEnvoy's rate limit service by the stock client of grpc-go, one connection, with %s values of one descriptor\n\n", bench.Count(f.values))
+	t = bench.NewTable("requests", "<contestant", "requests/s", "×", "p50 ms", "p99 ms", "CPU µs")
+	f.measureClosed(ctx, t)
+	t.Write(w)
+
+	fmt.Fprint(w, "\nan open loop of one client, whose requests leave when a schedule says so; waited: for Redis; demand: ÷ the limit\n\n")
+	t = bench.NewTable("<to Redis", "demand", "<contestant", "p50 ms", "p99 ms", "p99.9 ms", "p50 ×", "waited %")
+	f.measureOpen(ctx, t)
+	t.Write(w)
+
+	fmt.Fprintf(w, "\nchecks of one client, %v to Redis, under a limit that they do not reach; weir bound: calls by its formula\n\n", nearTrip)
+	t = bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")
+	f.measureGrid(ctx, t)
+	t.Write(w)
+}
+
+// startFleet starts all services. Those with leases also come at each distance from Redis, and several near it.
+func startFleet(r *bench.Run, o leasedOptions) *fleet {
+	f := &fleet{field: field{Run: r, options: o.base}, leasedOptions: o, metrics: map[string]string{}}
+	f.Step(0, 1, "starting weir")
+	f.config = filepath.Join(f.TempDir(), "config")
+	testkit.OK(f, os.Mkdir(f.config, 0o755))
+	testkit.OK(f, os.WriteFile(filepath.Join(f.config, "bench.yaml"), []byte(leasedConfiguration), 0o644))
+	f.program, f.redis = bench.Build(f), testredis.Start(f)
+	f.serve(weirMemory, "memory://")
+	f.serve(weirRedis, "redis://"+f.redis.Addr+patience)
+	f.serve(weirLeased, "redis://"+f.redis.Addr+patience, "--lease", "1s")
+	for _, trip := range []time.Duration{nearTrip, farTrip} {
+		line := testredis.NewProxy(f, f.redis)
+		line.Latency(trip)
+		store := "redis://" + line.Addr + patience
+		f.serve(at(weirRedis, trip, 0), store)
+		instances := 1
+		if trip == nearTrip {
+			instances = slices.Max(o.instances)
+		}
+		for i := range instances {
+			f.serve(at(weirLeased, trip, i), store, "--lease", "2s")
+		}
+	}
+	return f
+}
+
+func at(name string, trip time.Duration, i int) string {
+	return fmt.Sprintf("%s, %v, %d", name, trip, i)
+}
+
+func (f *fleet) serve(name, store string, flags ...string) {
+	address := testkit.Must(testredis.FreeAddr())(f)
+	p := bench.ServeWeir(f, f.program, f.TempDir(), bench.GRPC, append([]string{
+		"--http", address, "--grpc", "127.0.0.1:0", "--envoy-config", f.config, "--store", store,
+	}, flags...)...)
+	processes := []int{p.PID}
+	if store != "memory://" {
+		processes = append(processes, f.redis.PID())
+	}
+	f.add(name, p.Address, processes...)
+	messages, _ := requests(f, f.values)
+	f.contestants[name].stock = dialStock(f, p.Address, messages)
+	f.metrics[name] = address
+}
+
+// askedOf is how many requests have asked the store of a service with leases; all of another one.
+var askedOf = regexp.MustCompile(`(?m)^weir_lease_checks_total\{how="asked"\} (\S+)$`)
+
+func (f *fleet) asked(name string) float64 {
+	answer := testkit.Must(http.Get("http://" + f.metrics[name] + "/metrics"))(f)
+	defer answer.Body.Close()
+	found := askedOf.FindSubmatch(testkit.Must(io.ReadAll(answer.Body))(f))
+	if found == nil {
+		return 0
+	}
+	return testkit.Must(strconv.ParseFloat(string(found[1]), 64))(f)
+}
+
+// awaitLeases asks until all services lease units, which they do when all know that all can.
+func (f *fleet) awaitLeases(ctx context.Context) {
+	f.Step(0, 1, "waiting for leases, a minute")
+	deadline := time.Now().Add(f.warmUp)
+	for name, c := range f.contestants {
+		for n := 0; ; n++ {
+			before := f.asked(name)
+			r, err := c.stock.closed(ctx, 16, 500*time.Millisecond)
+			if err != nil {
+				f.Fatalf("%s: %v", name, err)
+			}
+			if !regexp.MustCompile(weirLeased).MatchString(name) || f.asked(name)-before < 0.9*float64(r.Done) {
+				break
+			}
+			if time.Now().After(deadline) {
+				f.Fatalf("%s leases nothing within %v", name, f.warmUp)
+			}
+		}
+	}
+}
+
+const oneRule = "rules:\n  - {id: counted, key: user, limit: 1000000000/1h}\n"
+
+// awaitStore does so with a store in this process.
+func (f *fleet) awaitStore(ctx context.Context, s *lease.Store) {
+	op := weir.Op{Key: "awaited", Limit: weir.MustCompile("1000000/1h"), Cost: 1}
+	for deadline := time.Now().Add(f.warmUp); s.Stats().Local == 0; time.Sleep(10 * time.Millisecond) {
+		testkit.Must(s.Take(ctx, nil, op))(f)
+		if time.Now().After(deadline) {
+			f.Fatalf("the store leases nothing within %v", f.warmUp)
+		}
+	}
+}
+
+// checkEngines lets engines in this process take turns.
+func (f *fleet) checkEngines(leased weir.Store) bench.Results[bench.Round] {
+	users, stores := bench.Keys(f.values), []weir.Store{memory.New(memory.Options{}), leased}
+	var asks []func(n int) error
+	for _, store := range stores {
+		e := bench.NewEngine(f, store, oneRule)
+		walk := bench.Walk(1, len(users), walkLen)
+		var req rule.Request
+		var v engine.Verdict
+		asks = append(asks, func(n int) error {
+			req.User = users[walk[n&(walkLen-1)]]
+			if err := e.Check(context.Background(), &req, &v); err != nil || !v.Allowed || v.Degraded != nil {
+				return fmt.Errorf("%+v: %w", v, err)
+			}
+			return nil
+		})
+	}
+	for n := range 4 * len(users) { // the first requests of a key ask
+		testkit.OK(f, asks[1](n))
+	}
+	turns := bench.Turns{What: "the engine", Names: []string{"memory", "leases on Redis"}, Rounds: f.rounds, Seed: [2]uint64{6, 19}}
+	return bench.Take(f.Run, turns, func(_, i int) (bench.Round, error) {
+		return bench.Load{Callers: 1, Count: f.checks}.Run(func(int) func(int) error { return asks[i] })
+	})
+}
+
+// answered requires an answer by a limit, whatever it says.
+func answered(r *pb.RateLimitResponse) error {
+	if len(r.Statuses) != 1 || r.Statuses[0].CurrentLimit == nil {
+		return fmt.Errorf("no limit has answered: %v", r)
+	}
+	return nil
+}
+
+// one has a contestant asked by one client.
+func (c *contestant) one(key, value string, check func(*pb.RateLimitResponse) error) *stock {
+	return &stock{client: c.stock.client, requests: []*pb.RateLimitRequest{request(key, value)}, check: check}
+}
+
+func (f *fleet) measureClosed(ctx context.Context, t *bench.Table) {
+	for i, n := range f.inFlight {
+		res := &result{name: fmt.Sprintf("%d in flight", n)}
+		for _, c := range f.contestants {
+			c.prepare = func() error {
+				_, err := c.stock.closed(ctx, n, f.ready)
+				return err
+			}
+		}
+		f.take(res, []string{weirMemory, weirLeased, weirRedis}, 20+i, func(c *contestant, _ int) (round, error) { return c.stock.closed(ctx, n, f.round) })
+		for _, name := range res.Names {
+			t.Row("%s|%s|%s", res.name, name, res.closedCells(name, weirMemory))
+		}
+	}
+}
+
+func (f *fleet) measureOpen(ctx context.Context, t *bench.Table) {
+	for i, trip := range []time.Duration{nearTrip, farTrip} {
+		key, length, rounds := "near", 2*f.round, f.rounds
+		if trip == farTrip {
+			key, length, rounds = "far", f.far, 1
+		}
+		names := []string{weirMemory, at(weirLeased, trip, 0), at(weirRedis, trip, 0)}
+		for j, demand := range f.demands {
+			res := &result{name: fmt.Sprintf("%v, %.1f × the limit", trip, demand)}
+			play := *f
+			play.field.rounds = rounds
+			for _, name := range names {
+				f.contestants[name].prepare = nil
+			}
+			play.take(res, names, 30+10*i+j, func(c *contestant, n int) (round, error) {
+				name := names[slices.IndexFunc(names, func(name string) bool { return f.contestants[name] == c })]
+				s := c.one(key, fmt.Sprint(name, demand), answered)
+				if _, err := s.open(ctx, schedule(demand*leasedRate, f.ready+2*trip, uint64(n))); err != nil {
+					return round{}, err
+				}
+				before := f.asked(name)
+				one, err := s.open(ctx, schedule(demand*leasedRate, length, uint64(n)))
+				one.asked = f.asked(name) - before
+				return one, err
+			})
+			for k, name := range []string{weirMemory, weirLeased, weirRedis} {
+				waited := 100 * res.median(names[k], func(r round) float64 { return r.asked / float64(max(1, r.Done)) })
+				if name == weirRedis {
+					waited = 100
+				}
+				t.Row("%v|%.1f|%s|%s|%s|%s|%.2f|%.1f", trip, demand, name, millis(res.median(names[k], round.P50Nanos)), millis(res.median(names[k], round.P99Nanos)),
+					millis(res.median(names[k], func(r round) float64 { return float64(r.p999) })), res.ratio(names[k], weirMemory, round.P50Nanos), waited)
+			}
+		}
+	}
+}
+
+// measureGrid has instances share a rate, for one client at a time.
+func (f *fleet) measureGrid(ctx context.Context, t *bench.Table) {
+	server, limit := bench.NewServer(f, f.redis.Addr), weir.MustCompile("fixed_window 1000000000/1h")
+	cells := len(f.rates) * len(f.instances)
+	for i, rate := range f.rates {
+		for j, n := range f.instances {
+			f.Step(i*len(f.instances)+j, cells, "the grid")
+			value := fmt.Sprintf("grid %v %d", rate, n)
+			f.share(ctx, n, value, rate, 3*f.ready)
+			busy, done := server.Busy(), 0
+			calls := server.Measure(func() { done = f.share(ctx, n, value, rate, f.cell) })
+			busy = server.Busy() - busy
+			want := lease.Foresee(limit, lease.Load{Processes: n, Rate: rate, RoundTrip: nearTrip, Term: 2 * time.Second})
+			t.Row("%s|%d|%.3f|%.3f|%.1f", bench.Count(rate), n, float64(calls.Count)/float64(done), want.Calls/rate, float64(busy.Microseconds())/float64(done))
+		}
+	}
+}
+
+// share has so many instances asked for a while, and returns how many requests that were.
+func (f *fleet) share(ctx context.Context, instances int, value string, rate float64, length time.Duration) (done int) {
+	var all sync.WaitGroup
+	rounds, errs := make([]round, instances), make([]error, instances)
+	for i := range instances {
+		s := f.contestants[at(weirLeased, nearTrip, i)].one("user", value, expect)
+		all.Go(func() {
+			rounds[i], errs[i] = s.open(ctx, schedule(rate/float64(instances), length, uint64(i)))
+		})
+	}
+	all.Wait()
+	for i := range instances {
+		testkit.OK(f, errs[i])
+		done += rounds[i].Done
+	}
+	return done
+}

@@ -1,0 +1,72 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/test/bench/internal/bench"
+)
+
+// The tables of services with leases, of some that do nothing: all are asked, and half of their requests say that they waited.
+func TestLeasedTables(t *testing.T) {
+	var asked atomic.Int64
+	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, "weir_lease_checks_total{how=\"asked\"} %d\nweir_lease_checks_total{how=\"local\"} 7\n", asked.Add(1)-1)
+	}))
+	defer metrics.Close()
+	f := &fleet{
+		field:         field{Run: bench.Test(t), options: options{values: 10, inFlight: []int{2}, rounds: 3, round: 10 * time.Millisecond}},
+		leasedOptions: leasedOptions{demands: []float64{0.4}, far: 10 * time.Millisecond, cell: 20 * time.Millisecond, checks: 100, rates: []float64{400}, instances: []int{1, 2}},
+		redis:         testredis.Start(t), metrics: map[string]string{},
+	}
+	address := listen(t, nothing{})
+	messages, _ := requests(t, f.values)
+	for _, name := range []string{
+		weirMemory, weirRedis, weirLeased, at(weirLeased, nearTrip, 0), at(weirLeased, nearTrip, 1), at(weirRedis, nearTrip, 0), at(weirLeased, farTrip, 0), at(weirRedis, farTrip, 0),
+	} {
+		f.add(name, address)
+		f.contestants[name].stock = dialStock(t, address, messages)
+		f.metrics[name] = strings.TrimPrefix(metrics.URL, "http://")
+	}
+	w := f.File("leased.txt")
+	for i, measure := range []func(context.Context, *bench.Table){f.measureClosed, f.measureOpen, f.measureGrid} {
+		table := bench.NewTable([]string{"a", "b", "c", "d", "e", "f", "g", "h"}[:[]int{7, 8, 5}[i]]...)
+		measure(t.Context(), table)
+		table.Write(w)
+	}
+	for _, want := range []string{"| 2 in flight ", "| weir, leases |", "| 1ms ", "| 150ms ", "| 400 ", "100.0 |"} {
+		if !strings.Contains(w.String(), want) {
+			t.Errorf("%q is missing in\n%s", want, w)
+		}
+	}
+	if rows := strings.Count(w.String(), "\n"); rows != 3*2+3+6+2 {
+		t.Errorf("%d lines:\n%s", rows, w)
+	}
+	checks := f.checkEngines(memory.New(memory.Options{}))
+	if x := checks.Ratio(1, 0, bench.Round.CallerNanos); len(checks.Names) != 2 || x <= 0 {
+		t.Errorf("%+v", checks)
+	}
+}
+
+// Only what has asked the store counts, of each service.
+func TestAsked(t *testing.T) {
+	text := ""
+	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
+	defer metrics.Close()
+	f := &fleet{field: field{Run: bench.Test(t)}, metrics: map[string]string{"a": strings.TrimPrefix(metrics.URL, "http://")}}
+	for said, want := range map[string]float64{
+		"": 0, "weir_lease_checks_total{how=\"local\"} 3\n": 0, "weir_lease_checks_total{how=\"local\"} 3\nweir_lease_checks_total{how=\"asked\"} 1200\n": 1200,
+	} {
+		if text = said; f.asked("a") != want {
+			t.Errorf("%q: %v", said, f.asked("a"))
+		}
+	}
+}
