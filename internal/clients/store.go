@@ -18,8 +18,8 @@ type Record struct {
 	Text []byte // as Entry.text writes it; empty if the client was deleted
 }
 
-// Position is up to which change a directory is known. The token tells one history from another, such as that of a Redis
-// before and after it has lost its data. The zero Position is a store in which nothing was ever written.
+// Position is the last change that is known of a directory. The token of a change is random: a number alone would not tell it from
+// the one that has its number in another history, such as that of a Redis that has lost the last changes in a failover. The zero Position is a store in which nothing was ever written.
 type Position struct {
 	Token  string
 	Number uint64
