@@ -45,8 +45,9 @@ type state struct {
 
 // New returns a registry that knows no clients. Look or Follow reads them.
 func New(o Options) *Registry {
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Store == nil {
-		o.Store = new(inMemory)
+		o.Store = &inMemory{logger: o.Logger}
 	}
 	if o.Install == nil {
 		o.Install = func(*rule.Directory) {}
@@ -54,7 +55,6 @@ func New(o Options) *Registry {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	o.Logger = cmp.Or(o.Logger, slog.Default())
 	r := &Registry{options: o, turn: make(chan struct{}, 1)}
 	r.state.Store(&state{directory: rule.NewDirectory()})
 	return r
@@ -199,7 +199,7 @@ func (r *Registry) lookLocked(ctx context.Context) error {
 		return err
 	}
 	r.report(s, &next, err)
-	if next.directory != s.directory || !s.Loaded {
+	if next.directory != s.directory || next.Loaded && !s.Loaded {
 		r.options.Install(next.directory)
 	}
 	r.state.Store(&next)
