@@ -118,6 +118,8 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 		v.Allowed, v.Reason = true, Exempt
 	case blocked, in.table.Blocked(req):
 		v.Reason = Blocked
+	case unknown && in.clients.Unread:
+		v.Reason, v.Degraded = Unavailable, ErrNoClients
 	case unknown:
 		v.Reason = UnknownClient
 	default:

@@ -23,7 +23,7 @@ var budget = map[string]int{
 	"examples":          500,
 	"internal":          10850,
 	"internal/app":      3250,
-	"internal/clients":  850,
+	"internal/clients":  1150,
 	"internal/envoy":    2900,
 	"internal/gateway":  4300,
 	"internal/overload": 1450,
