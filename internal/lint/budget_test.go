@@ -38,7 +38,7 @@ var budget = map[string]int{
 	"stats":             5650,
 	"store":             10500,
 	"test/bench":        7300,
-	"test/chaos":        3700,
+	"test/chaos":        3900,
 	"test":              250,
 	"web":               250,
 }
