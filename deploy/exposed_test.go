@@ -111,7 +111,9 @@ func play(t *testing.T, m *metrics.Metrics) {
 		t.Fatal(err)
 	}
 	set, problems := rule.Parse("test.yaml", []byte(`
+levels: [team]
 rules:
+  - {id: budget, key: levels, levels: {team: 9/1h}}
   - {id: open, key: user, algorithm: sliding_log, limit: 2/1d}
   - {id: places, match: {path: /slow}, key: user, concurrency: 5}
   - {id: closed, key: ip, limit: 5/1h, on_failure: closed}

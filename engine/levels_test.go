@@ -2,7 +2,9 @@ package engine_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -153,6 +155,130 @@ func TestLevelsHoldAndMove(t *testing.T) {
 			if _, err := b.Standing(t.Context(), "spend", key, "", v); err != nil || v.Results[0].Used() != want {
 				t.Errorf("%s has used %d, want %d, %v", key, v.Results[0].Used(), want, err)
 			}
+		}
+	})
+}
+
+// drawCompany draws who belongs to whom: keys that belong to nobody any more, users without a team, and teams in other
+// organizations. It returns the clients of each key, from the top down, and the file that says so.
+func drawCompany(r *rand.Rand) (lines map[string]string, file string) {
+	lines = map[string]string{}
+	var text strings.Builder
+	orgs := []string{"org:a", "org:b"}
+	teams := map[string]string{}
+	for _, org := range orgs {
+		fmt.Fprintf(&text, `{"client": %q}`+"\n", org)
+	}
+	for n := range 3 {
+		team, org := fmt.Sprint("team:", n), orgs[r.IntN(2)]
+		teams[team] = org + " " + team
+		fmt.Fprintf(&text, `{"client": %q, "parent": %q}`+"\n", team, org)
+	}
+	for n := range 6 {
+		key, user := fmt.Sprint("k", n), fmt.Sprint("user:", n)
+		team := fmt.Sprint("team:", r.IntN(4)) // the last of which does not exist
+		switch above := teams[team]; {
+		case r.IntN(8) == 0: // deleted
+			continue
+		case above == "":
+			lines[key] = user
+			fmt.Fprintf(&text, `{"client": %q}`+"\n", user)
+		default:
+			lines[key] = above + " " + user
+			fmt.Fprintf(&text, `{"client": %q, "parent": %q}`+"\n", user, team)
+		}
+		fmt.Fprintf(&text, `{"client": "api_key:%s", "parent": %q}`+"\n", key, user)
+	}
+	return lines, text.String()
+}
+
+// While clients move, leave and come back under load, nobody is charged at a level that is not theirs then, and what the
+// store has counted for each client is what was allowed for it, so that the sums of all levels agree.
+func TestLevelsMoveUnderLoad(t *testing.T) {
+	const rules = `
+levels: [org, team, user]
+rules: [{id: spend, key: levels, algorithm: fixed_window, on_failure: closed, levels: {org: 700/1h, team: 400/1h, user: 250/1h}}]
+`
+	onStores(t, rules, func(t *testing.T, b *holdBench) {
+		const moves = 60
+		r := rand.New(rand.NewPCG(40, 2))
+		lines, directories := make([]map[string]string, moves), make([]*rule.Directory, moves)
+		for g := range moves {
+			var file string
+			lines[g], file = drawCompany(r)
+			directories[g] = readClients(t, file)
+		}
+		var begun, done atomic.Int64 // the latest move that has begun, and the latest that is over
+		b.InstallClients(engine.Clients{Directory: directories[0]})
+		var mu sync.Mutex
+		charged, denied, total := map[string]int64{}, 0, 0
+		var wg, moving sync.WaitGroup
+		over := make(chan struct{})
+		for caller := range 6 {
+			wg.Go(func() {
+				random := rand.New(rand.NewPCG(uint64(caller), 2))
+				for last := false; !last; {
+					select {
+					case <-over:
+						last = true
+					default:
+					}
+					key, from := fmt.Sprint("k", random.IntN(6)), done.Load()
+					v, err := b.CheckNew(t.Context(), rule.Request{APIKey: key})
+					to := begun.Load()
+					if err != nil || v.Degraded != nil {
+						t.Error(err, v.Degraded)
+						return
+					}
+					var line []string
+					for i := range v.Results {
+						line = append(line, v.Results[i].Key)
+					}
+					got, theirs := strings.Join(line, " "), false
+					for g := from; g <= to; g++ {
+						theirs = theirs || lines[g][key] == got
+					}
+					if !theirs {
+						t.Errorf("%s is counted as %q between the moves %d and %d", key, got, from, to)
+					}
+					mu.Lock()
+					if total++; !v.Allowed {
+						denied++
+					} else {
+						for _, client := range line {
+							charged[client]++
+						}
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		moving.Go(func() {
+			for g := int64(1); g < moves; g++ {
+				begun.Store(g)
+				b.InstallClients(engine.Clients{Directory: directories[g]})
+				done.Store(g)
+				mu.Lock()
+				until := total + 40
+				mu.Unlock()
+				for enough := false; !enough && !t.Failed(); runtime.Gosched() {
+					mu.Lock()
+					enough = total >= until
+					mu.Unlock()
+				}
+			}
+			close(over)
+		})
+		moving.Wait()
+		wg.Wait()
+		var v engine.Verdict
+		for client, want := range charged {
+			if _, err := b.Standing(t.Context(), "spend", client, "", &v); err != nil || v.Results[0].Used() != want {
+				t.Errorf("%s has used %d, want %d, %v", client, v.Results[0].Used(), want, err)
+			}
+		}
+		if denied == 0 || len(charged) != 11 {
+			t.Errorf("of %d requests, %d were denied; charged are %v", total, denied, charged)
 		}
 	})
 }

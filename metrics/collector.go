@@ -27,6 +27,7 @@ var (
 	requestsDesc   = desc("requests_total", "Requests that were decided, by outcome.", "outcome")
 	prioritiesDesc = desc("requests_by_priority_total", "Requests that were decided, by priority and outcome.", "priority", "outcome")
 	decisionsDesc  = desc("decisions_total", "Decisions of each rule, by outcome.", "rule", "outcome")
+	levelsDesc     = desc("level_denials_total", "Decisions of each rule with levels that a level denied, or would deny.", "rule", "level")
 	secondsDesc    = desc("decision_seconds", "Duration of decisions, including the store.")
 	degradedDesc   = desc("degraded_total", "Requests that were decided without the store, by on_failure policy.", "policy")
 	failuresDesc   = desc("store_errors_total", "Requests for which the store failed, by cause.", "kind")
@@ -304,6 +305,11 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 	for s := range sayings {
 		if n := l.said(s); n > 0 || s == engine.OutcomeAllowed || s == no {
 			counter(ch, decisionsDesc, n, l.label, s.String())
+		}
+	}
+	if levels := l.levels.Load(); levels != nil {
+		for i, name := range levels.names {
+			counter(ch, levelsDesc, levels.denied[i].Load(), l.label, name)
 		}
 	}
 	if n := l.warned.Load(); n > 0 || l.warns {

@@ -54,6 +54,27 @@ func TestOutcomes(t *testing.T) {
 	want(t, b.Metrics, "weir_degraded_total", `{policy="closed"} 0`, `{policy="local"} 0`, `{policy="open"} 0`)
 }
 
+// Each level that denies is counted once, also in the shadow, and goes on when the rules change.
+func TestLevels(t *testing.T) {
+	rules := func(levels string) string {
+		return "{levels: [org, team, user], rules: [{id: a, key: levels, algorithm: fixed_window, levels: {" + levels + "}}, {id: s, key: levels, mode: shadow, levels: {org: 1/1h}}, {id: b, key: user, limit: 9/1h}]}"
+	}
+	b := newBench(t, rules("org: 3/1h, user: {limits: [2/1h, 2/1d]}"), Options{})
+	send := func(user string) {
+		b.check(t, rule.Request{User: user, Attributes: map[string]string{"org": "acme"}})
+	}
+	for range 3 {
+		send("ann") // the third is denied by both limits of the user
+	}
+	want(t, b.Metrics, "weir_level_denials_total", `{level="org",rule="a"} 0`, `{level="user",rule="a"} 1`, `{level="org",rule="s"} 2`)
+	send("bob")
+	send("ann") // by the user and the organization
+	want(t, b.Metrics, "weir_level_denials_total", `{level="org",rule="a"} 1`, `{level="org",rule="s"} 4`, `{level="user",rule="a"} 2`)
+	b.install(t, rules("team: 5/1h, org: 3/1h"), 2)
+	send("eve")
+	want(t, b.Metrics, "weir_level_denials_total", `{level="org",rule="a"} 2`, `{level="team",rule="a"} 0`, `{level="org",rule="s"} 5`)
+}
+
 // A client that no directory knows is not counted as a blocked one.
 func TestUnknownClients(t *testing.T) {
 	b := newBench(t, several, Options{})

@@ -71,6 +71,9 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 		said, to = v.Said(from)
 		c := rules.Find(v.Results[from].Rule)
 		c.say(at, said)
+		if said == engine.OutcomeDenied || said == engine.OutcomeShadowDenied || said == engine.OutcomeSoftDenied {
+			c.denyLevels(v.Results[from:to])
+		}
 		if v.Held(from, said) {
 			c.held().rule[reservedEvent].Add(1)
 		}

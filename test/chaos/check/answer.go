@@ -66,6 +66,7 @@ const (
 	Once     = "a hold ends once"
 	Outlives = "no hold outlives its ttl"
 	InFlight = "no more requests are in flight than may be"
+	Belongs  = "nobody is counted where they do not belong"
 	Freed    = "all places are free in the end"
 )
 
@@ -75,6 +76,7 @@ type Tally struct {
 
 	Accounts, Holds int64 // of clients that reserve and settle
 	Exact           int64 // readings of a rule of which only one number is right
+	Members         int64 // requests of clients that move
 	Places          int64 // requests that had a place in flight for sure
 
 	Hiccups  int64         // answers that were degraded because the machine stalled

@@ -76,6 +76,7 @@ type said struct {
 	RetryAfterMS *int64 `json:"retry_after_ms"`
 	Results      []struct {
 		Rule      string `json:"rule"`
+		Key       string `json:"key"`
 		Asked     bool   `json:"asked"`
 		Local     bool   `json:"local"`
 		DelayMS   int64  `json:"delay_ms"`
