@@ -14,6 +14,11 @@ export function count(n: number | null | undefined, lang: string = speech.langua
   return new Intl.NumberFormat(lang, brief ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 }).format(n)
 }
 
+// left and limited are what is left of a limit, and what it is, in dollars if it counts them.
+type Left = { remaining: number; limit: number; display?: { limit?: string; remaining?: string } }
+export const left = (r: Left): string => r.display?.remaining ?? count(r.remaining)
+export const limited = (r: Left): string => r.display?.limit ?? count(r.limit)
+
 // amount is what an application counts: exact to six decimals, and never shortened.
 export function amount(n: number | null | undefined, lang: string = speech.language, options: Intl.NumberFormatOptions = { maximumFractionDigits: 6 }): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash

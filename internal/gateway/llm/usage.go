@@ -7,6 +7,7 @@ import "strings"
 const (
 	// Numbers of usage; cumulative wherever they are repeated.
 	inTokens      id = iota + 1 // may or may not have those that were cached
+	inPrompt                    // with those that were cached, unless the total says otherwise
 	inFresh                     // of a message that has only begun
 	inAdded                     // not in inTokens: the results of Gemini's tools
 	cacheRead                   // not in inTokens
@@ -59,7 +60,7 @@ var responseNodes = func() *node {
 		"audio_tokens", at(outAudio), "image_tokens", at(outImage))
 	usage := func(in, out id) *node {
 		return at(aUsage,
-			"prompt_tokens", at(in), "input_tokens", at(in), "total_tokens", at(totalTokens),
+			"prompt_tokens", at(inPrompt), "input_tokens", at(in), "total_tokens", at(totalTokens),
 			"completion_tokens", at(out), "output_tokens", at(out),
 			"prompt_tokens_details", inDetails, "input_tokens_details", inDetails,
 			"completion_tokens_details", outDetails, "output_tokens_details", outDetails,
@@ -173,7 +174,7 @@ func (t *tally) count(v *value) bool {
 	case v.id < numbers:
 		n := v.number()
 		t.take(v.id, n)
-		t.whole = t.whole || n > 0 && (v.id == inTokens || v.id == outTokens)
+		t.whole = t.whole || n > 0 && (v.id == inTokens || v.id == inPrompt || v.id == outTokens)
 	case v.id == someText:
 		if v.kind == '"' {
 			t.text += v.size
@@ -192,24 +193,33 @@ func (t *tally) count(v *value) bool {
 	return true
 }
 
+// hasCache reports whether the tokens of the prompt have those that the cache is said to have read and written. Anthropic counts
+// them apart. Proxies that speak OpenAI's language, such as LiteLLM, repeat Anthropic's numbers beside a sum.
+func (t *tally) hasCache(cached, output int64) bool {
+	prompt := t.number[inPrompt]
+	return prompt > 0 && prompt >= cached && t.number[totalTokens] != prompt+cached+output
+}
+
 // used is the usage, as far as it is known. Text that has been seen counts unless the vendor
 // has counted it.
 func (t *tally) used(input, text int64) (u Usage, known bool) {
 	n := &t.number
-	u.Input = max(n[inTokens], n[inFresh])
+	u.Input = max(n[inTokens], n[inPrompt], n[inFresh])
 	u.Output = max(n[outTokens], n[outFresh], n[outSoFar])
 	if u.Input == 0 && u.Output == 0 {
 		u.Input = n[totalTokens]
 	}
 	writes := max(n[cacheWrite], n[cacheWrite5m]+n[cacheWrite1h])
-	u.Input += n[inAdded] + n[cacheRead] + writes
+	if u.Input += n[inAdded]; !t.hasCache(n[cacheRead]+writes, u.Output) {
+		u.Input += n[cacheRead] + writes
+	}
 	u.Output += n[outAdded]
 	if n[totalTokens] == u.Input+u.Output+n[reasoningPart] {
 		u.Output += n[reasoningPart] // some vendors, such as xAI, count it apart
 	}
 	u.Cached = max(n[cachePart], n[cacheRead])
 	u.CacheWrite1h = n[cacheWrite1h]
-	u.CacheWrite = writes - u.CacheWrite1h + n[writePart]
+	u.CacheWrite = max(writes-u.CacheWrite1h, n[writePart])
 	u.AudioInput, u.ImageInput = max(0, n[inAudio]-n[cachedAudio]), max(0, n[inImage]-n[cachedImage])
 	u.Reasoning = max(n[reasoningPart], n[outAdded])
 	u.AudioOutput, u.ImageOutput = n[outAudio], n[outImage]

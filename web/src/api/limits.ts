@@ -61,6 +61,27 @@ export interface RuleLease {
   lost: number // units that the store charged although they were not spent
 }
 
+// Spend is what rules have charged in dollars.
+export interface Spend {
+  from: string // days in UTC
+  to: string
+  local?: boolean
+  lines: SpendLine[]
+}
+
+export interface SpendLine {
+  rule: string
+  level?: string
+  client?: string // (other) for those that are not counted apart
+  model?: string
+  day?: string
+  requests: number
+  microdollars: number
+  display: string
+  input_tokens: number
+  output_tokens: number
+}
+
 // Suggest is which limits would have denied a share of the requests.
 export interface Suggest {
   rule: string

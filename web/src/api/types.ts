@@ -96,6 +96,14 @@ export interface Written {
   comments_kept: boolean
 }
 
+// Display is the numbers of a rule that counts dollars, for people.
+export interface Display {
+  policy: string
+  cost: string
+  limit?: string // absent, as remaining, if the store was unavailable
+  remaining?: string
+}
+
 export interface LimitAnswer {
   rule: string
   key: string
@@ -114,6 +122,7 @@ export interface LimitAnswer {
   reset_after_ms: number
   retry_after_ms: number | null
   delay_ms: number
+  display?: Display
   penalty?: boolean // one of the rule runs
   warning?: number // percent; the highest threshold that was reached
   override?: { id: string; ends_at: string } // from which the limit comes
@@ -131,6 +140,7 @@ export interface CheckAnswer {
   reset_after_ms: number
   retry_after_ms: number | null
   delay_ms: number
+  display?: Display
   degraded: boolean
   version: number
   results: LimitAnswer[]
