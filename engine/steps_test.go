@@ -46,6 +46,9 @@ func TestSteps(t *testing.T) {
 		if got := v.standing("a"); got != 100+10*used || len(v.engine.Reserved()) > 0 {
 			t.Errorf("%d are used after %d tokens", got, used)
 		}
+		if want := map[bool]int{used > 20_000: 1}[true]; v.overruns != want {
+			t.Errorf("%d tokens: %d holds used more than they had reserved", used, v.overruns)
+		}
 	}
 }
 
