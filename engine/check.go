@@ -114,7 +114,9 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 	denied := in.resolve(req, v)
 	switch {
 	case in.table.Exempt(req):
-		v.Allowed, v.Reason, v.UnknownClient = true, Exempt, false
+		v.Allowed, v.Reason, v.UnknownClient, v.Degraded = true, Exempt, false, nil
+	case v.Degraded != nil && !in.table.Blocked(req):
+		v.Reason = Unavailable
 	case denied, in.table.Blocked(req):
 		v.Reason = Blocked
 	default:

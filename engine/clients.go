@@ -20,6 +20,10 @@ type Clients struct {
 	// client in it. Default false: the rules alone decide.
 	DenyUnknown bool
 
+	// Unread says that the clients could not be read yet. With DenyUnknown, requests of clients that are unknown are then denied
+	// as unavailable, not as unknown. Default false.
+	Unread bool
+
 	// TrustRequest lets the user and the tier of the request take precedence over what the directory says, and an attribute with
 	// the name of a level over the client of that level. Default false: the request says only what the directory does not.
 	TrustRequest bool
@@ -46,6 +50,9 @@ func (e *Engine) Clients() (Clients, error) {
 	}
 	return c.Clients, c.idle()
 }
+
+// ErrNoClients is Verdict.Degraded of what was denied only because the clients could not be read yet; see [Clients].
+var ErrNoClients = errors.New("engine: the clients could not be read yet, and unknown ones are denied")
 
 var errNotCounted = errors.New("the rule counts by something else; write the limits to the client that it counts")
 
@@ -167,6 +174,10 @@ func (in *installed) resolve(req *rule.Request, v *Verdict) (denied bool) {
 	}
 	found := req.Resolve(c.Directory, c.TrustRequest)
 	v.UnknownClient = c.DenyUnknown && !found.Known && !found.Blocked
+	if v.UnknownClient && c.Unread {
+		v.UnknownClient, v.Degraded = false, ErrNoClients
+		return true
+	}
 	return found.Blocked || v.UnknownClient
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/alert"
+	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/envoy/envoyconfig"
 	"github.com/weirhq/weir/internal/envoy/envoyxds"
 	"github.com/weirhq/weir/internal/gateway"
@@ -34,15 +35,19 @@ import (
 // App is a server. Its methods may be called from any goroutine, but for Start, which
 // is called once.
 type App struct {
-	options Options
-	engine  *engine.Engine
-	metrics *metrics.Metrics
-	store   store
-	rules   *rules
-	clients *followed
-	prices  *followed
-	jwt     *jwt.Verifier // nil if there are no tokens of clients
-	editor  *manage.Editor
+	options  Options
+	engine   *engine.Engine
+	metrics  *metrics.Metrics
+	store    store
+	rules    *rules
+	clients  *followed // of --clients; nil if they are in the registry's store
+	registry *clients.Registry
+
+	clientsChanged atomic.Bool // since it was looked for settings without effect
+
+	prices *followed
+	jwt    *jwt.Verifier // nil if there are no tokens of clients
+	editor *manage.Editor
 
 	overrides *manage.Overrides // nil if there are no rules
 	guard     *manage.Guard
@@ -120,7 +125,7 @@ func (a *App) Failed() <-chan error { return a.failed }
 // Reload reads again what lies in files: rules, clients, prices, tokens and certificates. What cannot be
 // used stays as it was, and the error says why.
 func (a *App) Reload(ctx context.Context) error {
-	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx), a.clients.reload(), a.prices.reload()}
+	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx), a.reloadClients(ctx), a.prices.reload()}
 	if a.envoyDir != nil {
 		wrong = append(wrong, a.envoyDir.Reload())
 	}

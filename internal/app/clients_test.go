@@ -6,6 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/clients"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/rule"
 )
 
 const plannedRules = "rules: [{id: api, key: user, limit: 5/1h, algorithm: fixed_window, tiers: {pro: 50/1h}}]"
@@ -74,7 +78,65 @@ func TestBrokenClients(t *testing.T) {
 	if err := a.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "clients.ndjson:1:") || !strings.Contains(err.Error(), "clients.ndjson:2:") {
 		t.Errorf("it starts: %v", err)
 	}
-	if _, err := New(Options{Clients: Clients{DenyUnknown: true}}); err == nil || !strings.Contains(err.Error(), "require --clients") {
-		t.Errorf("without a file: %v", err)
+}
+
+// Clients that are written while weir runs are in force at once, and again after a restart, without a file of clients.
+func TestClientsOfStore(t *testing.T) {
+	for name, more := range map[string]Options{"journal": {Data: t.TempDir()}, "redis": {Store: "redis://" + testredis.Start(t).Addr}} {
+		t.Run(name, func(t *testing.T) {
+			more.Clients.DenyUnknown = true
+			o, log := prepared(t, more, plannedRules)
+			a := started(t, o)
+			check := func(a *App) string {
+				_, body := ask(t, nil, "POST", "http://"+a.Addrs().HTTP.String()+"/v1/check", `{"api_key": "k", "peek": true}`)
+				return body
+			}
+			if got := check(a); !strings.Contains(got, `"status":401`) || !strings.Contains(log.String(), "there are no clients") {
+				t.Errorf("the check of an unknown key is %s; %s", got, log)
+			}
+			var changes []clients.Change
+			for _, text := range []string{`{"client": "api_key:k", "parent": "user:ann"}`, `{"client": "user:ann", "tier": "pro"}`} {
+				c, problems := rule.ReadClient("", []byte(text))
+				if len(problems) > 0 {
+					t.Fatal(problems)
+				}
+				changes = append(changes, clients.Change{Client: c})
+			}
+			if _, err := a.registry.Apply(t.Context(), "test", changes); err != nil {
+				t.Fatal(err)
+			}
+			if got := check(a); !strings.Contains(got, `"limit":50`) {
+				t.Errorf("the check is %s", got)
+			}
+			if err := a.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := check(started(t, o)); !strings.Contains(got, `"limit":50`) {
+				t.Errorf("after a restart, the check is %s", got)
+			}
+		})
+	}
+}
+
+// While nothing is known of any client, an unknown one is unavailable, not unknown.
+func TestClientsUnread(t *testing.T) {
+	server := testredis.Start(t)
+	server.Kill()
+	o, _ := prepared(t, Options{Store: "redis://" + server.Addr, Clients: Clients{DenyUnknown: true}}, plannedRules)
+	a := started(t, o)
+	check := func() string {
+		_, body := ask(t, nil, "POST", "http://"+a.Addrs().HTTP.String()+"/v1/check", `{"api_key": "k", "peek": true}`)
+		return body
+	}
+	if got := check(); !strings.Contains(got, `"status":503`) || !strings.Contains(got, `"degraded":true`) {
+		t.Errorf("the check is %s", got)
+	}
+	if _, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/readyz", ""); !strings.Contains(body, "none is known") {
+		t.Errorf("/readyz says %s", body)
+	}
+	server.Restart()
+	waitFor(t, "the clients", func() bool { return strings.Contains(check(), `"status":401`) })
+	if err := a.clientsTrouble(); err != nil {
+		t.Error(err)
 	}
 }

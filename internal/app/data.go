@@ -18,6 +18,7 @@ const (
 	queuesFile   = "queues.snapshot"
 	seenFile     = "rules.seen.yaml"
 
+	clientsFile   = "clients.ndjson"
 	overridesFile = "overrides.seen.json"
 	xdsFile       = "envoy.seen.pb"
 )
@@ -44,7 +45,7 @@ func (a *App) openData(ctx, _ context.Context) error {
 	a.data, err = openDataDir(ctx, a.options.Data, wait, func(owner string) {
 		a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",
 			"data", a.options.Data, "owner", owner, "at_most", wait)
-	}, keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile, xdsFile)
+	}, keysFile, statsFile, countersFile, queuesFile, seenFile, clientsFile, overridesFile, xdsFile)
 	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}

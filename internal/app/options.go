@@ -283,7 +283,7 @@ func (o *Options) checkStore() error {
 }
 
 func (o *Options) checkRest() error {
-	wrong := []error{o.Envoy.check(), o.Clients.check(), o.Prices.check(), o.checkJWT()}
+	wrong := []error{o.Envoy.check(), o.Prices.check(), o.checkJWT()}
 	if l := &o.Limits; (l.UserHeader != "" || l.TierHeader != "" || l.PriorityHeader != "") && len(l.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
@@ -18,8 +19,8 @@ type Record struct {
 	Text []byte // as Entry.text writes it; empty if the client was deleted
 }
 
-// Position is up to which change a directory is known. The token tells one history from another, such as that of a Redis
-// before and after it has lost its data. The zero Position is a store in which nothing was ever written.
+// Position is the last change that is known of a directory. The token of a change is random: a number alone would not tell it from
+// the one that has its number in another history, such as that of a Redis that has lost the last changes in a failover. The zero Position is a store in which nothing was ever written.
 type Position struct {
 	Token  string
 	Number uint64
@@ -102,7 +103,10 @@ func versionOf(s rule.Stamp) string {
 func entryOf(c rule.Client) Entry { return Entry{c, versionOf(c.Stamp), c.Stamp.By, c.Stamp.At} }
 
 // inMemory is a store for a process that keeps nothing.
-type inMemory struct{ number uint64 }
+type inMemory struct {
+	number uint64
+	logger *slog.Logger
+}
 
 func (m *inMemory) Load(context.Context, func(Record)) (Position, error) { return Position{}, nil }
 
@@ -111,6 +115,9 @@ func (m *inMemory) Changes(context.Context, Position) ([]Record, Position, error
 }
 
 func (m *inMemory) Write(_ context.Context, _ Position, records []Record, _ func(func(Record) bool)) (Position, error) {
+	if m.number == 0 {
+		m.logger.Warn("clients are kept in the memory of this process alone, so a restart forgets them; set --data, or --store redis://…")
+	}
 	m.number += uint64(len(records))
 	return Position{Number: m.number}, nil
 }

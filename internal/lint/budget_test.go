@@ -23,7 +23,7 @@ var budget = map[string]int{
 	"examples":          500,
 	"internal":          10700,
 	"internal/app":      3250,
-	"internal/clients":  850,
+	"internal/clients":  1150,
 	"internal/envoy":    2900,
 	"internal/gateway":  4300,
 	"internal/overload": 1450,
@@ -48,7 +48,7 @@ var budget = map[string]int{
 const slack = 200
 
 // maxLua is how many lines the Redis functions and scripts may have.
-const maxLua = 4500
+const maxLua = 4550
 
 // What a newcomer can hold in the head.
 const (

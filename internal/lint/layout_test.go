@@ -109,6 +109,7 @@ var thirdParty = map[string][]string{
 	"internal/watch":            {"github.com/fsnotify/fsnotify"},
 	"store/redis/goredis":       {"github.com/redis/go-redis/v9"},
 	"internal/rules/repo/redis": {"github.com/redis/rueidis"},
+	"internal/clients":          {"github.com/redis/rueidis"},
 
 	"rule/expression":             {"cel.dev/cel-go"},
 	"rule/rulefile":               {"go.yaml.in/yaml/v4"},

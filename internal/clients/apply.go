@@ -1,0 +1,170 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// maxBytes bounds what one Apply sends to a store.
+const maxBytes = 4 << 20
+
+// Apply makes at most MaxChanges changes. Each alone succeeds or fails. A client may come before its parent. The error is that
+// of the whole: unless it says otherwise, it is not known then whether the changes were made.
+func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Outcome, error) {
+	if len(changes) > MaxChanges {
+		return nil, &Error{Reason: Invalid, Message: fmt.Sprintf("there are %d changes; the maximum is %d; send fewer at a time", len(changes), MaxChanges)}
+	}
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer r.end()
+	for range 10 {
+		s := r.state.Load()
+		if s.ReadOnly {
+			return nil, &Error{Reason: ReadOnly, Message: "the clients come from the file of --clients; change the file"}
+		}
+		if !s.Loaded || s.Err != nil {
+			if err := r.lookLocked(ctx); err != nil {
+				return nil, unavailable("the clients cannot be read, so nothing was changed; try again later", err)
+			}
+			s = r.state.Load()
+		}
+		b := &batch{edit: s.directory.Edit(), by: by, now: r.options.Now().Truncate(time.Millisecond), outcomes: make([]Outcome, len(changes))}
+		b.stage(changes)
+		if len(b.records) == 0 {
+			return b.outcomes, nil
+		}
+		next := state{directory: b.edit.Directory(), Status: Status{Loaded: true}}
+		var err error
+		next.position, err = r.options.Store.Write(ctx, s.position, b.records, next.records)
+		if err == nil {
+			r.options.Install(next.directory)
+			r.state.Store(&next)
+			return b.outcomes, nil
+		}
+		if !errors.Is(err, ErrMoved) {
+			return nil, unavailable("the changes may or may not have been made; make them again later", err)
+		}
+		if err := r.lookLocked(ctx); err != nil {
+			return nil, unavailable("the clients cannot be read, so nothing was changed; try again later", err)
+		}
+	}
+	return nil, &Error{Reason: Busy, Message: "other instances keep changing the clients, so nothing was changed; try again"}
+}
+
+func unavailable(message string, err error) error {
+	return &Error{Reason: Unavailable, Message: message, Err: err}
+}
+
+func (s *state) records(yield func(Record) bool) {
+	for c := range s.directory.All {
+		if !yield(recordOf(c)) {
+			return
+		}
+	}
+}
+
+// batch is changes that are being made.
+type batch struct {
+	edit     *rule.DirectoryEdit
+	by       string
+	now      time.Time
+	outcomes []Outcome
+	records  []Record
+	bytes    int
+}
+
+// stage makes changes in their order, except that one that must wait for others is made after them.
+func (b *batch) stage(changes []Change) {
+	waiting := make([]int, len(changes))
+	for i := range waiting {
+		waiting[i] = i
+	}
+	for before := -1; len(waiting) != before; {
+		before = len(waiting)
+		later := map[string]bool{} // clients with a change that waits
+		waiting = slices.DeleteFunc(waiting, func(i int) bool {
+			c, o := &changes[i], &b.outcomes[i]
+			if later[c.Client.Name] {
+				return false
+			}
+			*o = b.change(c)
+			later[c.Client.Name] = mayWait(o.Err)
+			return !later[c.Client.Name]
+		})
+	}
+	for _, i := range waiting { // in vain; but those behind one for the same client have not been tried
+		b.outcomes[i] = b.change(&changes[i])
+	}
+}
+
+// mayWait reports whether another change may help.
+func mayWait(err error) bool {
+	wrong, ok := errors.AsType[*Error](err)
+	return ok && (wrong.Reason == NoParent || wrong.Reason == HasMembers || wrong.Reason == Cycle || wrong.Reason == TooDeep)
+}
+
+// change makes one change.
+func (b *batch) change(c *Change) Outcome {
+	was, known := b.edit.Find(c.Client.Name)
+	before := entryOf(was)
+	switch {
+	case (c.Delete || c.If == Exists) && !known:
+		return Outcome{Err: &Error{Reason: NotFound, Message: "there is no such client; add it first, or correct the name"}}
+	case c.If == Missing && known:
+		return Outcome{Entry: before, Err: &Error{Reason: Mismatch, Message: "there is a client with this name already; read it, and change it"}}
+	case c.If != "" && c.If != Exists && c.If != Missing && (!known || c.If != before.Version):
+		return Outcome{Entry: before, Err: &Error{Reason: Mismatch, Message: "the client has changed meanwhile; read it, and make the change again"}}
+	case c.Delete:
+		if err := b.edit.Remove(c.Client.Name); err != nil {
+			return Outcome{Entry: before, Err: errorOf(err)}
+		}
+		b.records = append(b.records, Record{Name: c.Client.Name})
+		return Outcome{Entry: before}
+	case known && bytes.Equal(rule.ClientToJSON(&was), rule.ClientToJSON(&c.Client)):
+		return Outcome{Entry: before, Unchanged: true}
+	}
+	next := c.Client
+	next.Stamp = rule.Stamp{Serial: rand.Uint64(), By: b.by, At: b.now}
+	record := recordOf(next)
+	if b.bytes+len(record.Text) > maxBytes {
+		return Outcome{Entry: before, Err: &Error{Reason: Busy, Message: "the changes are too large together; send fewer at a time"}}
+	}
+	if err := b.edit.Put(next); err != nil {
+		return Outcome{Entry: before, Err: errorOf(err)}
+	}
+	b.records, b.bytes = append(b.records, record), b.bytes+len(record.Text)
+	return Outcome{Entry: entryOf(next), Created: !known}
+}
+
+// errorOf is an error of a directory.
+func errorOf(err error) error {
+	out := &Error{Reason: Invalid, Field: "client", Message: err.Error()}
+	wrong, ok := errors.AsType[*rule.DirectoryError](err)
+	if !ok {
+		return out
+	}
+	switch wrong.Fault {
+	case rule.NoClient:
+	case rule.NoParent:
+		out.Reason, out.Field = NoParent, "parent"
+	case rule.LineCycle:
+		out.Reason, out.Field = Cycle, "parent"
+	case rule.LineTooLong:
+		out.Reason, out.Field = TooDeep, "parent"
+	case rule.HasMembers:
+		out.Reason = HasMembers
+	case rule.DirectoryFull:
+		out.Reason = Full
+	case rule.EditTooComplex:
+		out.Reason, out.Field = Busy, "parent"
+	}
+	return out
+}

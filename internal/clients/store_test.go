@@ -1,0 +1,319 @@
+package clients
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/redislink"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/internal/testkit/testredis"
+	"github.com/weirhq/weir/rule"
+)
+
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
+
+func redisStore(t testing.TB, addr string) *Redis {
+	t.Helper()
+	client := testkit.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, ForceSingleClient: true, DisableCache: true, DisableRetry: true}))(t)
+	t.Cleanup(client.Close)
+	return testkit.Must(NewRedis(redislink.Of(client).Client, RedisOptions{Timeout: 10 * time.Second}))(t)
+}
+
+// text is all that a registry knows.
+func text(r *Registry) string {
+	all := map[string]string{}
+	for e := range r.Export {
+		all[e.Name] = string(rule.ClientToJSON(&e.Client)) + e.Version + e.By + e.At.String()
+	}
+	return fmt.Sprint(all)
+}
+
+func look(t testing.TB, r *Registry) {
+	t.Helper()
+	if err := r.Look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func apply(t testing.TB, r *Registry, changes ...Change) []Outcome {
+	t.Helper()
+	return testkit.Must(r.Apply(t.Context(), "ann", changes))(t)
+}
+
+// draw draws a change of few names.
+func draw(t testing.TB, r *rand.Rand) Change {
+	name := func() string { return fmt.Sprintf("%s:%d", []string{"user", "team", "org"}[r.IntN(3)], r.IntN(8)) }
+	c := put(t, fmt.Sprintf(`{"client": %q, "parent": %q, "tier": "t%d"}`, name(), name(), r.IntN(5)))
+	if r.IntN(3) == 0 {
+		c.Client.Parent = ""
+		c.Client = client(t, string(rule.ClientToJSON(&c.Client)))
+	}
+	c.Delete = r.IntN(4) == 0
+	return c
+}
+
+// Three instances that change one directory at the same time come to the same one, which a fourth reads. None has a cycle.
+func TestInstances(t *testing.T) {
+	server := testredis.Start(t)
+	var all []*Registry
+	for range 3 {
+		all = append(all, New(Options{Store: redisStore(t, server.Addr)}))
+	}
+	var work sync.WaitGroup
+	for i, r := range all {
+		work.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 7))
+			for range 60 {
+				var changes []Change
+				for range 1 + random.IntN(20) {
+					changes = append(changes, draw(t, random))
+				}
+				if _, err := r.Apply(t.Context(), fmt.Sprint("writer", i), changes); err != nil && reason(err) != Busy {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	work.Wait()
+	fresh := New(Options{Store: redisStore(t, server.Addr)})
+	for _, r := range append(all, fresh) {
+		look(t, r)
+		if got := text(r); got != text(all[0]) || r.Count() == 0 {
+			t.Errorf("it has %d clients:\n%s\nwant\n%s", r.Count(), got, text(all[0]))
+		}
+	}
+	for e := range fresh.Export {
+		if line := fresh.Line(e.Name); len(line) > 3 {
+			t.Errorf("the line of %s has %d clients", e.Name, len(line))
+		}
+	}
+}
+
+func reason(err error) Reason {
+	wrong, _ := errors.AsType[*Error](err)
+	if wrong == nil {
+		return 255
+	}
+	return wrong.Reason
+}
+
+// Two who make a cycle together: one of them is too late, and sees the other's change.
+func TestConcurrentCycle(t *testing.T) {
+	server := testredis.Start(t)
+	a, b := New(Options{Store: redisStore(t, server.Addr)}), New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, a, put(t, `{"client": "team:x"}`), put(t, `{"client": "org:y"}`))
+	look(t, b)
+	if got := apply(t, a, put(t, `{"client": "team:x", "parent": "org:y"}`)); got[0].Err != nil {
+		t.Fatal(got[0].Err)
+	}
+	if got := apply(t, b, put(t, `{"client": "org:y", "parent": "team:x"}`)); reason(got[0].Err) != Cycle {
+		t.Errorf("the second is %+v", got[0])
+	}
+}
+
+// One of many who have read the same version wins.
+func TestOneWins(t *testing.T) {
+	server := testredis.Start(t)
+	first := New(Options{Store: redisStore(t, server.Addr)})
+	version := apply(t, first, put(t, `{"client": "user:ann"}`))[0].Entry.Version
+	var won, lost int
+	for i := range 3 {
+		r := New(Options{Store: redisStore(t, server.Addr)})
+		look(t, r)
+		c := put(t, fmt.Sprintf(`{"client": "user:ann", "tier": "t%d"}`, i))
+		c.If = version
+		if got := apply(t, r, c); got[0].Err == nil {
+			won++
+		} else if reason(got[0].Err) == Mismatch {
+			lost++
+		}
+	}
+	if won != 1 || lost != 2 {
+		t.Errorf("%d won and %d lost", won, lost)
+	}
+}
+
+// An instance that is cut off keeps what it knows, says so, and catches up.
+func TestCutOff(t *testing.T) {
+	server := testredis.Start(t)
+	proxy := testredis.NewProxy(t, server)
+	store := redisStore(t, proxy.Addr)
+	store.poll = 10 * time.Millisecond
+	far, near := New(Options{Store: store}), New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, near, put(t, `{"client": "user:ann", "tier": "free"}`))
+	ctx, cancel := context.WithCancel(t.Context())
+	var follower sync.WaitGroup
+	follower.Go(func() { _ = far.Follow(ctx) })
+	defer follower.Wait()
+	defer cancel()
+	tier := func(want string) func() bool {
+		return func() bool { e, _ := far.Get("user:ann"); return e.Tier == want }
+	}
+	eventually(t, tier("free"))
+	proxy.Cut()
+	store.Timeout = 50 * time.Millisecond
+	apply(t, near, put(t, `{"client": "user:ann", "tier": "pro"}`))
+	eventually(t, func() bool { s := far.Status(); return s.Err != nil && !s.Since.IsZero() })
+	if !tier("free")() {
+		t.Error("it has forgotten what it knew")
+	}
+	if _, err := far.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:bob"}`)}); reason(err) != Unavailable {
+		t.Errorf("a change without the store: %v", err)
+	}
+	proxy.Heal()
+	eventually(t, tier("pro"))
+	eventually(t, func() bool { return far.Status().Err == nil })
+}
+
+func eventually(t testing.TB, is func() bool) {
+	t.Helper()
+	for begin := time.Now(); !is(); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("it does not happen")
+		}
+	}
+}
+
+// What a failover or a restored backup has lost is lost for all instances; a flush is not.
+func TestHistories(t *testing.T) {
+	server := testredis.Start(t)
+	a, b := New(Options{Store: redisStore(t, server.Addr)}), New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, a, put(t, `{"client": "user:kept"}`))
+	backup := [2]string{server.Do("HGET", "weir:{clients}:position", "token"), server.Do("HGET", "weir:{clients}:entries", "user:kept")}
+	apply(t, a, put(t, `{"client": "user:lost"}`))
+	look(t, b)
+	// The state after the first change again, and another second change.
+	server.Do("HDEL", "weir:{clients}:entries", "user:lost")
+	server.Do("XDEL", "weir:{clients}:changes", "2-0")
+	server.Do("HSET", "weir:{clients}:position", "token", backup[0], "number", "1")
+	server.Do("DEL", "weir:{clients}:changes") // whose last id would be too high
+	server.Do("XADD", "weir:{clients}:changes", "1-0", "name", "user:kept", "entry", backup[1], "token", backup[0])
+	c := New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, c, put(t, `{"client": "user:other"}`))
+	for _, r := range []*Registry{a, b} {
+		look(t, r)
+		if _, known := r.Get("user:lost"); known || r.Count() != 2 {
+			t.Errorf("it has %s", text(r))
+		}
+	}
+	server.Do("FLUSHALL")
+	if err := a.Look(t.Context()); err == nil || a.Count() != 2 || a.Status().Err == nil {
+		t.Errorf("after the loss, it has %d clients: %v", a.Count(), err)
+	}
+	if _, err := a.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:x"}`)}); reason(err) != Unavailable {
+		t.Errorf("a change after the loss: %v", err)
+	}
+}
+
+// Who is far behind reads everything again.
+func TestFarBehind(t *testing.T) {
+	server := testredis.Start(t)
+	a, b := New(Options{Store: redisStore(t, server.Addr)}), New(Options{Store: redisStore(t, server.Addr)})
+	look(t, b)
+	for i := range 3 {
+		var changes []Change
+		for n := range 700 {
+			changes = append(changes, put(t, fmt.Sprintf(`{"client": "user:%d", "parent": "org:%d"}`, n, i)))
+		}
+		apply(t, a, append(changes, put(t, fmt.Sprintf(`{"client": "org:%d"}`, i)))...)
+	}
+	look(t, b) // in several steps
+	if text(b) != text(a) {
+		t.Error("the steps lead elsewhere")
+	}
+	apply(t, a, put(t, `{"client": "user:1", "tier": "pro"}`))
+	server.Do("XTRIM", "weir:{clients}:changes", "MAXLEN", "0")
+	look(t, b)
+	if e, _ := b.Get("user:1"); e.Tier != "pro" || text(b) != text(a) {
+		t.Errorf("user:1 is %+v", e)
+	}
+}
+
+// A damaged entry is left out, and the others are there.
+func TestDamagedEntry(t *testing.T) {
+	server := testredis.Start(t)
+	a := New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, a, put(t, `{"client": "user:a"}`), put(t, `{"client": "user:b"}`))
+	server.Do("HSET", "weir:{clients}:entries", "user:a", `{"client": 5}`)
+	b := New(Options{Store: redisStore(t, server.Addr)})
+	look(t, b)
+	if b.Count() != 1 {
+		t.Errorf("it has %d clients", b.Count())
+	}
+}
+
+// A journal brings back what was acknowledged, wherever the last line was torn.
+func TestJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clients.ndjson")
+	open := func() *Registry {
+		j := NewJournal(path)
+		t.Cleanup(j.Close)
+		r := New(Options{Store: j})
+		look(t, r)
+		return r
+	}
+	r := open()
+	random := rand.New(rand.NewPCG(1, 1))
+	for range 50 {
+		apply(t, r, draw(t, random), draw(t, random))
+	}
+	apply(t, r, put(t, `{"client": "org:z"}`))
+	before, whole := text(r), testkit.Must(os.ReadFile(path))(t)
+	apply(t, r, put(t, `{"client": "user:last", "parent": "org:z", "note": "the last line"}`))
+	after, all := text(r), testkit.Must(os.ReadFile(path))(t)
+	for n := len(whole); n <= len(all); n++ {
+		if err := os.WriteFile(path, all[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, want := open(), before
+		if n == len(all) {
+			want = after
+		}
+		if got := text(r); got != want {
+			t.Fatalf("with %d of %d bytes: %s", n, len(all), got)
+		}
+		apply(t, r, put(t, `{"client": "user:more"}`))
+		if again := open(); again.Count() != r.Count() {
+			t.Fatalf("a change after %d bytes is not there", n)
+		}
+	}
+	if err := os.WriteFile(path, append([]byte("{\n"), all...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := New(Options{Store: NewJournal(path)}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "line 1 of clients.ndjson is damaged") {
+		t.Errorf("a damaged line: %v", err)
+	}
+}
+
+// A journal does not grow with the number of changes.
+func TestJournalIsRewritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clients.ndjson")
+	j := NewJournal(path)
+	defer j.Close()
+	r := New(Options{Store: j})
+	for i := range 25 {
+		var changes []Change
+		for n := range MaxChanges {
+			changes = append(changes, put(t, fmt.Sprintf(`{"client": "user:%d", "tier": "t%d"}`, n, i)))
+		}
+		apply(t, r, changes...)
+	}
+	if n := strings.Count(string(testkit.Must(os.ReadFile(path))(t)), "\n"); n > 13_000 {
+		t.Errorf("it has %d lines", n)
+	}
+	again := New(Options{Store: NewJournal(path)})
+	look(t, again)
+	if text(again) != text(r) {
+		t.Error("it has become another directory")
+	}
+}
