@@ -59,6 +59,8 @@ type Prompt struct {
 	MaxOutput int64  // the client's maximum for all answers
 	Answers   int64  // the number of answers without a maximum
 	Caches    bool   // it asks the vendor to write parts of it to a cache, at the vendor's price
+
+	Tier ServiceTier // that it asks for
 }
 
 // weights returns what the tokens of a model cost: by its whole name, by the longest
