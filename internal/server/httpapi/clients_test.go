@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -226,6 +227,12 @@ func TestHostileClients(t *testing.T) {
 func TestConcurrentClients(t *testing.T) {
 	s := newStand(t, Options{})
 	tag := s.call("GET /v1/clients/user:ann", "").want(t, 200, nil).Header.Get("ETag")
+	// What a call demands is the version, so that the directory compares it when it writes.
+	asked := &call{r: httptest.NewRequest(http.MethodPut, "/", nil)}
+	asked.r.Header.Set("If-Match", `"other", W/`+tag)
+	if got, err := s.clientCondition(asked, "user:ann"); err != nil || tagOf(got) != tag {
+		t.Errorf("the condition is %q, %v", got, err)
+	}
 	statuses := make([]int, 20)
 	var all sync.WaitGroup
 	for i := range statuses {
