@@ -156,9 +156,9 @@ func TestLearn(t *testing.T) {
 	if got := v.expects("b"); got > 1160 {
 		t.Error(got)
 	}
-	for range 200 {
-		c := v.call("a", "user1", "m", 20_000)
-		v.answer(c, rule.Response{Status: 503, Tokens: &rule.Usage{Output: 1}})
+	for i := range 200 {
+		c := v.call("a", fmt.Sprint("user", i%8), "m", 20_000)
+		v.answer(c, rule.Response{Status: 503, Tokens: &rule.Usage{Output: 1000 * int64(i%20)}})
 		c = v.call("a", "user1", "m", 20_000)
 		v.answer(c, rule.Response{Status: 200, Tokens: &rule.Usage{Input: 100, Output: 1}})
 		v.now = v.now.Add(time.Hour)
