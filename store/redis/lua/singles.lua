@@ -19,7 +19,8 @@
 -- holds, and so is a charge for which what is in the place of the state would have to last longer, after the time latest: it
 -- is MORE_DUE.
 local function singles(does, keys, args, readApart)
-  local MORE_DUE, KEPT = 11, 19 -- here, because in a script a constant that a function takes from outside costs more
+  -- As in names.lua; here, because in a script a constant that a function takes from outside costs more.
+  local FOREIGN, MORE_DUE, KEPT, ALWAYS = 3, 11, 19, -2
   local input, i, now, keep = begin(args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1 -- room for one decision: to make it later takes time
