@@ -113,11 +113,11 @@ var entries = [...]struct {
 	bucketHeld:           {"held_bucket", "held(BUCKET, %s)", needHeld},
 	fixedWindowHeld:      {"held_fixed_window", "held(FIXED_WINDOW, %s)", needHeld},
 	slidingWindowHeld:    {"held_sliding_window", "held(SLIDING_WINDOW, %s)", needHeld},
-	bucketMoved:          {"moved_bucket", "singles(BUCKET, %s, readPlace)", needSingles | needPlace},
-	fixedWindowMoved:     {"moved_fixed_window", "singles(FIXED_WINDOW, %s, readPlace)", needSingles | needPlace},
-	slidingWindowMoved:   {"moved_sliding_window", "singles(SLIDING_WINDOW, %s, readPlace)", needSingles | needPlace},
-	logMoved:             {"moved_log", "singles(LOG, %s, readPlace)", needSingles | needPlace},
-	subWindowMoved:       {"moved_sub_windows", "singles(SUB_WINDOWS, %s, readPlace)", needSingles | needPlace},
+	bucketMoved:          {"moved_bucket", "singles(BUCKET, %s, readApart)", needSingles | needPlace},
+	fixedWindowMoved:     {"moved_fixed_window", "singles(FIXED_WINDOW, %s, readApart)", needSingles | needPlace},
+	slidingWindowMoved:   {"moved_sliding_window", "singles(SLIDING_WINDOW, %s, readApart)", needSingles | needPlace},
+	logMoved:             {"moved_log", "singles(LOG, %s, readApart)", needSingles | needPlace},
+	subWindowMoved:       {"moved_sub_windows", "singles(SUB_WINDOWS, %s, readApart)", needSingles | needPlace},
 	nothing:              {"nothing", "''", 0},
 }
 

@@ -22,7 +22,7 @@ local function begin(args)
   return input, i, now, keep
 end
 
-local judge, decide, answer, keptOf, answerKept
+local judge, decide, answer
 
 -- prepareDecisions is called before one of these. Most costs fit, and a script defines this at each call.
 local function prepareDecisions()
@@ -45,16 +45,6 @@ local function prepareDecisions()
     end
     out[length + 1] = remaining * 4 + 1
     return length + 2
-  end
-
-  -- keptOf is how many units on lease would be free.
-  function keptOf(free, leased) return max(0, min(free, leased)) end
-
-  -- answerKept tells of them before a decision, unless that is told.
-  function answerKept(out, length, kept, told)
-    if kept == told then return length, told end
-    out[length + 1], out[length + 2] = KEPT, kept
-    return length + 2, kept
   end
 
   -- waitFor is how long until units fit. What is on lease, nil if nothing is, is taken to be spent now.

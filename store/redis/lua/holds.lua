@@ -146,7 +146,8 @@ local function answerDenial(t, op, cost)
     local lacks = RESERVED.lacking(c, at, t.fresh[k], t.a[k], t.b[k], viewA, viewB, free - leave, cost, leave, op.retry)
     local m = lacks and t.moved[k] and MANY.read(t, k)
     if lacks and (m and MANY.isOnlyReserved(lacks, m, now) or RESERVED.isAll(lacks, listOf(t, op), now)) then
-      t.length = RESERVED.answer(t.out, answerKept(t.out, t.length, op.kept, 0), op.remaining, op.retry, op.reset, lacks.missing)
+      answerKept(t, op)
+      t.length = RESERVED.answer(t.out, t.length, op.remaining, op.retry, op.reset, lacks.missing)
       return
     end
   end

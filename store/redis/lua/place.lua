@@ -14,3 +14,11 @@ local function readPlace(text)
   local count, out, first, expires = parse(IN_PLACE, text, #LEASED + 1)
   return out, first, count, expires
 end
+
+-- readApart is for singles: until when a state may last so that what is in its place need not last longer (see expiry), how many units are
+-- on lease, nil if none, and whether something is due; nil if the state is in its place.
+local function readApart(text, now)
+  local out, first, _, expires = readPlace(text)
+  if not out then return nil end
+  return now + min((expires - now) * 4 / 5, expires - now - SECOND), out > 0 and out or nil, now >= first
+end

@@ -46,6 +46,16 @@ local function leasedOf(t, k)
   return l and l.out > 0 and l.out or nil
 end
 
+-- keptOf is how many units on lease would be free, and answerKept tells of them before a decision.
+local function keptOf(free, leased) return max(0, min(free, leased)) end
+
+local function answerKept(t, op)
+  if op.kept > 0 then
+    t.out[t.length + 1], t.out[t.length + 2] = KEPT, op.kept
+    t.length = t.length + 2
+  end
+end
+
 -- newOp returns an op, with all that it may have, for a table that grows costs time: what is asked
 -- for, the decision, the state with the charge, and what is about holds. It is used for one request
 -- after the other.
@@ -112,7 +122,8 @@ local function commitOp(t, op)
 end
 
 local function answerOp(t, op, excess)
-  t.length = answer(t.out, answerKept(t.out, t.length, op.kept, 0), op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
+  answerKept(t, op)
+  t.length = answer(t.out, t.length, op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
 end
 
 local function answerForeign(t, code)

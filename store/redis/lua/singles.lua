@@ -15,17 +15,19 @@
 -- nothing happens, and the answer is the time alone. Otherwise it is the time, and then what answer
 -- writes for each request, or FOREIGN.
 --
--- If states may be in keys of their own, those are behind the keys, and readPlace is given. What is due there is for
+-- If states may be in keys of their own, those are behind the keys, and readApart is given. What is due there is for
 -- holds, and so is a charge for which what is in the place of the state would have to last longer, after the time latest: it
 -- is MORE_DUE.
-local function singles(does, keys, args, readPlace)
+local function singles(does, keys, args, readApart)
+  -- As in names.lua; here, because in a script a constant that a function takes from outside costs more.
+  local FOREIGN, MORE_DUE, KEPT, ALWAYS = 3, 11, 19, -2
   local input, i, now, keep = begin(args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1 -- room for one decision: to make it later takes time
   local read, look, charge, commit, write = does.read, does.look, does.charge, does.commit, does.write
   local values
   if #keys > 1 then values = call('MGET', spread(keys)) end
-  local key, last, spare = 0, readPlace and #keys / 2 or #keys, nil
+  local key, last, spare = 0, readApart and #keys / 2 or #keys, nil
   while key < last do
     local c, usual, following = does.limit(input, i), input[i + 10], key + input[i + 11]
     local shapes = c.shape
@@ -33,17 +35,14 @@ local function singles(does, keys, args, readPlace)
     while key < following do
       key = key + 1
       local name, count, cost, maxDelay, leave, each, changed = keys[key], input[i], 1, -1, usual, false, false
-      local value, leased, latest, code, told = values and values[key], nil, EXACT, nil, 0
-      if readPlace then
-        local out, first, _, lasts = readPlace(value)
-        if out then
-          name, value, latest = keys[last + key], values[last + key], now + min((lasts - now) * 4 / 5, lasts - now - SECOND) -- see expiry
-          if out > 0 then leased = out end
-          if now >= first then code = MORE_DUE end
-        end
+      local value, leased, latest, code, told, isDue = values and values[key], nil, nil, nil, 0, false
+      if readApart then
+        latest, leased, isDue = readApart(value, now)
+        if latest then name, value = keys[last + key], values[last + key] end
+        if isDue then code = MORE_DUE end
       end
       local fresh, a, b, expires, more = read(name, value, c, spare)
-      if not fresh then code = FOREIGN elseif latest < expires then latest = expires end
+      if not fresh then code = FOREIGN elseif latest then latest = max(latest, expires) end
       spare = more or spare
       i = i + 1
       if count < 0 then count, each = -count, true end
@@ -70,7 +69,8 @@ local function singles(does, keys, args, readPlace)
             free = free - leave
             prepareDecisions()
             if leased then
-              length, told = answerKept(out, length, keptOf(free, leased), told)
+              local kept = max(0, min(free, leased))
+              if kept ~= told then out[length + 1], out[length + 2], told, length = KEPT, kept, kept, length + 2 end
               free = free - leased
             end
             free = max(0, free)
@@ -95,7 +95,7 @@ local function singles(does, keys, args, readPlace)
               length = length + 2
               out[length] = viewFresh - now
             until run == 0 or cost > free
-            if viewFresh <= latest then
+            if not latest or viewFresh <= latest then
               if more then commit(c, more, fresh, a, b, viewFresh, viewA, viewB) end
               fresh, a, b, changed = viewFresh, viewA, viewB, true
             else
@@ -105,7 +105,7 @@ local function singles(does, keys, args, readPlace)
             prepareDecisions()
             local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
               decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
-            if nextFresh and nextFresh > latest then
+            if nextFresh and latest and nextFresh > latest then
               code = MORE_DUE
             elseif nextFresh then
               if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
@@ -113,7 +113,8 @@ local function singles(does, keys, args, readPlace)
             end
             repeat -- as long as nothing changes, the answer is the same
               if leased then
-                length, told = answerKept(out, length, keptOf(free + leased - (maxDelay == ALWAYS and cost - (excess or 0) or 0), leased), told)
+                local kept = max(0, min(free + leased - (maxDelay == ALWAYS and cost - (excess or 0) or 0), leased))
+                if kept ~= told then out[length + 1], out[length + 2], told, length = KEPT, kept, kept, length + 2 end
               end
               length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
               run = run - 1
