@@ -49,29 +49,33 @@ func (c *Compiled) drained(time Micros, under int64) int64 {
 	return drained
 }
 
-// ReleaseAll is Release of all units of many holds of a bucket or a log, in one pass. They come in the order of
-// reservation, that of their receipts, and end in any order. Of a bucket, the Level of each is then
-// how much it gave back. If the order of their ends makes a difference, as it can after a plain
-// [Compiled.Refund], or if the algorithm has no such pass, it does nothing, and ok is false: release one after the other.
-func (c *Compiled) ReleaseAll(s State, tail []int64, holds []*Held) (next State, ok bool) {
+// ReleaseAll is Release of all units of many holds, in one pass. Holds of a log, and of a bucket that does not
+// shape, come in the order of reservation and end in any; others end in the order in which they come. Of a bucket, the Level of
+// each is then how much it gave back. If the order of their ends makes a difference in a bucket, as it can after a plain
+// [Compiled.Refund], it does nothing, and ok is false: release one after the other.
+func (c *Compiled) ReleaseAll(s State, tail []int64, holds []Held) (next State, ok bool) {
 	switch {
 	case c.limit.Algorithm.logs():
 		return c.releaseAllOfLog(s, tail, holds), true
 	case c.limit.Algorithm.leaks() && !c.limit.Shape:
 		return c.releaseAllOfBucket(s, holds)
 	}
-	return s, false
+	for i := range holds {
+		s, holds[i].Level = c.Release(s, tail, holds[i], holds[i].Cost)
+	}
+	return s, true
 }
 
 // releaseAllOfBucket adds up. A hold gives back all of its cost, whatever holds before it gave back first, if so much
 // has not drained even then; only the first that has anything left may have drained in part.
-func (c *Compiled) releaseAllOfBucket(s State, holds []*Held) (next State, ok bool) {
+func (c *Compiled) releaseAllOfBucket(s State, holds []Held) (next State, ok bool) {
 	if s.A != 0 && s.B != c.limit.N {
 		return s, false
 	}
 	last, total := s.Fresh-Micros(divUp(s.A, c.n)), int64(0)
 	back := make([]int64, len(holds))
-	for i, h := range holds {
+	for i := range holds {
+		h := &holds[i]
 		switch cost, rest := h.Cost*c.p, h.Level-c.drained(last-h.At, s.B); {
 		case s.A == 0: // there is nothing in it
 		case rest >= total+cost:
@@ -86,8 +90,8 @@ func (c *Compiled) releaseAllOfBucket(s State, holds []*Held) (next State, ok bo
 	if total > s.A {
 		return s, false
 	}
-	for i, h := range holds {
-		h.Level = back[i]
+	for i := range holds {
+		holds[i].Level = back[i]
 	}
 	switch {
 	case total == 0:
@@ -101,7 +105,7 @@ func (c *Compiled) releaseAllOfBucket(s State, holds []*Held) (next State, ok bo
 }
 
 // releaseAllOfLog takes units out of their entries, and moves up those that are left.
-func (c *Compiled) releaseAllOfLog(s State, tail []int64, holds []*Held) State {
+func (c *Compiled) releaseAllOfLog(s State, tail []int64, holds []Held) State {
 	if s.Fresh <= 0 || !c.Readable(s, tail) {
 		return s
 	}

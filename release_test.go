@@ -37,11 +37,12 @@ func TestReleaseAllIsAnyOrder(t *testing.T) {
 		}
 		all := held{key: k.key}
 		all.Tail = slices.Clone(k.Tail)
-		var ends, left, endsOfAll, leftOfAll []*weir.Held
+		var ends, left, leftOfAll []*weir.Held
+		var endsOfAll []weir.Held
 		for _, h := range k.open {
 			other := *h
 			if rapid.Bool().Draw(t, "ends") {
-				ends, endsOfAll = append(ends, h), append(endsOfAll, &other)
+				ends, endsOfAll = append(ends, h), append(endsOfAll, other)
 			} else {
 				left, leftOfAll = append(left, h), append(leftOfAll, &other)
 			}

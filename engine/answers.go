@@ -25,7 +25,7 @@ type answers struct {
 type answersOf struct{ rule, model string }
 
 type lengths struct {
-	used    uint64 // the turn of the last time
+	used    uint64 // the turn of the last answer
 	tokens  estimate.Fair
 	percent int // of the quantile that is known, if it is
 	at      int64
@@ -43,8 +43,7 @@ func (a *answers) expected(c *rule.Entry, model string) int64 {
 	if l == nil {
 		return 0
 	}
-	a.turn++
-	if l.used = a.turn; l.percent != percent {
+	if l.percent != percent {
 		tokens, known := l.tokens.Quantile(percent)
 		if l.percent, l.at = percent, 0; known {
 			l.at = max(1, int64(tokens))
@@ -74,7 +73,7 @@ func (a *answers) learn(c *rule.Entry, model string, client uint32, tokens int64
 	l.tokens.Add(client, uint64(tokens))
 }
 
-// forgetLocked forgets what was not used for longest.
+// forgetLocked forgets the model that had no answer for longest.
 func (a *answers) forgetLocked() {
 	var oldest answersOf
 	turn := a.turn + 1

@@ -23,6 +23,20 @@ type vendor struct {
 	rule   *rule.Entry
 	store  *memory.Store
 	now    weir.Micros
+
+	overruns int // settled holds that used more than they had reserved
+}
+
+// Observe implements engine.Observer.
+func (v *vendor) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
+
+// ObserveHold implements engine.HoldObserver.
+func (v *vendor) ObserveHold(e engine.HoldEvent) {
+	for _, p := range e.Parts {
+		if e.Kind == engine.SettledHold && p.Used > p.Reserved {
+			v.overruns++
+		}
+	}
 }
 
 const vendorPrices = `{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-5}}`
@@ -33,7 +47,7 @@ func newVendor(t *testing.T, tokens string) *vendor {
 	clock := func() weir.Micros { return v.now }
 	v.store = memory.New(memory.Options{Clock: clock})
 	var err error
-	if v.engine, err = engine.New(engine.Options{Store: v.store, Clock: clock}); err != nil {
+	if v.engine, err = engine.New(engine.Options{Store: v.store, Clock: clock, Observers: []engine.Observer{v}}); err != nil {
 		t.Fatal(err)
 	}
 	if v.gate, err = engine.NewGate(v.engine, 0, nil); err != nil {

@@ -246,9 +246,9 @@ func (e *PermitError) Error() string {
 func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity string, ask *rule.Ask) {
 	_, tier := req.Client()
 	limits, override := in.limits(c, identity, tier)
-	cost := ask.Most
+	cost, ceiling := ask.Most, ask.Most
 	if ask.Prompt < ask.Most {
-		cost = c.Reserve(*ask, limits)
+		cost, ceiling = c.Reserve(*ask, limits)
 	}
 	if c.Mode.Denies() {
 		v.Priority = max(v.Priority, c.PriorityOf(identity, tier))
@@ -261,7 +261,8 @@ func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, i
 			limit = in.shares.counting(limit) // such shadows are charged whatever others say
 		}
 		r := v.nextResult()
-		r.Rule, r.Compiled, r.Override, r.Key, r.Cost, r.most = c, limit, override, identity, cost, ask.Most
+		r.Rule, r.Compiled, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
+		r.prompt, r.ceiling, r.most = ask.Prompt, ceiling, ask.Most
 		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
 		r.Allowed = true // until somebody was asked
 		if limit.Algorithm() == weir.InFlight {

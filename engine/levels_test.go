@@ -88,6 +88,23 @@ func TestLevels(t *testing.T) {
 	}
 }
 
+// A tier that is unlimited is so at each level that has it, and at no other.
+func TestLevelsUnlimited(t *testing.T) {
+	b := leveledBench(t, strings.Replace(leveled, "tiers: {pro:", "tiers: {staff: unlimited, boss: {limit: unlimited, priority: high}, pro:", 1), `
+{"client": "api_key:k-ann", "parent": "user:ann"}
+{"client": "user:ann", "parent": "org:acme", "tier": "staff"}
+{"client": "org:acme"}
+{"client": "user:bob", "parent": "org:free"}
+{"client": "org:free", "tier": "boss"}
+`)
+	if got := limitsIn(b.check(t, rule.Request{APIKey: "k-ann"})); got != "spend org:acme 50/1h" {
+		t.Errorf("ann has %s", got)
+	}
+	if v := b.check(t, rule.Request{User: "bob"}); limitsIn(v) != "" || v.Priority != rule.High {
+		t.Errorf("bob has %s and the priority %v", limitsIn(v), v.Priority)
+	}
+}
+
 // All levels are charged, or none, and the denial names the level but not the client there.
 func TestLevelsDeny(t *testing.T) {
 	b := leveledBench(t, leveled, company)

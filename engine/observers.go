@@ -57,13 +57,14 @@ const (
 	ChargedUnits // by Charge, without a hold
 	UnheldHold   // reserved without a hold, because the store had no place for one
 	CrowdedHold  // denied, because a key has as many open holds as it may have
+	SteppedHold  // a further hold for an answer that is longer than was expected; its parts are what is reserved
 	HoldKinds    // number of kinds
 )
 
 var holdKindNames = [HoldKinds]string{
 	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", RepeatedHold: "repeated", ExpiredHold: "expired",
 	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged", UnheldHold: "unheld",
-	CrowdedHold: "crowded",
+	CrowdedHold: "crowded", SteppedHold: "stepped",
 }
 
 // String returns the name that metrics use.

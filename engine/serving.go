@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ type Hold struct {
 	request *rule.Request
 	begin   time.Time
 
+	steps      []step                // further holds; guarded by mu until the hold has ended
 	ending     settlement            // that of End
 	others     Used                  // or nil, for rules that settle by nothing else
 	upload     *upload               // or nil
@@ -53,8 +55,9 @@ type HoldPart struct {
 	Rule     *rule.Entry
 	Reserved int64
 
-	most int64 // that the request may cost
-	used int64 // under a rule that settles by the response; what End finds
+	most   int64 // that the request may cost
+	growth growth
+	used   int64 // under a rule that settles by the response; what End finds
 }
 
 // Serve returns the hold of a request that [Gate.Reserve] or [Gate.Allow] allowed, or nil if it
@@ -77,8 +80,11 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 		case !r.held:
 		case n == 0 || h.Parts[n-1].Rule != r.Rule:
 			h.Parts = append(h.Parts, HoldPart{Rule: r.Rule, Reserved: r.Cost, most: r.most})
-		default: // of another key
+		default: // of another key or limit
 			h.Parts[n-1].Reserved = min(h.Parts[n-1].Reserved, r.Cost)
+		}
+		if r.held && r.Rule.Tokens != nil {
+			h.Parts[len(h.Parts)-1].follow(r)
 		}
 	}
 	h.engine.answers.reserve(h.Parts, 1)
@@ -110,7 +116,7 @@ func (h *Hold) forget() bool {
 		return false
 	}
 	clear(h.Parts)
-	h.Parts, h.others, h.upload, h.request, h.engine = nil, nil, nil, nil, nil
+	h.Parts, h.steps, h.others, h.upload, h.request, h.engine = nil, nil, nil, nil, nil, nil
 	h.fewSettled = [fewParts]SettledPart{}
 	return true
 }
@@ -122,10 +128,13 @@ func (h *Hold) extend() {
 	defer cancel()
 	h.places.renew(ctx, h.engine)
 	h.mu.Lock()
-	extends := !h.ended && !h.isStalledLocked()
+	extends, steps := !h.ended && !h.isStalledLocked(), slices.Clone(h.steps)
 	h.mu.Unlock()
 	if extends {
 		_, _ = h.engine.Extend(ctx, h.id, h.ttl) // if it fails, the next time may do
+		for _, s := range steps {
+			_, _ = h.engine.Extend(ctx, s.id, h.ttl)
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -215,6 +224,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 		if p := &h.Parts[i]; p.Rule.Settles() {
 			p.used, _ = p.Rule.Actual(h.request, resp, p.Reserved) // on an error, what was reserved
 			h.learn(p.Rule, resp)
+			h.divide(i)
 		}
 	}
 	ctx, cancel := h.briefly()
@@ -226,6 +236,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	}
 	// If it fails, the hold expires.
 	done, _ := h.engine.settle(ctx, s, h.fewSettled[:0])
+	h.settleSteps(ctx)
 	h.mu.Lock()
 	h.pending = done.State == weir.HoldPending
 	h.mu.Unlock()
@@ -285,6 +296,7 @@ func (h *Hold) Settle(ctx context.Context, used Used) (Settled, error) {
 		return Settled{}, err // End may do better
 	}
 	h.finish()
+	h.settleSteps(ctx) // with nothing, because all is charged once
 	return h.engine.settle(ctx, &settlement{id: h.id, used: used, kind: SettledHold}, nil)
 }
 

@@ -123,7 +123,9 @@ type Result struct {
 
 	weir.Decision
 
-	most      int64         // that the request may cost; Cost is what it reserves of that
+	prompt    int64         // of the cost, what is for the prompt of a language model
+	ceiling   int64         // that may be reserved for the request in all
+	most      int64         // that the request may cost
 	final     bool          // it is charged for good, while others of the request are held
 	held      bool          // it is a part of the verdict's hold
 	full      bool          // it denies because the key has too many holds

@@ -58,7 +58,7 @@ func (c *ruleCounters) held() *holdCounters {
 // ObserveHold implements [engine.HoldObserver].
 func (m *Metrics) ObserveHold(e engine.HoldEvent) {
 	m.holds[e.Kind].Add(1)
-	if e.Kind != engine.SettledHold && e.Kind != engine.CancelledHold && e.Kind != engine.ChargedUnits {
+	if e.Kind != engine.SteppedHold && e.Kind != engine.SettledHold && e.Kind != engine.CancelledHold && e.Kind != engine.ChargedUnits {
 		return
 	}
 	rules := m.rules.Load()
@@ -73,6 +73,8 @@ func (h *holdCounters) add(kind engine.HoldKind, p *engine.SettledPart) {
 	units := func(kind int, n int64) { h.units[kind].Add(uint64(max(n, 0))) }
 	units(excessUnits, p.Excess)
 	switch kind {
+	case engine.SteppedHold:
+		h.rule[reservedEvent].Add(1)
 	case engine.ChargedUnits:
 		units(chargedUnits, p.Used)
 	case engine.CancelledHold:

@@ -131,8 +131,12 @@ func (c *compiler) compileLevels(out *Entry) (err error) {
 			}
 		}
 		for tier, q := range r.Tiers {
-			if q, has := q.Levels[name]; has {
-				if l.tiers[tier], err = c.prioritized(r, usual, q); err != nil {
+			at, has := q.Levels[name]
+			if q.Unlimited {
+				at, has = q, true // at every level
+			}
+			if has {
+				if l.tiers[tier], err = c.prioritized(r, usual, at); err != nil {
 					return fmt.Errorf("tiers: %s: levels: %s: %w", tier, name, err)
 				}
 			}
@@ -188,6 +192,9 @@ func (r *Rule) validateLevels(declared []string) error {
 
 func validateEach(quotas map[string]Quota, byLevel bool, declared []string) error {
 	for _, q := range quotas {
+		if byLevel && q.Unlimited && len(q.Levels) == 0 { // at every level
+			continue
+		}
 		if err := q.validateLevels(byLevel, declared); err != nil {
 			return err
 		}
@@ -253,9 +260,11 @@ func (p *parser) checkLevelUses() {
 	p.report.rule = ""
 }
 
-// checkLevels finds a quota that should have levels and has none, or the other way round.
+// checkLevels finds a quota that should have levels and has none, or the other way round. A tier can be unlimited at all.
 func (p *parser) checkLevels(r *pending, whose string, at document.Place, f fields, may bool) {
+	limit := f["limit"]
 	switch e := f["levels"]; {
+	case e == nil && may && whose != "" && r.isByLevel() && limit != nil && limit.Kind == document.Text && limit.Text == unlimited:
 	case e == nil && may && r.isByLevel():
 		p.errorf("E007", at, whose+"levels", "required, because the key is levels; write the limits of each level, %s", levelsExample)
 		if f != nil {

@@ -1,14 +1,10 @@
 package rule
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net/http"
 	"regexp"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -39,10 +35,16 @@ type priceList struct {
 
 // price is what a model costs, in millionths of a dollar.
 type price struct {
+	rates
+	request Weight               // each request
+	output  int64                // tokens that an answer has at most; 0 if that is unknown
+	tiers   [serviceTiers]*rates // nil if a tier costs as much as the standard one
+}
+
+// rates are what tokens cost in one tier of service.
+type rates struct {
 	Weights
-	request Weight // each request
-	output  int64  // tokens that an answer has at most; 0 if that is unknown
-	steps   []step // in any order
+	steps []step // in any order
 }
 
 // step is what all tokens of a request cost that has a long prompt.
@@ -52,10 +54,14 @@ type step struct {
 }
 
 // of are the weights for a prompt of so many tokens.
-func (p *price) of(input int64) *Weights {
-	w, above := &p.Weights, int64(-1)
-	for i := range p.steps {
-		if s := &p.steps[i]; input > s.above && s.above > above {
+func (p *price) of(tier ServiceTier, input int64) *Weights {
+	r := &p.rates
+	if tier < serviceTiers && p.tiers[tier] != nil {
+		r = p.tiers[tier]
+	}
+	w, above := &r.Weights, int64(-1)
+	for i := range r.steps {
+		if s := &r.steps[i]; input > s.above && s.above > above {
 			w, above = &s.Weights, s.above
 		}
 	}
@@ -66,27 +72,17 @@ func (p *price) cost(u *Usage) int64 {
 	if *u == (Usage{}) {
 		return 0 // it failed
 	}
-	charges := p.of(u.Input).charges(u)
+	charges := p.of(u.Tier, u.Input).charges(u)
 	return total(append(charges[:], charge{1, p.request}))
 }
 
-func (p *price) most(prompt *Prompt, output int64) int64 {
-	w := p.of(prompt.Input).highest(prompt)
-	return total([]charge{{clamp(prompt.Input), w.Input}, {clamp(output), w.Output}, {1, p.request}})
-}
-
-// priceFields are the fields of an entry that have a price for each token.
-var priceFields = map[string]func(*Weights) *Weight{
-	"input_cost_per_token":                      func(w *Weights) *Weight { return &w.Input },
-	"output_cost_per_token":                     func(w *Weights) *Weight { return &w.Output },
-	"cache_read_input_token_cost":               func(w *Weights) *Weight { return &w.Cached },
-	"cache_creation_input_token_cost":           func(w *Weights) *Weight { return &w.CacheWrite },
-	"cache_creation_input_token_cost_above_1hr": func(w *Weights) *Weight { return &w.CacheWrite1h },
-	"input_cost_per_audio_token":                func(w *Weights) *Weight { return &w.AudioInput },
-	"input_cost_per_image_token":                func(w *Weights) *Weight { return &w.ImageInput },
-	"output_cost_per_reasoning_token":           func(w *Weights) *Weight { return &w.Reasoning },
-	"output_cost_per_audio_token":               func(w *Weights) *Weight { return &w.AudioOutput },
-	"output_cost_per_image_token":               func(w *Weights) *Weight { return &w.ImageOutput },
+// most is the most that a request costs, in the tier that it asks for or in the standard one, in which vendors may serve it.
+func (p *price) most(prompt *Prompt, output int64) (most int64) {
+	for _, tier := range [...]ServiceTier{StandardTier, prompt.Tier} {
+		w := p.of(tier, prompt.Input).highest(prompt)
+		most = max(most, total([]charge{{clamp(prompt.Input), w.Input}, {clamp(output), w.Output}, {1, p.request}}))
+	}
+	return most
 }
 
 // Read reads a list and brings it into force. After an error, the list before stays. The name is
@@ -115,48 +111,18 @@ func (p *Prices) Len() int {
 	return 0
 }
 
-func readPrices(text []byte) (*priceList, error) {
-	var entries map[string]json.RawMessage
-	if err := json.Unmarshal(text, &entries); err != nil {
-		return nil, fmt.Errorf("it is not a price list in JSON: %w; write models and their prices, as in {\"gpt-4o\": {\"input_cost_per_token\": 2.5e-06}}", err)
-	}
-	if len(entries) > maxPrices {
-		return nil, fmt.Errorf("%d models exceed the maximum of %d; remove those that are not in use", len(entries), maxPrices)
-	}
-	list := &priceList{models: make(map[string]*price, len(entries))}
-	for name, entry := range entries {
-		if name == "sample_spec" { // LiteLLM's description of the format
-			continue
-		}
-		if len(name) > maxPriceName {
-			return nil, fmt.Errorf("the name of a model has %d bytes, at most %d are allowed; remove %s", len(name), maxPriceName, document.Quote(document.Clip(name, maxName)))
-		}
-		var fields map[string]json.RawMessage
-		if err := json.Unmarshal(entry, &fields); err != nil || fields == nil {
-			return nil, fmt.Errorf("%s has no fields; write for example {\"input_cost_per_token\": 2.5e-06}", document.Quote(name))
-		}
-		one, err := readPrice(fields)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", document.Quote(name), err)
-		}
-		if one != nil {
-			list.models[name] = one
-			list.raise(one)
-		}
-	}
-	if len(list.models) == 0 {
-		return nil, errors.New("no model has input_cost_per_token; write for example {\"gpt-4o\": {\"input_cost_per_token\": 2.5e-06}}")
-	}
-	return list, nil
-}
-
 // raise makes the highest price at least that of a model.
 func (l *priceList) raise(p *price) {
 	h := &l.highest
 	h.request = max(h.request, p.request)
-	all := []Weights{p.Weights}
-	for _, s := range p.steps {
-		all = append(all, s.Weights)
+	var all []Weights
+	for _, r := range append(p.tiers[:], &p.rates) {
+		if r != nil {
+			all = append(all, r.Weights)
+			for _, s := range r.steps {
+				all = append(all, s.Weights)
+			}
+		}
 	}
 	for _, w := range all {
 		write := own(w.CacheWrite, w.Input)
@@ -170,126 +136,6 @@ func (l *priceList) raise(p *price) {
 		h.ImageOutput = max(h.ImageOutput, own(w.ImageOutput, w.Output))
 		h.ToolCall = max(h.ToolCall, w.ToolCall)
 	}
-}
-
-// readPrice reads an entry; nil if it has no price for tokens. A kind without a price, or with 0, costs as much as
-// the kind it belongs to; only reading from a cache can be free.
-func readPrice(fields map[string]json.RawMessage) (*price, error) {
-	levels := map[int64]map[string]Weight{0: {}}
-	for name, raw := range fields {
-		base, above := cutStep(name)
-		if priceFields[base] == nil {
-			continue
-		}
-		w, found, err := readAmount(name, raw)
-		if err != nil {
-			return nil, err
-		}
-		if found {
-			if levels[above] == nil {
-				levels[above] = map[string]Weight{}
-			}
-			levels[above][base] = w
-		}
-	}
-	if _, found := levels[0]["input_cost_per_token"]; !found {
-		return nil, nil
-	}
-	const unset = -1
-	p := &price{Weights: Weights{Output: unset, Cached: unset}}
-	apply(&p.Weights, levels[0])
-	if p.Output == unset {
-		p.Output = p.Input
-	}
-	if p.Cached == unset {
-		p.Cached = p.Input
-	}
-	var err error
-	if p.request, _, err = readAmount("input_cost_per_request", fields["input_cost_per_request"]); err != nil {
-		return nil, err
-	}
-	var searches map[string]json.RawMessage // by the size of their results
-	_ = json.Unmarshal(fields["search_context_cost_per_query"], &searches)
-	for size, raw := range searches {
-		w, _, err := readAmount(size, raw)
-		if err != nil {
-			return nil, err
-		}
-		p.ToolCall = max(p.ToolCall, w)
-	}
-	delete(levels, 0)
-	for above, values := range levels {
-		s := step{above, p.Weights}
-		apply(&s.Weights, values)
-		p.steps = append(p.steps, s)
-	}
-	p.output = readMaxOutput(fields["max_output_tokens"])
-	return p, nil
-}
-
-// readMaxOutput reads how long an answer can be. What is no such number is unknown, so that requests
-// reserve what they ask for.
-func readMaxOutput(raw json.RawMessage) int64 {
-	n, err := strconv.ParseFloat(strings.Trim(string(raw), `"`), 64)
-	if err != nil || !(n >= 1 && n <= maxTokens) {
-		return 0
-	}
-	return int64(n)
-}
-
-func apply(w *Weights, values map[string]Weight) {
-	for name, value := range values {
-		*priceFields[name](w) = value
-	}
-}
-
-// cutStep splits the name of a field that is for long prompts, as in input_cost_per_token_above_200k_tokens.
-func cutStep(name string) (base string, above int64) {
-	base, rest, found := cutLast(name, "_above_")
-	text, isStep := strings.CutSuffix(rest, "k_tokens")
-	n, err := strconv.ParseInt(text, 10, 32)
-	if !found || !isStep || err != nil || n < 1 {
-		return name, 0
-	}
-	return base, n * 1000
-}
-
-func cutLast(text, by string) (before, after string, found bool) {
-	if i := strings.LastIndex(text, by); i >= 0 {
-		return text[:i], text[i+len(by):], true
-	}
-	return text, "", false
-}
-
-// readAmount reads dollars. Some entries have numbers as texts.
-func readAmount(field string, raw json.RawMessage) (w Weight, found bool, err error) {
-	if len(raw) == 0 || string(raw) == "null" {
-		return 0, false, nil
-	}
-	text := strings.Trim(string(raw), `"`)
-	f, err := strconv.ParseFloat(text, 64)
-	switch {
-	case len(text) > maxPriceDigit || math.IsNaN(f) || strings.ContainsAny(text, "xX_") || err != nil && !errors.Is(err, strconv.ErrRange):
-		return 0, false, fmt.Errorf("%s: %s is not a price; write dollars, as in 2.5e-06", field, document.Quote(document.Clip(text, maxPriceDigit)))
-	case f < 0:
-		return 0, false, fmt.Errorf("%s: %s is negative; write 0 or more dollars", field, text)
-	case f > 1:
-		return 0, false, fmt.Errorf("%s: %s dollars are more than 1, the maximum; is it a price for a million tokens?", field, text)
-	case f == 0 && !strings.ContainsAny(mantissa(text), "123456789"):
-		return 0, true, nil
-	case f < 1e-12:
-		return 1, true, nil
-	}
-	w, ok := exactly(text) // it is near 1, so this takes little memory
-	if !ok {
-		return 0, false, fmt.Errorf("%s: %s is not a price; write dollars, as in 2.5e-06", field, document.Quote(text))
-	}
-	return w, true, nil
-}
-
-func mantissa(text string) string {
-	before, _, _ := strings.Cut(strings.ToLower(text), "e")
-	return before
 }
 
 // find returns the price of a model, by its name or by one that is the same without vendor, region and date. It is

@@ -54,6 +54,35 @@ func priced(t *testing.T, p *rule.Prices, text string) *rule.Entry {
 
 const spend = `{id: spend, key: user, limit: 20usd/day, tokens: {price: usd}}`
 
+// A request is charged in the tier in which it was served, and reserved in the dearer of that which it asks for and the standard one.
+func TestServiceTiers(t *testing.T) {
+	r := priced(t, pricesOf(t, `{"m": {"input_cost_per_token": 2e-06, "output_cost_per_token": 8e-06, "cache_read_input_token_cost": 5e-07,
+		"input_cost_per_token_above_200k_tokens": 4e-06, "input_cost_per_token_flex": 1e-06, "input_cost_per_token_priority": 3.5e-06,
+		"input_cost_per_token_above_200k_tokens_priority": 7e-06, "output_cost_per_token_batches": 4e-06}}`), spend)
+	for _, c := range []struct {
+		tier       rule.ServiceTier
+		cost, long int64
+		reserved   int64
+	}{
+		{rule.StandardTier, 2000*90 + 500*10 + 8000, 300 * 4000, 2000*100 + 8000},
+		{rule.FlexTier, 1000*90 + 500*10 + 8000, 300 * 4000, 2000*100 + 8000}, // the step has no price of its own
+		{rule.PriorityTier, 3500*90 + 500*10 + 8000, 300 * 7000, 3500*100 + 8000},
+		{rule.BatchTier, 2000*90 + 500*10 + 4000, 300 * 4000, 2000*100 + 8000},
+	} {
+		cost, _ := r.TokenCost("m", rule.Usage{Input: 100_000, Cached: 10_000, Output: 1000, Tier: c.tier})
+		long, _ := r.TokenCost("m", rule.Usage{Input: 300_000, Tier: c.tier})
+		reserved, err := r.Estimate(&rule.Request{Prompt: &rule.Prompt{Model: "m", Input: 100_000, MaxOutput: 1000, Tier: c.tier}})
+		if cost != c.cost || long != c.long || reserved != c.reserved || err != nil {
+			t.Errorf("tier %d: %d, %d, %d, want %d, %d, %d: %v", c.tier, cost, long, reserved, c.cost, c.long, c.reserved, err)
+		}
+	}
+	for name, want := range map[string]rule.ServiceTier{"flex": rule.FlexTier, "Priority": rule.PriorityTier, "batch": rule.BatchTier, "auto": rule.StandardTier, "": rule.StandardTier, "x": rule.StandardTier} {
+		if got := rule.ParseServiceTier(name); got != want {
+			t.Errorf("%s is %d", name, got)
+		}
+	}
+}
+
 func TestDollarText(t *testing.T) {
 	for micros, want := range map[int64]string{
 		0: "$0.00", 1: "$0.000001", 10_000: "$0.01", 12_500: "$0.0125", 1_500_000: "$1.50", 20_000_000: "$20.00", 999_999_999: "$999.999999",

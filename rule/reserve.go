@@ -100,8 +100,9 @@ func parseQuantile(text string) (Quantile, bool) {
 
 const leastQuantile, mostQuantile = 50, 99
 
-// Reserve returns how many units to reserve under limits of the rule.
-func (c *Entry) Reserve(a Ask, limits []*weir.Compiled) int64 {
+// Reserve returns how many units to reserve under limits of the rule before a request is answered, and how many at most
+// if its answer is longer than expected.
+func (c *Entry) Reserve(a Ask, limits []*weir.Compiled) (units, ceiling int64) {
 	most := int64(weir.MaxUnits)
 	if n := c.Tokens.Reserve.AtMostUnits; n > 0 {
 		most = n
@@ -113,7 +114,8 @@ func (c *Entry) Reserve(a Ask, limits []*weir.Compiled) int64 {
 			}
 		}
 	}
-	return max(1, min(a.Reserved, max(most, a.Prompt)))
+	ceiling = max(1, min(a.Most, max(most, a.Prompt)))
+	return max(1, min(a.Reserved, ceiling)), ceiling
 }
 
 // of is a part of a number, at least 1.

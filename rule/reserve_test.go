@@ -13,7 +13,8 @@ func reserved(t *testing.T, r *rule.Entry, p rule.Prompt) (units, most int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.Reserve(a, r.Limits("user:u", "")), a.Most
+	units, _ = r.Reserve(a, r.Limits("user:u", ""))
+	return units, a.Most
 }
 
 // No answer is longer than the model can write, for each of the answers that a request asks for.

@@ -62,6 +62,8 @@ type Prompt struct {
 	Bounded   int64  // the number of answers that MaxOutput is for; 0 counts as 1
 	Answers   int64  // the number of answers without a maximum
 	Caches    bool   // it asks the vendor to write parts of it to a cache, at the vendor's price
+
+	Tier ServiceTier // that it asks for
 }
 
 // weights returns what the tokens of a model cost: by its whole name, by the longest

@@ -59,6 +59,32 @@ type Usage struct {
 	ImageOutput int64
 
 	ToolCalls int64 // searches that the vendor made
+
+	Tier ServiceTier // in which the vendor served the request
+}
+
+// ServiceTier is how a vendor serves a request: faster or slower, at another price.
+type ServiceTier uint8
+
+const (
+	StandardTier ServiceTier = iota // or one without prices of its own
+	FlexTier
+	PriorityTier
+	BatchTier
+	serviceTiers
+)
+
+// ParseServiceTier returns the tier with a name of a vendor's API; StandardTier for names without prices of their own.
+func ParseServiceTier(name string) ServiceTier {
+	switch strings.ToLower(name) {
+	case "flex":
+		return FlexTier
+	case "priority":
+		return PriorityTier
+	case "batch":
+		return BatchTier
+	}
+	return StandardTier
 }
 
 // own is a weight, or that of the kind it belongs to.

@@ -132,6 +132,8 @@ func (r *Recorder) ObserveHold(e engine.HoldEvent) {
 			switch id := x.nameOf(p.Rule); e.Kind {
 			case engine.SettledHold:
 				f.Hold(id).Settle(p.Reserved, p.Used, p.Excess)
+			case engine.SteppedHold:
+				f.Hold(id).Opened++
 			case engine.CancelledHold:
 				f.Hold(id).Cancelled++
 			case engine.ChargedUnits:

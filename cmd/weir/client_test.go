@@ -108,8 +108,10 @@ func newRunning(t *testing.T, document, tokens string) *running {
 			t.Fatal(err)
 		}
 	}
+	registry := clients.New(clients.Options{Logger: slog.New(slog.DiscardHandler)})
+	testkit.OK(t, registry.Look(t.Context()))
 	r.handler, err = httpapi.New(httpapi.Options{
-		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *trust.List { return list }, Clients: clients.New(clients.Options{}), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
+		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *trust.List { return list }, Clients: registry, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
 	})
 	if err != nil {
 		t.Fatal(err)

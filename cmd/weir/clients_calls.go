@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
@@ -19,13 +18,11 @@ import (
 
 // clientArgument returns a client as rules count it, so that no API key leaves the machine.
 func clientArgument(text string) (string, error) {
-	e := document.Element{Kind: document.Mapping}
-	e.Add("client", document.NewText(text))
-	c, problems := rule.ReadClient("", e.JSON())
-	if len(problems) > 0 {
-		return "", usage("%s", problems[0].Message)
+	name, err := rule.ClientName(text)
+	if err != nil {
+		return "", usageError{err}
 	}
-	return c.Name, nil
+	return name, nil
 }
 
 func newClientsGet() *cobra.Command {

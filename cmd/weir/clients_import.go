@@ -151,7 +151,7 @@ func eachInDocument(name string, in io.Reader, yield func(line int, source []byt
 // run sends the lines, those above first, and then deletes what is not in the file.
 func (i *importer) run(cmd *cobra.Command) error {
 	i.begun = time.Now()
-	if err := i.order(cmd); err != nil {
+	if err := unusable(cmd, i.file, "imported", order(i.file, i.lines, i.places)); err != nil {
 		return err
 	}
 	b := newBar(cmd.ErrOrStderr())
@@ -175,26 +175,25 @@ func (i *importer) run(cmd *cobra.Command) error {
 	return i.wrong(cmd)
 }
 
-// order sorts the lines by how many clients of the file are above.
-func (i *importer) order(cmd *cobra.Command) error {
-	var cycles rule.Problems
-	for at := range i.lines {
-		l := &i.lines[at]
+// order sorts lines by how many of the others are above. It returns those that are above themselves.
+func order(file string, lines []importLine, places map[string]int) (cycles rule.Problems) {
+	for at := range lines {
+		l := &lines[at]
 		for above := l.parent; above != ""; l.depth++ {
-			place, known := i.places[above]
+			place, known := places[above]
 			if !known {
 				break
 			}
 			if l.depth == rule.MaxLine {
-				cycles = append(cycles, rule.Problem{File: i.file, Line: l.number, Column: 1, Field: "parent",
+				cycles = append(cycles, rule.Problem{File: file, Line: l.number, Column: 1, Field: "parent",
 					Message: fmt.Sprintf("parent: more than %d clients are above it, or a cycle; correct one parent", rule.MaxLine-1)})
 				break
 			}
-			above = i.lines[place].parent
+			above = lines[place].parent
 		}
 	}
-	slices.SortStableFunc(i.lines, func(a, b importLine) int { return cmp.Compare(a.depth, b.depth) })
-	return unusable(cmd, i.file, "imported", cycles)
+	slices.SortStableFunc(lines, func(a, b importLine) int { return cmp.Compare(a.depth, b.depth) })
+	return cycles
 }
 
 // send sends lines in batches.
@@ -258,6 +257,7 @@ func (i *importer) add(got *httpapi.ImportAnswer, lines []importLine) {
 
 // others are the clients of the server that are not in the file, those below first.
 func (i *importer) others(ctx context.Context) (others []importLine, err error) {
+	places := map[string]int{}
 	err = i.server.download(ctx, question{path: []string{"clients", "export"}}, func(r io.Reader) error {
 		return eachClient("export.ndjson", r, func(_ int, source []byte) {
 			c, problems := rule.ReadClient("", source)
@@ -267,9 +267,11 @@ func (i *importer) others(ctx context.Context) (others []importLine, err error) 
 			e := document.Element{Kind: document.Mapping}
 			e.Add("client", document.NewText(c.Name))
 			e.Add("deleted", document.NewTruth(true))
-			others = append(others, importLine{text: e.JSON()})
+			places[c.Name] = len(others)
+			others = append(others, importLine{text: e.JSON(), parent: c.Parent})
 		})
 	})
+	order("", others, places)
 	slices.Reverse(others)
 	return others, err
 }
@@ -305,10 +307,9 @@ func (i *importer) say(cmd *cobra.Command) error {
 func newClientsExport() *cobra.Command {
 	var c clientFlags
 	cmd := &cobra.Command{
-		Use:   "export",
-		Short: "Print all clients as NDJSON",
-		Long: `Print all clients of the directory, one in each line, each after those that it belongs to.
-weir clients import and weir serve --clients read this.`,
+		Use:     "export",
+		Short:   "Print all clients as NDJSON",
+		Long:    `Print all clients of the directory, one in each line, in no order. weir clients import and weir serve --clients read this.`,
 		Example: "  weir clients export > clients.ndjson",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -52,7 +52,7 @@ func Accuse(ctx context.Context, d Denials, from, to time.Time) (*Accused, error
 		if err != nil {
 			return nil, err
 		}
-		events := slices.DeleteFunc(details.Events, func(e archive.Denial) bool { return e.Degraded || e.Blocked })
+		events := slices.DeleteFunc(details.Events, func(e archive.Denial) bool { return e.Degraded || e.Blocked || e.Unknown })
 		isUnknown := len(open[at].Rules) == 0 && len(events) == 0 // by what it was denied: few denials, maybe of another key
 		if isUnknown || decided(d, events) {
 			if !isUnknown {

@@ -7,9 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/testkit/testredis"
-	"github.com/weirhq/weir/rule"
 )
 
 const plannedRules = "rules: [{id: api, key: user, limit: 5/1h, algorithm: fixed_window, tiers: {pro: 50/1h}}]"
@@ -94,16 +92,9 @@ func TestClientsOfStore(t *testing.T) {
 			if got := check(a); !strings.Contains(got, `"status":401`) || !strings.Contains(log.String(), "there are no clients") {
 				t.Errorf("the check of an unknown key is %s; %s", got, log)
 			}
-			var changes []clients.Change
-			for _, text := range []string{`{"client": "api_key:k", "parent": "user:ann"}`, `{"client": "user:ann", "tier": "pro"}`} {
-				c, problems := rule.ReadClient("", []byte(text))
-				if len(problems) > 0 {
-					t.Fatal(problems)
-				}
-				changes = append(changes, clients.Change{Client: c})
-			}
-			if _, err := a.registry.Apply(t.Context(), "test", changes); err != nil {
-				t.Fatal(err)
+			status, body := ask(t, nil, "POST", "http://"+a.Addrs().HTTP.String()+"/v1/clients/import", `{"client": "api_key:k", "parent": "user:ann"}`+"\n"+`{"client": "user:ann", "tier": "pro"}`)
+			if status != 200 || !strings.Contains(body, `"added":2,`) {
+				t.Fatal(status, body)
 			}
 			if got := check(a); !strings.Contains(got, `"limit":50`) {
 				t.Errorf("the check is %s", got)

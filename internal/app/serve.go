@@ -139,7 +139,7 @@ func (a *App) newAPI() (http.Handler, error) {
 func (a *App) service(tokens func() *trust.List) manage.Service {
 	return manage.Service{
 		Engine: a.engine, Editor: a.editor, Overrides: a.overrides, Guard: a.guard, Tokens: tokens, Checks: a.checks, Ready: a.ready,
-		Counters: a.applications.counters, Logger: a.options.Logger, RuleOptions: a.options.RuleOptions,
+		Counters: a.applications.counters, Clients: a.registry, Logger: a.options.Logger, RuleOptions: a.options.RuleOptions,
 	}
 }
 

@@ -39,19 +39,16 @@ func (f *Fair) Add(source uint32, value uint64) {
 
 // victim is the place of the value that makes room for another one of a source; -1 if there is room.
 func (f *Fair) victim(source uint32) int {
-	counts := f.counts()
-	busiest := source
 	switch {
 	case len(f.values) > 0 && f.count-f.values[0].at > fairAge:
 		return 0
-	case counts[source] >= fairValues/fairShare:
 	case len(f.values) < fairValues:
 		return -1
-	default:
-		for _, v := range f.values { // of several, the one with the oldest value
-			if counts[v.source] > counts[busiest] {
-				busiest = v.source
-			}
+	}
+	counts, busiest := f.counts(), source
+	for _, v := range f.values { // of several, the one with the oldest value
+		if counts[v.source] > counts[busiest] {
+			busiest = v.source
 		}
 	}
 	return slices.IndexFunc(f.values, func(v fairValue) bool { return v.source == busiest })

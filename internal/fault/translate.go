@@ -124,10 +124,8 @@ func ofClient(err *clients.Error) *Fault {
 		return Busy.Of("%s", said).After(time.Second).Coded("clients-busy")
 	case clients.Unavailable:
 		return nil
-	case clients.NoParent, clients.Cycle, clients.TooDeep:
-		return BadField.Of("%s", said).In("parent")
 	}
-	return BadField.Of("%s", said).In(err.Field)
+	return BadField.Of("%s: %s", err.Field, manage.Ended(err.Message)).In(err.Field)
 }
 
 // NoRule is a rule that is not there.
@@ -284,6 +282,12 @@ func (t Trouble) Client(err error) error {
 	}
 	return t.Unavailable(slog.LevelError, "cannot change clients", err,
 		StoreUnavailable.Of("The store of the clients is unavailable, so it is not known whether the change was made; read the client, and try again.").Coded("change-unknown"))
+}
+
+// Clients is that the directory of clients was not read yet.
+func (t Trouble) Clients(err error) error {
+	return t.Unavailable(slog.LevelWarn, "clients not loaded", err,
+		StoreUnavailable.Of("The clients are not loaded yet, because their store is unavailable; try again.").Coded("clients-unavailable"))
 }
 
 // Seldom lets one line a second into the log, because clients can cause some trouble at any rate.

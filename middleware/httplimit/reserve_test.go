@@ -36,3 +36,32 @@ func TestReserveAtMost(t *testing.T) {
 		}
 	}
 }
+
+// A stream that is longer than was expected reserves more while it goes on. Where that does not fit, it is cut, or
+// goes on.
+func TestReserveSteps(t *testing.T) {
+	for _, c := range []struct {
+		limit, more string
+		sent, used  int64
+	}{
+		{"1000", ", on_overrun: cut", 10, 105}, {"1000", "", 10, 105},
+		{"40", ", on_overrun: cut", 3, 40}, {"40", "", 10, 40}, // what cannot be charged is counted as excess
+	} {
+		s := newSettling(t, `rules: [{id: tokens, key: ip, algorithm: fixed_window, limit: `+c.limit+`/1d, tokens: {reserve: {output: 12}`+c.more+`}}]`, Options{})
+		sent, most := int64(0), int64(0)
+		h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			for range 10 {
+				if _, err := io.WriteString(w, chunk(strings.Repeat("x", 40))); err != nil {
+					return
+				}
+				sent++
+				most = max(most, s.used("tokens", client))
+			}
+		}))
+		h.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", `{"messages":[{"role":"user","content":"Hello"}],"stream":true,"max_tokens":100}`))
+		if used := s.used("tokens", client); sent != c.sent || used != c.used || c.limit == "1000" && most != 105 {
+			t.Errorf("%+v: %d events were sent, %d tokens are used, up to %d were reserved", c, sent, used, most)
+		}
+	}
+}

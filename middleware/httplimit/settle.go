@@ -40,7 +40,7 @@ func (m *Middleware) settles(p *pass, prompt *prompt, x *Exchange) *settlement {
 	s.pass, s.exchange = p, x
 	s.Hold = m.front.Serve(&p.request, &p.verdict)
 	if prompt != nil {
-		s.watch = prompt.watch(s.Parts, prompt.Model)
+		s.watch = prompt.watch(s.Hold)
 	}
 	if slices.ContainsFunc(s.Parts, func(p engine.HoldPart) bool { return p.Rule.ReadsBody() }) {
 		s.noted.kept = new(kept)
@@ -91,14 +91,15 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 }
 
 // watch returns a watch over the tokens of a response, or nil if no rule counts them.
-func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
-	var cut []engine.HoldPart
+func (p *prompt) watch(h *engine.Hold) *llm.Watch {
+	var followed []int // parts of the hold
 	counts := false
-	for _, part := range parts {
-		if t := part.Rule.Tokens; t != nil {
+	for i := range h.Parts {
+		part := &h.Parts[i]
+		if part.Rule.Tokens != nil {
 			counts = true
-			if t.OnOverrun == rule.Cut && part.Rule.Mode == rule.Enforce {
-				cut = append(cut, part)
+			if part.Grows() || cuts(part) {
+				followed = append(followed, i)
 			}
 		}
 	}
@@ -106,15 +107,21 @@ func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
 		return nil
 	}
 	w := llm.NewWatch(p.Request)
-	if len(cut) > 0 {
-		w.Over = func(u llm.Usage) bool {
-			for _, part := range cut {
-				if cost, known := part.Rule.TokenCost(model, u); known && cost > part.Reserved {
-					return true
+	if len(followed) > 0 {
+		w.Over = func(u llm.Usage) (over bool) {
+			for _, i := range followed {
+				part := &h.Parts[i]
+				if cost, known := part.Rule.TokenCost(p.Model, u); known && h.Reach(i, cost) && cuts(part) {
+					over = true
 				}
 			}
-			return false
+			return over
 		}
 	}
 	return w
+}
+
+// cuts reports whether a stream ends that uses more than a part has reserved.
+func cuts(p *engine.HoldPart) bool {
+	return p.Rule.Tokens.OnOverrun == rule.Cut && p.Rule.Mode == rule.Enforce
 }

@@ -15,6 +15,12 @@ const (
 	fewOfAll  = 16
 )
 
+// expired is a hold that has expired.
+type expired struct {
+	deadline
+	order int64 // in which it was reserved, if that is the one that counts
+}
+
 // endManyLocked ends all holds of a key that have expired, if these are many, and it can be done at once. The
 // key is then as if they had ended one after the other.
 func (c *core) endManyLocked(sh *shard, slot int, now weir.Micros) {
@@ -22,58 +28,84 @@ func (c *core) endManyLocked(sh *shard, slot int, now weir.Micros) {
 	if k == nil {
 		return
 	}
-	due := k.expired(now)
+	due, alike := k.expired(now)
+	if !alike {
+		return
+	}
 	if next, ok := k.releaseAll(e.state, sh.tail(slot), due); ok {
 		e.state, sh.table.held[slot] = next, k.endAll(due, now)
 		c.releasedLocked(sh, slot)
 	}
 }
 
-// expired returns the holds that have expired, in the order of their places in the heap: as a rule, that is the
-// order in which they were reserved and expire. It looks at twice as many.
-func (k *keyHolds) expired(now weir.Micros) (due []deadline) {
+// expired returns the holds that have expired, and whether they are many and give back alike. They are in the order of their
+// places in the heap: as a rule, that is the one in which they were reserved and expire. It looks at twice as many.
+func (k *keyHolds) expired(now weir.Micros) (due []expired, alike bool) {
+	limit, least := k.due[0].part.limit, manyDue
+	isLog, leaks := limit.Algorithm() == weir.SlidingLog, k.due[0].part.leaksEvenly() // a place in flight does not come back
+	if isLog {
+		least = manyOfLog
+	}
+	alike = true
 	add := func(place int) {
 		if place >= len(k.due) || k.due[place].at > now {
 			return
 		}
+		d := expired{deadline: k.due[place]}
+		switch p := d.part; {
+		case isLog:
+			d.order = int64(p.Receipt)
+		case leaks:
+			d.order = int64(p.number)
+		}
+		alike = alike && d.part.releases() && releaseAlike(d.part.limit, limit)
 		if len(due) == cap(due) { // in large steps: it can become as long as the heap
 			due = slices.Grow(due, min(7*len(due)+8, len(k.due)-len(due)))
 		}
-		due = append(due, k.due[place])
+		due = append(due, d)
 	}
 	add(0)
-	for i := 0; i < len(due); i++ {
+	for i := 0; i < len(due) && alike; i++ {
 		place := due[i].part.place
 		add(2*place + 1)
 		add(2*place + 2)
 	}
-	return due
+	return due, alike && len(due) >= least
 }
 
-// releaseAll returns the state without the units of holds that have expired. If these are few, or have to end one after the
+// leaksEvenly reports whether the part is of a bucket that does not shape.
+func (p *heldPart) leaksEvenly() bool { return p.leaks() && !p.limit.Limit().Shape }
+
+// releaseAll returns the state without the units of holds that have expired. If these have to end one after the
 // other, it does nothing, and ok is false.
-func (k *keyHolds) releaseAll(s weir.State, tail []int64, due []deadline) (next weir.State, ok bool) {
-	limit, least := due[0].part.limit, manyDue
-	isLog := limit.Algorithm() == weir.SlidingLog // a place in flight does not come back
-	if isLog {
-		least = manyOfLog
+func (k *keyHolds) releaseAll(s weir.State, tail []int64, due []expired) (next weir.State, ok bool) {
+	slices.SortFunc(due, func(a, b expired) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), a.compare(b.deadline))
+	})
+	holds := make([]weir.Held, len(due))
+	for i, d := range due {
+		holds[i] = d.part.Held
 	}
-	if len(due) < least || slices.ContainsFunc(due, func(d deadline) bool { return !d.part.releases() || !releaseAlike(d.part.limit, limit) }) {
-		return s, false
+	limit, leaks := due[0].part.limit, due[0].part.leaksEvenly()
+	var up sums
+	if leaks {
+		up = k.up.all()
+		for i := range holds {
+			holds[i].Level -= up[due[i].order]
+		}
 	}
-	switch {
-	case isLog:
-		slices.SortFunc(due, func(a, b deadline) int { return cmp.Compare(a.part.Receipt, b.part.Receipt) })
-		return limit.ReleaseAll(s, tail, heldBy(due))
-	case due[0].part.leaks() && !limit.Limit().Shape:
-		slices.SortFunc(due, func(a, b deadline) int { return cmp.Compare(a.part.number, b.part.number) })
-		return k.releaseAndMoveUp(s, due)
+	if next, ok = limit.ReleaseAll(s, tail, holds); !ok || !leaks {
+		return next, ok
 	}
-	slices.SortFunc(due, deadline.compare)
-	for _, d := range due {
-		s, _ = limit.Release(s, tail, d.part.Held, d.part.Cost)
+	clear(up)
+	for i := range holds {
+		if next := int(due[i].order) + 1; next < len(up) {
+			up[next] = holds[i].Level
+			k.total += holds[i].Level
+		}
 	}
-	return s, true
+	k.up.addAll(up)
+	return next, true
 }
 
 // releaseAlike reports whether two limits of a key give back alike. After a restart or a reload, equal limits are others.
@@ -84,39 +116,8 @@ func releaseAlike(a, b *weir.Compiled) bool {
 	return a.Limit().Shape == b.Limit().Shape && a.Numbers() == b.Numbers()
 }
 
-func heldBy(due []deadline) []*weir.Held {
-	all := make([]*weir.Held, len(due))
-	for i, d := range due {
-		all[i] = &d.part.Held
-	}
-	return all
-}
-
-// releaseAndMoveUp is for a bucket: those that were reserved later move up.
-func (k *keyHolds) releaseAndMoveUp(s weir.State, due []deadline) (next weir.State, ok bool) {
-	up := k.up.all()
-	for _, d := range due {
-		d.part.Level -= up[d.part.number]
-	}
-	if next, ok = due[0].part.limit.ReleaseAll(s, nil, heldBy(due)); !ok {
-		for _, d := range due {
-			d.part.Level += up[d.part.number]
-		}
-		return s, false
-	}
-	clear(up)
-	for _, d := range due {
-		if next := int(d.part.number) + 1; next < len(up) {
-			up[next] = d.part.Level
-			k.total += d.part.Level
-		}
-	}
-	k.up.addAll(up)
-	return next, true
-}
-
 // endAll takes out those that have expired, and returns one that is left; nil if there is none.
-func (k *keyHolds) endAll(due []deadline, now weir.Micros) (other *heldPart) {
+func (k *keyHolds) endAll(due []expired, now weir.Micros) (other *heldPart) {
 	few := len(due) < len(k.due)/fewOfAll
 	for _, d := range due {
 		if d.part.listed, d.part.lapsed = false, true; few {

@@ -17,7 +17,7 @@ func TestManyExpireAsOneByOne(t *testing.T) {
 	for _, l := range expiring() {
 		for range 8 {
 			seed := rand.Uint64()
-			one, all := newExpiry(t, l, seed, 20), newExpiry(t, l, seed, 1<<20)
+			one, all := newExpiry(t, l, seed, 5), newExpiry(t, l, seed, 1<<20)
 			one.live()
 			all.live()
 			one.compare(all)
@@ -49,7 +49,7 @@ func newExpiry(t *testing.T, l weir.Limit, seed uint64, atOnce int) *expiry {
 	e := &expiry{t: t, random: rand.New(rand.NewPCG(seed, 0)), atOnce: atOnce, seed: seed}
 	e.store, e.clock = open(1 << 20)
 	e.limits[0] = testkit.Must(l.Compile())(t)
-	if e.random.IntN(4) == 0 {
+	if e.random.IntN(2) == 0 {
 		l.N++
 	}
 	e.limits[1] = testkit.Must(l.Compile())(t)
@@ -63,7 +63,7 @@ func (e *expiry) live() {
 	var early []weir.HoldID
 	for range 400 {
 		e.clock.Pass(weir.Micros(e.random.Int64N(20_000)))
-		op := weir.Op{Key: "k", Limit: e.limits[e.random.IntN(400)/399], Cost: 1 + e.random.Int64N(3)}
+		op := weir.Op{Key: "k", Limit: e.limits[e.random.IntN(100)/99], Cost: 1 + e.random.Int64N(3)}
 		if e.random.IntN(10) > 0 {
 			e.opened++
 			r := weir.Reservation{TTL: 15*time.Second + time.Duration(e.random.Int64N(int64(15*time.Second)))}
@@ -86,7 +86,7 @@ func (e *expiry) live() {
 			taken = taken[1:]
 		}
 	}
-	testkit.Must(e.store.Take(e.t.Context(), nil, weir.Op{Key: "k", Limit: e.limits[1], Cost: 1}))(e.t)
+	testkit.Must(e.store.Take(e.t.Context(), nil, weir.Op{Key: "k", Limit: e.limits[e.random.IntN(2)], Cost: 1}))(e.t)
 	for end := e.clock.Now() + 20_000_000; e.clock.Now() < end; {
 		e.clock.Set(min(end, e.next()))
 		testkit.Must(e.store.Peek(e.t.Context(), nil, weir.Op{Key: "k", Limit: e.limits[0], Cost: 1}))(e.t)

@@ -49,7 +49,8 @@ const (
 	anOption
 	anInclude
 	aMark
-	aCache  // parts of it are to be cached
+	aCache // parts of it are to be cached
+	aServiceTier
 	aPrompt // anything that the model is shown
 	someProse
 	aChat
@@ -62,7 +63,7 @@ const (
 var fields = [...]string{
 	aModel: "model", maxTokens: "max_tokens", maxCompletionTokens: "max_completion_tokens", maxOutputTokens: "max_output_tokens",
 	maxOfConfig: "maxOutputTokens", aNumber: "n", aBestOf: "best_of", aCandidateCount: "candidateCount",
-	aConfig: "generationConfig", anOption: "stream_options", anInclude: "include_usage",
+	aConfig: "generationConfig", anOption: "stream_options", anInclude: "include_usage", aServiceTier: "service_tier",
 }
 
 var requestNodes = func() *node {
@@ -81,7 +82,7 @@ var requestNodes = func() *node {
 	return at(0,
 		"model", once(aModel), "stream", at(aStream), "anthropic_version", at(aMark), "cache_control", at(aCache),
 		"max_tokens", once(maxTokens), "max_completion_tokens", once(maxCompletionTokens), "max_output_tokens", once(maxOutputTokens),
-		"n", once(aNumber), "best_of", once(aBestOf),
+		"service_tier", once(aServiceTier), "n", once(aNumber), "best_of", once(aBestOf),
 		"stream_options", once(anOption, "include_usage", once(anInclude)),
 		"generationConfig", config, "generation_config", config,
 		"messages", prose(aChat), "prompt", prose(aChat), "input", prose(anInput), "system", prose(aSystem),
@@ -182,6 +183,9 @@ func (r *reading) see(v *value) {
 	case anInclude:
 		r.several(r.include.kind != 0, v.id)
 		r.include, r.asked = v.span(), v.kind == 't'
+	case aServiceTier:
+		r.several(before, v.id)
+		r.Tier = rule.ParseServiceTier(string(v.text))
 	case aCache:
 		r.Caches = r.Caches || v.kind == '{'
 	case aConfig, aMark:

@@ -1,6 +1,10 @@
 package llm
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
 
 // What is of interest in a response. The vendors' names differ, so one tree has them all, and
 // whoever answers is understood.
@@ -44,6 +48,7 @@ const (
 	theBlock
 	theSequence
 	anItem // of an output, by its type
+	aTier  // of service
 
 	// Gemini has lists of kinds and their numbers.
 	aDetail
@@ -67,7 +72,7 @@ var responseNodes = func() *node {
 			"prompt_cache_hit_tokens", at(cachePart), // DeepSeek
 			"cache_read_input_tokens", at(cacheRead), "cache_creation_input_tokens", at(cacheWrite),
 			"cache_creation", at(0, "ephemeral_5m_input_tokens", at(cacheWrite5m), "ephemeral_1h_input_tokens", at(cacheWrite1h)),
-			"server_tool_use", at(0, "web_search_requests", at(toolCalls)))
+			"service_tier", at(aTier), "server_tool_use", at(0, "web_search_requests", at(toolCalls)))
 	}
 	kinds := func(list id) *node { return at(aDetail, "modality", at(aModality), "tokenCount", at(list)) }
 	text := at(someText)
@@ -82,7 +87,7 @@ var responseNodes = func() *node {
 	output := at(0, "type", at(anItem), "content", piece, "summary", piece, "arguments", text, "name", text, "input", text)
 	parts := at(0, "text", text, "functionCall", deep(someText), "executableCode", deep(someText))
 	return at(0,
-		"id", at(anID), "model", at(theModel), "modelVersion", at(theModel), "responseId", at(anID), "created", at(theTime),
+		"service_tier", at(aTier), "id", at(anID), "model", at(theModel), "modelVersion", at(theModel), "responseId", at(anID), "created", at(theTime),
 		"type", at(theType), "index", at(theBlock), "sequence_number", at(theSequence),
 		"usage", usage(inTokens, outTokens), "x_groq", at(0, "usage", usage(inTokens, outTokens)),
 		"choices", at(someChoices,
@@ -90,7 +95,7 @@ var responseNodes = func() *node {
 		"content", piece, "stop_reason", at(anEnd), "delta", delta, "content_block", at(0, "text", text),
 		"message", at(0, "id", at(anID), "model", at(theModel), "usage", usage(inFresh, outFresh)),
 		"output", output,
-		"response", at(0, "id", at(anID), "model", at(theModel), "created_at", at(theTime), "usage", usage(inTokens, outTokens),
+		"response", at(0, "service_tier", at(aTier), "id", at(anID), "model", at(theModel), "created_at", at(theTime), "usage", usage(inTokens, outTokens),
 			"output", at(0, "type", at(anItem))),
 		"usageMetadata", at(0,
 			"promptTokenCount", at(inFresh), "cachedContentTokenCount", at(cachePart), "toolUsePromptTokenCount", at(inAdded),
@@ -107,6 +112,8 @@ type tally struct {
 	ends   int64 // reasons to end
 	whole  bool  // the usage is that of the whole answer
 	calls  int64 // in the output of this event
+	tier   rule.ServiceTier
+	tiered bool // the response tells its tier
 	detail detail
 }
 
@@ -183,6 +190,10 @@ func (t *tally) count(v *value) bool {
 		if v.kind == '"' {
 			t.ends++
 		}
+	case v.id == aTier:
+		if v.kind == '"' {
+			t.tier, t.tiered = rule.ParseServiceTier(string(v.text)), true
+		}
 	case v.id == anItem:
 		t.countItem(v)
 	case v.id >= aDetail:
@@ -223,7 +234,7 @@ func (t *tally) used(input, text int64) (u Usage, known bool) {
 	u.AudioInput, u.ImageInput = max(0, n[inAudio]-n[cachedAudio]), max(0, n[inImage]-n[cachedImage])
 	u.Reasoning = max(n[reasoningPart], n[outAdded])
 	u.AudioOutput, u.ImageOutput = n[outAudio], n[outImage]
-	u.ToolCalls = n[toolCalls]
+	u.ToolCalls, u.Tier = n[toolCalls], t.tier
 	if u.Input+u.Output+text == 0 {
 		return Usage{}, false
 	}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // Watch reads a response on its way to the client. It is for one goroutine.
@@ -132,6 +134,9 @@ func (w *Watch) Used() (u Usage, known bool) {
 	}
 	w.lookAgain(text)
 	u, known = w.tally.used(w.request.Input, text)
+	if !w.tally.tiered && w.request.Tier == rule.PriorityTier {
+		u.Tier = rule.PriorityTier // it costs more, and the response does not say otherwise
+	}
 	if !known && w.status >= http.StatusBadRequest {
 		return Usage{}, true
 	}

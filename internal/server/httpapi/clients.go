@@ -34,7 +34,17 @@ const clientPath = "/v1/clients/{client}"
 // maxClientBody is the longest body with one client, in bytes.
 const maxClientBody = 64 << 10
 
-var registered = having(func(o *Options) bool { return o.Clients != nil }, "clients-off", "This server has no directory of clients.")
+var withClients = having(func(o *Options) bool { return o.Clients != nil }, "clients-off", "This server has no directory of clients.")
+
+// registered makes a handler of one that needs the directory. Until that was read once, nothing is known of any client.
+func registered(serve handler) handler {
+	return withClients(func(h *Handler, c *call) (any, error) {
+		if s := h.options.Clients.Status(); !s.Loaded {
+			return nil, h.trouble(c).Clients(s.Err)
+		}
+		return serve(h, c)
+	})
+}
 
 // EntryAnswer is a client of the directory.
 type EntryAnswer struct {
@@ -66,13 +76,22 @@ func entryAnswer(e *clients.Entry) (a EntryAnswer) {
 type EntriesAnswer struct {
 	Clients []EntryAnswer `json:"clients"`
 	Next    string        `json:"next,omitempty"` // "after" of the next page; "" if this is the last
+	Stale
 }
 
 // TiersAnswer is how many clients there are, and how many have each tier of their own.
 type TiersAnswer struct {
 	Clients int            `json:"clients"`
 	Tiers   map[string]int `json:"tiers"`
+	Stale
 }
+
+// Stale is since when an answer may not be current, because the store of the clients is unavailable.
+type Stale struct {
+	Since time.Time `json:"stale_since,omitzero"`
+}
+
+func (h *Handler) stale() Stale { return Stale{h.options.Clients.Status().Since} }
 
 // listClients answers GET /v1/clients.
 func (h *Handler) listClients(c *call) (any, error) {
@@ -90,7 +109,7 @@ func (h *Handler) listClients(c *call) (any, error) {
 		return nil, q.err
 	}
 	page, next := h.options.Clients.List(want)
-	answer := EntriesAnswer{Clients: make([]EntryAnswer, len(page)), Next: next}
+	answer := EntriesAnswer{Clients: make([]EntryAnswer, len(page)), Next: next, Stale: h.stale()}
 	for i := range page {
 		answer.Clients[i] = entryAnswer(&page[i])
 	}
@@ -99,7 +118,7 @@ func (h *Handler) listClients(c *call) (any, error) {
 
 // countTiers answers GET /v1/clients/tiers.
 func (h *Handler) countTiers(*call) (any, error) {
-	return TiersAnswer{h.options.Clients.Count(), h.options.Clients.Tiers()}, nil
+	return TiersAnswer{h.options.Clients.Count(), h.options.Clients.Tiers(), h.stale()}, nil
 }
 
 // getClient answers GET /v1/clients/{client}.
@@ -227,12 +246,9 @@ func clientName(field, text string) (string, error) {
 	if len(text) > manage.MaxWord {
 		return "", fault.BadField.Of("%s: %d bytes exceed the maximum of %d; send less.", field, len(text), manage.MaxWord).In(field)
 	}
-	entry := document.Element{Kind: document.Mapping}
-	entry.Add("client", document.NewText(text))
-	c, problems := parseClient(entry.JSON())
-	switch name := c.Name; {
-	case len(problems) > 0:
-		return "", badClient(problems).In(field)
+	switch name, err := rule.ClientName(text); {
+	case err != nil:
+		return "", fault.BadField.Of("%s: %s", field, manage.Ended(err.Error())).In(field)
 	case name != text && strings.HasPrefix(text, "api_key:"):
 		return "", fault.BadField.Of("%s: a URL must not have an API key itself; send its hash: %s.", field, name).In(field)
 	default:

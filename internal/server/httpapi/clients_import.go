@@ -150,7 +150,11 @@ func (b *batch) apply(h *Handler, c *call) (any, error) {
 		return nil, h.trouble(c).Client(err)
 	}
 	for i := range outcomes {
-		if outcomes[i].Err == nil {
+		switch {
+		case outcomes[i].Unchanged: // another call was faster
+			b.Unchanged++
+			continue
+		case outcomes[i].Err == nil:
 			b.count(&b.changes[i], outcomes[i].Created)
 			continue
 		}
@@ -164,8 +168,7 @@ func (b *batch) apply(h *Handler, c *call) (any, error) {
 	return b.ImportAnswer, nil
 }
 
-// exportClients answers GET /v1/clients/export with NDJSON, each client after those that it belongs to. The clients are those of one
-// moment.
+// exportClients answers GET /v1/clients/export with NDJSON: the clients of one moment, in no order.
 func (h *Handler) exportClients(c *call) (any, error) {
 	defer h.exporting.Add(-1)
 	if h.exporting.Add(1) > maxExporting {
