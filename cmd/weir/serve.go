@@ -99,7 +99,7 @@ func (f *serverFlags) addServerFlags(flags *pflag.FlagSet) {
 	flags.String("config", "", "`file` with settings (YAML)")
 	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, which weir creates if it does not exist; or redis, to keep the rules in Redis; or none, for no rules. With --envoy-config or --envoy-xds, or in a directory that is not writable, none is the default if there is no rules.yaml")
 	flags.StringVar(&f.Clients.File, "clients", "", "`file` of clients (NDJSON or YAML): to whom an API key belongs, tiers, and limits of single clients")
-	flags.StringVar(&f.unknownClients, "clients-unknown", "allow", "what becomes of requests whose API key is not among the --clients: `allow` or deny (with status 401)")
+	flags.StringVar(&f.unknownClients, "clients-unknown", "allow", "what becomes of requests whose API key is not in the directory of clients: `allow` or deny (with status 401)")
 	flags.BoolVar(&f.Clients.TrustRequest, "clients-trust-request", false, "let the user and the tier that an application sends take precedence over those of --clients; without it, they count only for what --clients does not say")
 	flags.StringArrayVar(&f.issuers, "jwt", nil, "`issuer` of access tokens that tell who a client is, as in issuer=https://id.example.com,audience=api; options: jwks, algorithms (repeatable)")
 	flags.BoolVar(&f.JWT.Required, "jwt-required", false, "deny requests without a valid token with status 401; without it, they have no identity, and rules by address still apply")

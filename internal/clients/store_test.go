@@ -199,15 +199,16 @@ func TestHistories(t *testing.T) {
 	server.Do("DEL", "weir:{clients}:changes") // whose last id would be too high
 	server.Do("XADD", "weir:{clients}:changes", "1-0", "name", "user:kept", "entry", backup[1], "token", backup[0])
 	c := New(Options{Store: redisStore(t, server.Addr)})
-	apply(t, c, put(t, `{"client": "user:other"}`))
+	apply(t, c, put(t, `{"client": "user:other"}`)) // the second change again, and a third one
+	apply(t, c, put(t, `{"client": "user:third"}`))
 	for _, r := range []*Registry{a, b} {
 		look(t, r)
-		if _, known := r.Get("user:lost"); known || r.Count() != 2 {
+		if _, known := r.Get("user:lost"); known || r.Count() != 3 {
 			t.Errorf("it has %s", text(r))
 		}
 	}
 	server.Do("FLUSHALL")
-	if err := a.Look(t.Context()); err == nil || a.Count() != 2 || a.Status().Err == nil {
+	if err := a.Look(t.Context()); err == nil || a.Count() != 3 || a.Status().Err == nil {
 		t.Errorf("after the loss, it has %d clients: %v", a.Count(), err)
 	}
 	if _, err := a.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:x"}`)}); reason(err) != Unavailable {
