@@ -148,7 +148,7 @@ func TestCutOff(t *testing.T) {
 	server := testredis.Start(t)
 	proxy := testredis.NewProxy(t, server)
 	store := redisStore(t, proxy.Addr)
-	store.poll = 10 * time.Millisecond
+	store.poll, store.Timeout = 10*time.Millisecond, time.Second
 	far, near := New(Options{Store: store}), New(Options{Store: redisStore(t, server.Addr)})
 	apply(t, near, put(t, `{"client": "user:ann", "tier": "free"}`))
 	ctx, cancel := context.WithCancel(t.Context())
@@ -161,7 +161,6 @@ func TestCutOff(t *testing.T) {
 	}
 	eventually(t, tier("free"))
 	proxy.Cut()
-	store.Timeout = 50 * time.Millisecond
 	apply(t, near, put(t, `{"client": "user:ann", "tier": "pro"}`))
 	eventually(t, func() bool { s := far.Status(); return s.Err != nil && !s.Since.IsZero() })
 	if !tier("free")() {
