@@ -110,17 +110,41 @@ func (c *clients) findIdle() error {
 	var idle []string
 	tried := map[ownLimit]error{}
 	for name, all := range c.Directory.Limited() {
-		for i := range all {
-			if err := c.try(name, &all[i], tried); err != nil && len(idle) < maxIdle {
-				idle = append(idle, fmt.Sprintf("limits of %s for %s: %v", name, document.Quote(all[i].Rule), err))
-			}
-		}
+		idle = appendIdleLimits(idle, c.table, name, all, tried)
 	}
 	for _, tier := range slices.Sorted(maps.Keys(c.Directory.Tiers())) {
-		if !slices.ContainsFunc(c.table.Rules(), func(r *rule.Entry) bool { _, has := r.Tiers[tier]; return has }) {
-			idle = append(idle, fmt.Sprintf("tier %s: no rule has it", document.Quote(tier)))
+		idle = appendIdleTier(idle, c.table, tier)
+	}
+	return idleError(idle)
+}
+
+// Idle tells what in an entry of a directory has no effect under the rules in force. The error is an [IdleError].
+func (e *Engine) Idle(c *rule.Client) error {
+	table := e.installed.Load().table
+	idle := appendIdleLimits(nil, table, c.Name, c.Limits, map[ownLimit]error{})
+	if c.Tier != "" {
+		idle = appendIdleTier(idle, table, c.Tier)
+	}
+	return idleError(idle)
+}
+
+func appendIdleLimits(idle []string, table *rule.Table, name string, all []rule.OwnLimit, tried map[ownLimit]error) []string {
+	for i := range all {
+		if err := try(table, name, &all[i], tried); err != nil && len(idle) < maxIdle {
+			idle = append(idle, fmt.Sprintf("limits of %s for %s: %v", name, document.Quote(all[i].Rule), err))
 		}
 	}
+	return idle
+}
+
+func appendIdleTier(idle []string, table *rule.Table, tier string) []string {
+	if slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { _, has := r.Tiers[tier]; return has }) {
+		return idle
+	}
+	return append(idle, fmt.Sprintf("tier %s: no rule has it", document.Quote(tier)))
+}
+
+func idleError(idle []string) error {
 	if len(idle) == 0 {
 		return nil
 	}
@@ -128,8 +152,8 @@ func (c *clients) findIdle() error {
 }
 
 // try tells why a limit of a client has no effect. It notes those that other clients have, too.
-func (c *clients) try(name string, l *rule.OwnLimit, tried map[ownLimit]error) error {
-	entry := c.table.Find(l.Rule)
+func try(table *rule.Table, name string, l *rule.OwnLimit, tried map[ownLimit]error) error {
+	entry := table.Find(l.Rule)
 	if entry == nil {
 		return &NoRuleError{ID: l.Rule}
 	} else if !entry.Counts(name) {

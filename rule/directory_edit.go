@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/notation"
 )
 
 // NewDirectory returns a directory without clients.
@@ -148,7 +149,7 @@ func (e *DirectoryEdit) Remove(name string) error {
 		return errNoClient
 	}
 	if n := d.records.at(at).members; n > 0 {
-		return directoryError(HasMembers, "%d clients belong to %s; give them another parent, or delete them first", n, document.Quote(name))
+		return directoryError(HasMembers, "%s has %s below it; move or delete what is below it first", document.Quote(name), notation.Count(int(n), "client"))
 	}
 	d.setParent(at, 0)
 	d.unindex(at)

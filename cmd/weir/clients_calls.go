@@ -67,6 +67,9 @@ func printEntry(b *strings.Builder, e *httpapi.EntryAnswer) {
 		text += ", changed by " + e.By + " at " + localTime(e.At)
 	}
 	fmt.Fprintln(b, printable(text))
+	for _, warning := range e.Warnings {
+		fmt.Fprintln(b, "  warning: "+printable(warning.Message))
+	}
 }
 
 // ownLimits are a client's limits by rule, in one line.

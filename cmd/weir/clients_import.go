@@ -67,6 +67,7 @@ type importer struct {
 	lines      []importLine
 	places     map[string]int // in lines, by the name of the client
 	answer     httpapi.ImportAnswer
+	unsaid     int // warnings beside those in the answer
 	begun      time.Time
 }
 
@@ -247,13 +248,24 @@ func (i *importer) add(got *httpapi.ImportAnswer, lines []importLine) {
 	i.answer.Changed += got.Changed
 	i.answer.Unchanged += got.Unchanged
 	i.answer.Deleted += got.Deleted
-	for _, e := range got.Errors {
-		if e.Line >= 1 && e.Line <= len(lines) {
-			e.Line = lines[e.Line-1].number
+	inFile := func(all []httpapi.ImportError) []httpapi.ImportError {
+		for j := range all {
+			if at := all[j].Line; at >= 1 && at <= len(lines) {
+				all[j].Line = lines[at-1].number
+			}
 		}
-		i.answer.Errors = append(i.answer.Errors, e)
+		return all
 	}
+	i.answer.Errors = append(i.answer.Errors, inFile(got.Errors)...)
+	if room := maxWarnings - len(i.answer.Warnings); len(got.Warnings) > room {
+		i.unsaid += len(got.Warnings) - room
+		got.Warnings = got.Warnings[:room]
+	}
+	i.answer.Warnings = append(i.answer.Warnings, inFile(got.Warnings)...)
 }
+
+// maxWarnings is how many lines an import warns of.
+const maxWarnings = 100
 
 // others are the clients of the server that are not in the file, those below first.
 func (i *importer) others(ctx context.Context) (others []importLine, err error) {
@@ -283,14 +295,22 @@ func (i *importer) unfinished(err error) error {
 
 // wrong prints the lines that the server has not accepted.
 func (i *importer) wrong(cmd *cobra.Command) error {
+	i.print(cmd, i.answer.Warnings, "warning: ")
+	if i.unsaid > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s more; weir clients check FILE --rules RULES has all\n", notation.Count(i.unsaid, "warning"))
+	}
+	i.print(cmd, i.answer.Errors, "")
 	if len(i.answer.Errors) == 0 {
 		return nil
 	}
-	slices.SortStableFunc(i.answer.Errors, func(a, b httpapi.ImportError) int { return cmp.Compare(a.Line, b.Line) })
-	for _, e := range i.answer.Errors {
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s:%d: %s\n", i.file, e.Line, printable(e.Message))
-	}
 	return fmt.Errorf("%s could not be imported, and changed nothing", notation.Count(len(i.answer.Errors), "line"))
+}
+
+func (i *importer) print(cmd *cobra.Command, lines []httpapi.ImportError, mark string) {
+	slices.SortStableFunc(lines, func(a, b httpapi.ImportError) int { return cmp.Compare(a.Line, b.Line) })
+	for _, e := range lines {
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s:%d: %s%s\n", i.file, e.Line, mark, printable(e.Message))
+	}
 }
 
 // say prints the numbers.

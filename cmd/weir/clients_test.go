@@ -114,6 +114,7 @@ func TestClientsImport(t *testing.T) {
 		{"clients list", 0, "no clients"},
 		{"clients import " + long, 0, "3,001 added, 0 changed, 0 deleted, 0 unchanged"},
 		{"clients import " + long, 0, "0 added, 0 changed, 0 deleted, 3,001 unchanged"},
+		{"clients import " + some + " --dry-run", 0, some + ":3: warning: tier \"pro\": no rule has it"},
 		{"clients import " + some, 1, some + ":4: parent"},
 		{"clients import " + some + " --prune", 1, "0 added, 0 changed, 0 deleted, 2 unchanged"},
 		{"clients import " + few + " --prune --dry-run", 0, "would be 0 added, 0 changed, 2,999 deleted, 2 unchanged"},

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
@@ -61,7 +62,13 @@ type EntryAnswer struct {
 	By      string    `json:"by,omitempty"`      // who made the last change, and when
 	At      time.Time `json:"at,omitzero"`
 
-	Line []EntryAnswer `json:"line,omitempty"` // those that it belongs to, from below; not in lists
+	Line     []EntryAnswer  `json:"line,omitempty"`     // those that it belongs to, from below; not in lists
+	Warnings []EntryWarning `json:"warnings,omitempty"` // what of it has no effect under the rules in force; not in lists
+}
+
+// EntryWarning is something in a client that has no effect.
+type EntryWarning struct {
+	Message string `json:"message"`
 }
 
 func entryAnswer(e *clients.Entry) (a EntryAnswer) {
@@ -136,7 +143,7 @@ func (h *Handler) getClient(c *call) (any, error) {
 		c.WriteHeader(http.StatusNotModified)
 		return nil, nil
 	}
-	answer := entryAnswer(&line[0])
+	answer := h.fullAnswer(&line[0])
 	for i := range line[1:] {
 		answer.Line = append(answer.Line, entryAnswer(&line[i+1]))
 	}
@@ -230,7 +237,18 @@ func (h *Handler) changeClient(c *call, change clients.Change) (any, error) {
 	if !change.Delete {
 		c.Header().Set("ETag", tagOf(entry.Version))
 	}
-	return entryAnswer(entry), nil
+	return h.fullAnswer(entry), nil
+}
+
+// fullAnswer is a client with what of it has no effect.
+func (h *Handler) fullAnswer(e *clients.Entry) EntryAnswer {
+	answer := entryAnswer(e)
+	if idle, ok := errors.AsType[*engine.IdleError](h.options.Engine.Idle(&e.Client)); ok {
+		for _, what := range idle.What {
+			answer.Warnings = append(answer.Warnings, EntryWarning{what})
+		}
+	}
+	return answer
 }
 
 // clientBody reads the name in the path and the body.

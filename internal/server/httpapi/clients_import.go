@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
@@ -25,10 +26,11 @@ type ImportAnswer struct {
 	Changed   int           `json:"changed"`
 	Unchanged int           `json:"unchanged"`
 	Deleted   int           `json:"deleted"`
-	Errors    []ImportError `json:"errors"`
+	Errors    []ImportError `json:"errors"`             // of lines that changed nothing
+	Warnings  []ImportError `json:"warnings,omitempty"` // of lines with something that has no effect under the rules in force
 }
 
-// ImportError is a line that changed nothing.
+// ImportError is what is wrong with a line.
 type ImportError struct {
 	Line    int    `json:"line"` // from 1
 	Field   string `json:"field,omitempty"`
@@ -68,6 +70,9 @@ func (h *Handler) importClients(c *call) (any, error) {
 		}
 		b.read(number, line)
 	}
+	for i := range b.changes {
+		b.warn(b.lines[i], h.options.Engine, &b.changes[i])
+	}
 	if dry {
 		b.preview()
 		return b.ImportAnswer, nil
@@ -78,6 +83,13 @@ func (h *Handler) importClients(c *call) (any, error) {
 // wrong keeps what is wrong with a line.
 func (b *batch) wrong(line int, field, message string) {
 	b.Errors = append(b.Errors, ImportError{line, field, message})
+}
+
+// warn tells of a client what of it has no effect.
+func (b *batch) warn(line int, e *engine.Engine, change *clients.Change) {
+	if err := e.Idle(&change.Client); err != nil {
+		b.Warnings = append(b.Warnings, ImportError{Line: line, Message: err.Error()})
+	}
 }
 
 // read reads a line, and finds out whether it changes anything.

@@ -138,6 +138,9 @@ func TestDirectory(t *testing.T) {
 	if p.Parent != "" || p.Tier != "pro" || len(p.Limits) != 1 || string(p.Limits["queue"]) != `"unlimited"` || p.Version == e.Version {
 		t.Errorf("%+v", p)
 	}
+	if fmt.Sprint(p.Warnings) != `[{limits of user:a/b for "queue": the rule counts by something else; write the limits to the client that it counts}]` {
+		t.Errorf("%v", p.Warnings) // of what has no effect under the rules
+	}
 	p = EntryAnswer{}
 	s.call("PATCH /v1/clients/user:a%2Fb", `{"limits":{"queue":null},"blocked":true}`, shop).want(t, 200, &p)
 	if p.Limits != nil || !p.Blocked || p.Tier != "pro" {
@@ -148,7 +151,7 @@ func TestDirectory(t *testing.T) {
 	s.call("PUT /v1/clients/user:x", "{}", as(readerToken)).wantProblem(t, fault.Forbidden, "right clients")
 	s.call("GET /v1/rules", "", shop).wantProblem(t, fault.Forbidden)
 	s.call("PUT /v1/rules/login", "{}", shop, "If-Match: *").wantProblem(t, fault.Forbidden)
-	s.call("DELETE /v1/clients/org:acme", "", shop).wantProblem(t, fault.ClientInUse, "1 clients belong to")
+	s.call("DELETE /v1/clients/org:acme", "", shop).wantProblem(t, fault.ClientInUse, "has 1 client below it")
 	s.call("DELETE /v1/clients/user:a%2Fb", "", shop).want(t, 204, nil)
 	s.call("GET /v1/clients/user:a%2Fb", "", shop).wantProblem(t, fault.NoClient)
 	var tiers TiersAnswer
@@ -275,7 +278,7 @@ func TestImport(t *testing.T) {
 	s := newStand(t, Options{})
 	lines := "{\n" + // broken
 		`{"client":"user:eve","parent":"team:x"}` + "\n\n" + // before its parent
-		`{"client":"team:x","parent":"org:acme"}` + "\r\n" +
+		`{"client":"team:x","parent":"org:acme","tier":"prp"}` + "\r\n" +
 		`{"client":"user:ann","parent":"org:acme","limits":{"api":"500/1m"},"note":"contract 4711"}` + "\n" + // as it is
 		`{"client":"user:eve"}` + "\n" + // again
 		`{"client":"user:lost","parent":"org:none"}` + "\n" +
@@ -297,6 +300,9 @@ func TestImport(t *testing.T) {
 			if len(wrong) == 0 || wrong[len(wrong)-1] != e.Line {
 				wrong = append(wrong, e.Line)
 			}
+		}
+		if warned := len(a.Warnings) == 1 && a.Warnings[0].Line == 4; warned != (a.Added > 0) {
+			t.Errorf("%s: %+v", c.query, a.Warnings)
 		}
 		if got := fmt.Sprint(a.Added, a.Changed, a.Unchanged, a.Deleted, wrong); got != c.want {
 			t.Errorf("%s: %s, want %s: %s", c.query, got, c.want, r.body)
