@@ -54,6 +54,8 @@ func (e *Engine) Clients() (Clients, error) {
 // ErrNoClients is Verdict.Degraded of what was denied only because the clients could not be read yet; see [Clients].
 var ErrNoClients = errors.New("engine: the clients could not be read yet, and unknown ones are denied")
 
+var errNoSuchRule = errors.New("there is no such rule")
+
 var errNotCounted = errors.New("the rule counts by something else; write the limits to the client that it counts")
 
 // clients are a directory under the rules in force.
@@ -155,7 +157,7 @@ func idleError(idle []string) error {
 func try(table *rule.Table, name string, l *rule.OwnLimit, tried map[ownLimit]error) error {
 	entry := table.Find(l.Rule)
 	if entry == nil {
-		return &NoRuleError{ID: l.Rule}
+		return errNoSuchRule
 	} else if !entry.Counts(name) {
 		return errNotCounted
 	}

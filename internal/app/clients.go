@@ -138,6 +138,9 @@ func (a *App) clientsTrouble() error {
 	case !s.Loaded:
 		return fmt.Errorf("clients: they could not be read since %s, so none is known; the log has the cause", moment(s.Since))
 	}
+	if errors.Is(s.Err, clients.ErrLost) {
+		return fmt.Errorf("clients: %w", s.Err)
+	}
 	return fmt.Errorf("clients: they may be outdated since %s, because the store could not be read; the log has the cause", moment(s.Since))
 }
 

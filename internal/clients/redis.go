@@ -114,7 +114,7 @@ func (s *Redis) Changes(ctx context.Context, since Position) ([]Record, Position
 	case now == since:
 		return nil, now, nil
 	case now.Token == "" && since.Token != "":
-		return nil, Position{}, errLost
+		return nil, Position{}, ErrLost
 	case len(changes) == 0:
 		return nil, Position{}, ErrMoved
 	}

@@ -257,5 +257,8 @@ func (r *Registry) report(was, now *state, err error) {
 		r.options.Logger.Error("could not read the clients; what is known stays in force", "known", now.Loaded, "error", err)
 	default:
 		now.Err = err
+		if errors.Is(err, ErrLost) && !errors.Is(was.Err, ErrLost) {
+			r.options.Logger.Error("the clients are lost in their store", "error", err)
+		}
 	}
 }

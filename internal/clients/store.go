@@ -47,8 +47,9 @@ type Store interface {
 // ErrMoved is returned if others have changed the store.
 var ErrMoved = errors.New("the directory of clients has changed meanwhile")
 
-// errLost is returned by Changes if a store is empty that was not.
-var errLost = errors.New("redis has lost the clients, and those that are known stay in force; restore the data of redis, or restart all instances to begin with none")
+// ErrLost is returned by Changes if a store is empty that was not.
+var ErrLost = errors.New("redis has lost the clients; those that are known stay in force, but cannot be changed. Restore the data of redis. " +
+	"Or save them with weir clients export, restart one instance, and import them there")
 
 // stored is the text of a record.
 type stored struct {

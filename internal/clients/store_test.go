@@ -210,9 +210,22 @@ func TestHistories(t *testing.T) {
 	if err := a.Look(t.Context()); err == nil || a.Count() != 3 || a.Status().Err == nil {
 		t.Errorf("after the loss, it has %d clients: %v", a.Count(), err)
 	}
-	if _, err := a.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:x"}`)}); reason(err) != Unavailable {
+	if _, err := a.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:x"}`)}); reason(err) != Unavailable || !errors.Is(err, ErrLost) {
 		t.Errorf("a change after the loss: %v", err)
 	}
+	// One instance begins again and imports what another has exported. All follow.
+	var saved []Change
+	for e := range a.Export {
+		saved = append(saved, Change{Client: e.Client})
+	}
+	begun := New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, begun, saved...)
+	for _, r := range []*Registry{a, b} {
+		if look(t, r); text(r) != text(begun) || r.Count() != 3 || r.Status().Err != nil {
+			t.Errorf("it has %s: %v", text(r), r.Status().Err)
+		}
+	}
+	apply(t, a, put(t, `{"client": "user:x"}`))
 }
 
 // Who is far behind reads everything again.
