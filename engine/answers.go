@@ -19,7 +19,7 @@ type answers struct {
 	mu      sync.Mutex
 	turn    uint64
 	lengths map[answersOf]*lengths
-	open    map[string]*Reserved // by rule
+	open    map[string]Reserved // by rule
 }
 
 type answersOf struct{ rule, model string }
@@ -101,7 +101,7 @@ func (e *Engine) Reserved() []Reserved {
 	defer a.mu.Unlock()
 	all := make([]Reserved, 0, len(a.open))
 	for _, r := range a.open {
-		all = append(all, *r)
+		all = append(all, r)
 	}
 	slices.SortFunc(all, func(x, y Reserved) int { return cmp.Compare(x.Rule, y.Rule) })
 	return all
@@ -119,16 +119,12 @@ func (a *answers) reserve(parts []HoldPart, requests int64) {
 func (a *answers) change(by Reserved) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	r := a.open[by.Rule]
-	if r == nil {
-		if a.open == nil {
-			a.open = map[string]*Reserved{}
-		}
-		r = &Reserved{Rule: by.Rule}
-		a.open[by.Rule] = r
+	if a.open == nil {
+		a.open = map[string]Reserved{}
 	}
-	r.Requests, r.Units, r.Excess = r.Requests+by.Requests, r.Units+by.Units, r.Excess+by.Excess
-	if r.Requests == 0 {
+	r := a.open[by.Rule]
+	r = Reserved{by.Rule, r.Requests + by.Requests, r.Units + by.Units, r.Excess + by.Excess}
+	if a.open[by.Rule] = r; r.Requests == 0 {
 		delete(a.open, by.Rule)
 	}
 }

@@ -22,9 +22,20 @@ type vendor struct {
 	gate   *engine.Gate
 	rule   *rule.Entry
 	store  *memory.Store
+	losing *losableHolds
 	now    weir.Micros
 
-	overruns int // settled holds that used more than they had reserved
+	overruns int              // settled holds that used more than they had reserved
+	spent    map[string]int64 // by key
+	requests int              // that have spent it
+}
+
+// ObserveSpend implements engine.SpendObserver.
+func (v *vendor) ObserveSpend(s engine.Spend) {
+	v.spent[s.Key] += s.Units
+	if !s.More {
+		v.requests++
+	}
 }
 
 // Observe implements engine.Observer.
@@ -43,11 +54,17 @@ const vendorPrices = `{"m": {"input_cost_per_token": 1e-6, "output_cost_per_toke
 
 func newVendor(t *testing.T, tokens string) *vendor {
 	t.Helper()
-	v := &vendor{t: t, now: 1_800_000_000_000_000}
+	return newVendorOf(t, `rules: [{id: team, key: attr:team, limit: 25usd/day, tokens: {price: usd, `+tokens+`}}]`)
+}
+
+func newVendorOf(t *testing.T, rules string) *vendor {
+	t.Helper()
+	v := &vendor{t: t, now: 1_800_000_000_000_000, spent: map[string]int64{}}
 	clock := func() weir.Micros { return v.now }
 	v.store = memory.New(memory.Options{Clock: clock})
+	v.losing = &losableHolds{HoldStore: v.store}
 	var err error
-	if v.engine, err = engine.New(engine.Options{Store: v.store, Clock: clock, Observers: []engine.Observer{v}}); err != nil {
+	if v.engine, err = engine.New(engine.Options{Store: v.losing, Clock: clock, Observers: []engine.Observer{v}}); err != nil {
 		t.Fatal(err)
 	}
 	if v.gate, err = engine.NewGate(v.engine, 0, nil); err != nil {
@@ -57,7 +74,7 @@ func newVendor(t *testing.T, tokens string) *vendor {
 	if err := prices.Read("prices.json", strings.NewReader(vendorPrices)); err != nil {
 		t.Fatal(err)
 	}
-	set, problems := rule.Parse("", []byte(`rules: [{id: team, key: attr:team, limit: 25usd/day, tokens: {price: usd, `+tokens+`}}]`))
+	set, problems := rule.Parse("", []byte(rules))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}

@@ -107,6 +107,7 @@ func (g *Gate) Deny(ctx context.Context, req *rule.Request, v *Verdict, d *Denia
 		if err := e.evaluate(ctx, in, req, v, plain, e.charge); err != nil {
 			return false, err
 		}
+		e.observeCharged(v, 1)
 		if v.Allowed { // by now
 			g.refund(ctx, v)
 			return false, nil

@@ -192,11 +192,11 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 		return done, nil
 	}
 	h.settled = &done
-	parts, err := e.chargeOpen(ctx, h, s)
+	open, err := e.chargeOpen(ctx, h, s)
 	if err != nil {
 		return Settled{}, err
 	}
-	done.Parts = slices.Concat(done.Parts, parts)
+	done.Parts, done.spent = slices.Concat(done.Parts, open.Parts), slices.Concat(done.spent, open.spent)
 	h.done = &done
 	e.kept.keepUntil(h, max(h.until, now.Add(weir.HoldMemory)))
 	return done, nil
@@ -211,17 +211,16 @@ const lateHold = 1 << 7
 //
 // If some servers of the store have parts of the hold, the open parts are settled where they are, whether or
 // not they have arrived there.
-func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]SettledPart, error) {
-	var done Settled
+func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) (done Settled, err error) {
 	if h.stored || len(h.open) > 0 && !h.unknown {
 		stored, err := e.settleStored(ctx, time.Time{}, e.holds, s, nil)
 		if err != nil || !h.stored && stored.State != weir.HoldUnknown {
-			return stored.Parts, err
+			return stored, err
 		}
-		h.unknown, done.Parts = true, stored.Parts
+		h.unknown, done = true, stored
 	}
 	if len(h.open) == 0 {
-		return done.Parts, nil
+		return done, nil
 	}
 	call := weir.Settlement{ID: h.id, Used: func(string, int64) int64 { return 0 }}
 	for _, p := range h.open {
@@ -230,17 +229,17 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 	if call.Rest = h.stored; !h.stored {
 		// If it had arrived, and has expired since, what was reserved stays charged.
 		if cancelled, err := e.holds.Settle(ctx, call); err != nil || cancelled.State == weir.HoldExpired {
-			return nil, err
+			return Settled{}, err
 		}
 		call.ID = sibling(h.id, lateHold)
 	}
 	call.Used = s.usedByTag
 	charged, err := e.holds.Settle(ctx, call)
 	if err != nil {
-		return nil, err
+		return Settled{}, err
 	}
 	done.addParts(charged.Parts)
-	return done.Parts, nil
+	return done, nil
 }
 
 // chargeLater charges what is done already when the store is back, except under rules that go on

@@ -84,10 +84,12 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 			h.Parts[n-1].Reserved = min(h.Parts[n-1].Reserved, r.Cost)
 		}
 		if r.held && r.Rule.Tokens != nil {
-			h.Parts[len(h.Parts)-1].follow(r)
+			h.follow(&h.Parts[len(h.Parts)-1], v, r)
 		}
 	}
-	h.engine.answers.reserve(h.Parts, 1)
+	if reserved {
+		h.engine.answers.reserve(h.Parts, 1)
+	}
 	h.engine.extensions.schedule(h, h.begin)
 	return h
 }

@@ -159,6 +159,7 @@ type settlement struct {
 	parts   []SettledPart
 	until   weir.Micros // to repeat it
 	foreign bool        // its id may be invented
+	step    bool        // it is of a hold that another one is told of, too
 }
 
 // settle makes a call about a hold. It appends the parts of its answer to dst.
@@ -299,7 +300,7 @@ func (s *Settled) observe(e *Engine, by *settlement) {
 	default:
 		e.observePlaces(s.places)
 		if meant != ExtendedHold {
-			e.observeSpent(s.spent, by.tokens)
+			e.observeSpent(s.spent, by)
 		}
 	}
 	e.observeHold(meant, s.Parts)

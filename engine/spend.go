@@ -29,6 +29,7 @@ type Spend struct {
 	Model string // that the request names, or its attribute model; "" if it is not known
 
 	Units  int64      // millionths of a dollar; below 0 if a request that was charged is given back
+	More   bool       // the request is told of apart, with other units
 	Tokens rule.Usage // zero if they are not known
 }
 
@@ -84,10 +85,10 @@ func (s *Settled) addSpent(t tag, units int64) {
 }
 
 // observeSpent tells what a hold was settled with.
-func (e *Engine) observeSpent(all []spent, tokens rule.Usage) {
+func (e *Engine) observeSpent(all []spent, by *settlement) {
 	for _, p := range all {
 		key, model, _ := strings.Cut(p.spender, ",")
-		e.tellSpend(Spend{Rule: p.rule, Key: unescaped(key), Model: unescaped(model), Units: p.units, Tokens: tokens})
+		e.tellSpend(Spend{Rule: p.rule, Key: unescaped(key), Model: unescaped(model), Units: p.units, More: by.step, Tokens: by.tokens})
 	}
 }
 

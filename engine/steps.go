@@ -24,24 +24,29 @@ type growth struct {
 	prompt  int64 // of that, what is for the prompt
 	ceiling int64 // may be reserved in all
 	next    int64 // units from whose use on a step is due
+	never   bool
 	ops     []weir.Op
 	tags    []string
 }
 
 // follow lets the part reserve more later, if its rule reserves less than a request may use and denies what does
-// not fit. A part that has reserved different numbers for several keys does not grow.
-func (p *HoldPart) follow(r *Result) {
-	if p.growth.first != 0 && p.growth.first != r.Cost {
-		p.growth.ceiling, p.growth.ops = 0, nil
+// not fit. Used units are divided alike for all keys of a part, so it grows under each of them or under none: not if
+// they have reserved different numbers, if one has reached its ceiling, or if one is not in the store.
+func (h *Hold) follow(p *HoldPart, v *Verdict, r *Result) {
+	g := &p.growth
+	grows := r.ceiling > r.Cost && r.Asked && !r.Local && !r.Shadow
+	if g.never || !grows || g.first != 0 && g.first != r.Cost {
+		*g = growth{never: true}
 		return
 	}
-	p.growth.first, p.growth.prompt, p.growth.ceiling = r.Cost, r.prompt, r.ceiling
-	if r.ceiling > r.Cost && r.Asked && !r.Local && !r.Shadow {
-		// The verdict's key does not outlive it.
-		p.growth.ops = append(p.growth.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Leave: r.Leave})
-		p.growth.tags = append(p.growth.tags, r.tag(0).String())
+	if g.first == 0 || r.ceiling < g.ceiling {
+		g.ceiling = r.ceiling
 	}
-	p.growth.next = p.Reserved - p.step()/4
+	g.first, g.prompt = r.Cost, r.prompt
+	// The verdict's key does not outlive it.
+	g.ops = append(g.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Compiled, Leave: r.Leave})
+	g.tags = append(g.tags, h.engine.tagOf(v, r, 0).String())
+	g.next = p.Reserved - p.step()/4
 }
 
 // step is how much more is reserved at once: half of what was for the answer until now, so that a long answer takes
@@ -155,7 +160,7 @@ func (h *Hold) divide(part int) {
 func (h *Hold) settleSteps(ctx context.Context) {
 	for _, s := range h.steps {
 		// If it fails, the hold expires.
-		_, _ = h.engine.settle(ctx, &settlement{id: s.id, used: stepUsed(s.used), kind: SettledHold}, nil)
+		_, _ = h.engine.settle(ctx, &settlement{id: s.id, used: stepUsed(s.used), kind: SettledHold, step: true}, nil)
 	}
 }
 

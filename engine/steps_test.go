@@ -46,9 +46,54 @@ func TestSteps(t *testing.T) {
 		if got := v.standing("a"); got != 100+10*used || len(v.engine.Reserved()) > 0 {
 			t.Errorf("%d are used after %d tokens", got, used)
 		}
+		if spent := v.spent["attr:team:a"]; spent != 100+10*used || v.requests != 1 {
+			t.Errorf("%d tokens: %d requests spent %d", used, v.requests, spent)
+		}
 		if want := map[bool]int{used > 20_000: 1}[true]; v.overruns != want {
 			t.Errorf("%d tokens: %d holds used more than they had reserved", used, v.overruns)
 		}
+	}
+}
+
+// Each level is charged all of an answer, and no key reserves more than its share: if one has reached that, none grows.
+func TestStepsOfLevels(t *testing.T) {
+	for _, c := range []struct {
+		user     string
+		reserved int64 // of ann, while her answer runs
+	}{{"0.002usd/day", 1000}, {"0.02usd/day", 2000}, {"20usd/day", 77_920}} {
+		v := newVendorOf(t, `
+levels: [user, team]
+rules: [{id: r, key: levels, levels: {user: `+c.user+`, team: 250usd/day}, tokens: {price: usd, reserve: {output: 90, at_most: `+map[bool]string{true: "50%", false: "10%"}[c.reserved == 1000]+`}}}]`)
+		ask := v.call("a", "ann", "m", 20_000)
+		used := func(key string) int64 {
+			var d engine.Verdict
+			if _, err := v.engine.Standing(t.Context(), "", key, "", &d); err != nil {
+				t.Fatal(err)
+			}
+			return d.Results[0].Used()
+		}
+		for n := int64(1); n <= 5000; n++ {
+			ask.hold.Reach(0, 100+10*n)
+		}
+		if got := used("user:ann"); got != c.reserved || used("team:a") != got {
+			t.Errorf("%s: ann has reserved %d, the team %d", c.user, got, used("team:a"))
+		}
+		v.answer(ask, tokens(5000))
+		if v.spent["user:ann"] != 50_100 || v.spent["team:a"] != 50_100 {
+			t.Errorf("%s: %v is spent", c.user, v.spent)
+		}
+	}
+}
+
+// What was reserved while the store was lost is told when it is charged.
+func TestSpentInAnOutage(t *testing.T) {
+	v := newVendorOf(t, `rules: [{id: team, key: attr:team, limit: 25usd/day, on_failure: open, tokens: {price: usd}}]`)
+	v.losing.lost.Store(true)
+	c := v.call("a", "ann", "m", 20_000)
+	v.losing.lost.Store(false)
+	v.answer(c, tokens(5000))
+	if used := v.standing("a"); used != 50_100 || v.spent["attr:team:a"] != used || v.requests != 1 {
+		t.Errorf("%d is used, %v spent by %d requests", used, v.spent, v.requests)
 	}
 }
 

@@ -14,7 +14,10 @@ import (
 func (r *Recorder) ObserveSpend(s engine.Spend) {
 	rule := r.index.Load().nameOf(s.Rule)
 	one := archive.Spent{Requests: 1, Units: s.Units, Input: s.Tokens.Input, Output: s.Tokens.Output}
-	if s.Units < 0 {
+	switch {
+	case s.More:
+		one.Requests = 0
+	case s.Units < 0:
 		one.Requests, one.Refunds = 0, 1
 	}
 	r.events.count(func(f *archive.Frame) {

@@ -133,6 +133,8 @@ func (a *App) clientsTrouble() error {
 	}
 	s := a.registry.Status()
 	switch {
+	case s.Err == nil && s.Unusable != nil:
+		return errors.New("clients: at least one that is in the store cannot be used, so it is unknown, and those below it; the log has the cause")
 	case s.Err == nil:
 		return nil
 	case !s.Loaded:

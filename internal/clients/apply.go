@@ -25,6 +25,7 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 		return nil, err
 	}
 	defer r.end()
+	looked := false
 	for range 10 {
 		s := r.state.Load()
 		if s.ReadOnly {
@@ -38,10 +39,19 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 		}
 		b := &batch{edit: s.directory.Edit(), by: by, now: r.options.Now().Truncate(time.Millisecond), outcomes: make([]Outcome, len(changes))}
 		b.stage(changes)
+		if len(b.records) < len(changes) && !looked { // some have an answer from what is known here, which may be old
+			looked = true
+			if err := r.lookLocked(ctx); err != nil {
+				return nil, unavailable("the clients cannot be read, so nothing was changed; try again later", err)
+			}
+			if r.state.Load().position != s.position {
+				continue
+			}
+		}
 		if len(b.records) == 0 {
 			return b.outcomes, nil
 		}
-		next := state{directory: b.edit.Directory(), Status: Status{Loaded: true}}
+		next := state{directory: b.edit.Directory(), unusable: s.unusable, Status: Status{Loaded: true, Unusable: s.Unusable}}
 		var err error
 		next.position, err = r.options.Store.Write(ctx, s.position, b.records, next.records)
 		if err == nil {
@@ -50,6 +60,9 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 			return b.outcomes, nil
 		}
 		if !errors.Is(err, ErrMoved) {
+			clean := *r.state.Load()
+			clean.directory = s.directory.Edit().Directory() // without the values of changes that failed, if these are many
+			r.state.Store(&clean)
 			return nil, unavailable("the changes may or may not have been made; make them again later", err)
 		}
 		if err := r.lookLocked(ctx); err != nil {
@@ -66,6 +79,11 @@ func unavailable(message string, err error) error {
 func (s *state) records(yield func(Record) bool) {
 	for c := range s.directory.All {
 		if !yield(recordOf(c)) {
+			return
+		}
+	}
+	for name, record := range s.unusable { // nothing is lost that another version can use
+		if _, known := s.directory.Edit().Find(name); !known && !yield(record) {
 			return
 		}
 	}
@@ -117,7 +135,7 @@ func (b *batch) change(c *Change) Outcome {
 	before := entryOf(was)
 	switch {
 	case (c.Delete || c.If == Exists) && !known:
-		return Outcome{Err: &Error{Reason: NotFound, Message: "there is no such client; add it first, or correct the name"}}
+		return Outcome{Err: ErrNotFound}
 	case c.If == Missing && known:
 		return Outcome{Entry: before, Err: &Error{Reason: Mismatch, Message: "there is a client with this name already; read it, and change it"}}
 	case c.If != "" && c.If != Exists && c.If != Missing && (!known || c.If != before.Version):
@@ -137,12 +155,20 @@ func (b *batch) change(c *Change) Outcome {
 	if b.bytes+len(record.Text) > maxBytes {
 		return Outcome{Entry: before, Err: &Error{Reason: Busy, Message: "the changes are too large together; send fewer at a time"}}
 	}
+	if len(record.Text) > maxSure {
+		if _, err := record.client(); err != nil {
+			return Outcome{Entry: before, Err: &Error{Reason: Invalid, Field: "client", Message: "the client is too long; write fewer limits, or shorter names of rules"}}
+		}
+	}
 	if err := b.edit.Put(next); err != nil {
 		return Outcome{Entry: before, Err: errorOf(err)}
 	}
 	b.records, b.bytes = append(b.records, record), b.bytes+len(record.Text)
 	return Outcome{Entry: entryOf(next), Created: !known}
 }
+
+// maxSure is up to which length a record can be read again, in bytes. A longer one may be too long for that.
+const maxSure = 32 << 10
 
 // errorOf is an error of a directory.
 func errorOf(err error) error {

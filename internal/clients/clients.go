@@ -94,6 +94,9 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// ErrNotFound is why a client that is not there was not changed.
+var ErrNotFound = &Error{Reason: NotFound, Message: "there is no such client; add it first, or correct the name"}
+
 // Status is how current the directory is.
 type Status struct {
 	Clients  int
@@ -101,4 +104,5 @@ type Status struct {
 	Loaded   bool      // it was read at least once; otherwise nothing is known of any client
 	Since    time.Time // when it was last current, if it is not; the zero time if it is
 	Err      error     // why it is not current
+	Unusable error     // why a client that is in the store is unknown, and those below it; nil if all are known
 }

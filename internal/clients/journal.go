@@ -58,7 +58,16 @@ func (j *Journal) Load(_ context.Context, each func(Record)) (Position, error) {
 			j.Torn = int64(len(line)) // the process ended while it wrote, and nobody was told that it is there
 			return Position{Number: uint64(j.lines)}, nil
 		case err != nil:
-			return Position{}, j.damaged(err)
+			// Zeros that a loss of power leaves have no end of a line. Anything else is no line of ours.
+			torn := len(line)
+			for ; err == bufio.ErrBufferFull; torn += len(line) {
+				line, err = in.ReadSlice('\n')
+			}
+			if err != io.EOF {
+				return Position{}, j.damaged(bufio.ErrTooLong)
+			}
+			j.Torn = int64(torn)
+			return Position{Number: uint64(j.lines)}, nil
 		}
 		var l journalLine
 		if err := json.Unmarshal(line, &l); err != nil {
@@ -83,9 +92,14 @@ func (j *Journal) Changes(_ context.Context, since Position) ([]Record, Position
 func (j *Journal) Write(_ context.Context, base Position, records []Record, all func(func(Record) bool)) (Position, error) {
 	next := Position{Number: base.Number + uint64(len(records))}
 	if j.lines+len(records) > 2*j.live+10_000 {
-		if err := j.rewrite(all); err == nil {
+		replaced, err := j.rewrite(all)
+		switch {
+		case err == nil:
 			return next, nil
-		} // else there is room for the changes alone, perhaps
+		case replaced: // though perhaps not on the disk yet
+			return Position{}, err
+		}
+		j.live = j.lines // there is room for the changes alone, perhaps; and it is not tried again with each of them
 	}
 	if err := j.open(); err != nil {
 		return Position{}, err
@@ -126,10 +140,11 @@ func (j *Journal) open() error {
 	return nil
 }
 
-// rewrite writes a line for each client.
-func (j *Journal) rewrite(all func(func(Record) bool)) error {
+// rewrite writes a line for each client. It reports whether that is the file now, which it can be with an error.
+func (j *Journal) rewrite(all func(func(Record) bool)) (replaced bool, err error) {
 	lines, size := 0, int64(0)
-	err := disk.Replace(j.path, 0o600, func(w io.Writer) error {
+	before, _ := os.Stat(j.path)
+	err = disk.Replace(j.path, 0o600, func(w io.Writer) error {
 		out := bufio.NewWriter(w)
 		var text bytes.Buffer
 		for r := range all {
@@ -144,11 +159,14 @@ func (j *Journal) rewrite(all func(func(Record) bool)) error {
 		return out.Flush()
 	})
 	if err != nil {
-		return err
+		now, wrong := os.Stat(j.path)
+		if wrong != nil || before != nil && os.SameFile(before, now) {
+			return false, err
+		}
 	}
 	j.Close()
 	j.lines, j.live, j.size = lines, lines, size
-	return nil
+	return true, err
 }
 
 func (r Record) appendLine(to *bytes.Buffer) {

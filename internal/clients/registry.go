@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,7 @@ type Registry struct {
 type state struct {
 	directory *rule.Directory
 	position  Position
+	unusable  map[string]Record // records that this version cannot use, by name; it is not changed
 	Status
 }
 
@@ -222,9 +224,7 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 			settle.take(record)
 		}
 		next.position = now
-		if next.directory, err = settle.settle(); err != nil {
-			r.options.Logger.Error("an entry of a client cannot be used", "error", err)
-		}
+		r.take(&next, settle)
 	}
 	for tries := 0; errors.Is(err, ErrMoved) && tries < 3; tries++ {
 		settle := newSettler(rule.NewDirectory())
@@ -232,17 +232,30 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 		if now, err = r.options.Store.Load(ctx, settle.take); err != nil {
 			continue
 		}
-		var bad error
-		next.directory, bad = settle.settle()
+		next.unusable, next.Unusable = nil, nil
+		r.take(&next, settle)
 		next.position, next.Loaded = now, true
 		if n := next.directory.Len(); n > 0 {
 			r.options.Logger.Info("loaded the clients", "clients", n)
 		}
-		if bad != nil {
-			r.options.Logger.Error("an entry of a client cannot be used", "error", bad)
-		}
 	}
 	return next, err
+}
+
+// take brings what was read into a state.
+func (r *Registry) take(next *state, settle *settler) {
+	var bad error
+	if next.directory, bad = settle.settle(); bad == nil {
+		return
+	}
+	r.options.Logger.Error("an entry of a client cannot be used; it stays in the store", "error", bad)
+	next.Unusable = bad
+	unusable := maps.Clone(next.unusable)
+	if unusable == nil {
+		unusable = map[string]Record{}
+	}
+	maps.Copy(unusable, settle.unusable)
+	next.unusable = unusable
 }
 
 // report notes and logs whether the directory is current.

@@ -13,25 +13,30 @@ type settler struct {
 	edit    *rule.DirectoryEdit
 	pending map[string]change // the last of each name that could not be made yet
 	bad     error             // the first record that cannot be used
+
+	unusable map[string]Record // all that cannot be used
 }
 
 // change is a client as it should be.
 type change struct {
 	client  rule.Client
 	deleted bool
+	record  Record
 }
 
 func newSettler(d *rule.Directory) *settler {
-	return &settler{edit: d.Edit(), pending: map[string]change{}}
+	return &settler{edit: d.Edit(), pending: map[string]change{}, unusable: map[string]Record{}}
 }
 
 // take takes a record. The last of a name counts.
 func (s *settler) take(r Record) {
-	c := change{client: rule.Client{Name: r.Name}, deleted: len(r.Text) == 0}
+	c := change{client: rule.Client{Name: r.Name}, deleted: len(r.Text) == 0, record: r}
+	delete(s.unusable, r.Name)
 	if !c.deleted {
 		var err error
 		if c.client, err = r.client(); err != nil {
 			s.bad = cmp.Or(s.bad, err)
+			s.unusable[r.Name] = r
 			return
 		}
 	}
@@ -67,6 +72,7 @@ func (s *settler) settle() (*rule.Directory, error) {
 	}
 	for name, c := range s.pending {
 		s.bad = cmp.Or(s.bad, fmt.Errorf("the entry of %.80q cannot be used: %w", name, s.make(c)))
+		s.unusable[name] = c.record
 	}
 	return s.edit.Directory(), s.bad
 }

@@ -330,3 +330,95 @@ func TestJournalIsRewritten(t *testing.T) {
 		t.Error("it has become another directory")
 	}
 }
+
+// What an instance knows may be old, so no change is answered from that alone.
+func TestStale(t *testing.T) {
+	server := testredis.Start(t)
+	a, b := New(Options{Store: redisStore(t, server.Addr)}), New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, a, put(t, `{"client": "user:ann"}`))
+	look(t, b)
+	apply(t, a, put(t, `{"client": "user:ann", "blocked": true}`), put(t, `{"client": "user:new"}`))
+	unblock, there := put(t, `{"client": "user:ann"}`), put(t, `{"client": "user:new", "tier": "pro"}`)
+	there.If = Exists
+	for i, o := range apply(t, b, unblock, there) {
+		if o.Err != nil || o.Unchanged {
+			t.Errorf("change %d: %+v", i, o)
+		}
+	}
+	if look(t, a); text(a) != text(b) {
+		t.Errorf("%s\n%s", text(a), text(b))
+	}
+	server.Do("FLUSHALL")
+	if _, err := b.Apply(t.Context(), "x", []Change{unblock}); !errors.Is(err, ErrLost) {
+		t.Errorf("a change that changes nothing, after a loss: %v", err)
+	}
+}
+
+// What this version cannot use stays in the journal, which says so, and is in force when it can be used.
+func TestUnusableStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clients.ndjson")
+	usable := `{"name":"org:acme","entry":{"serial":"1","at":0,"client":{"blocked":true}}}` + "\n"
+	rest := `{"name":"user:ann","entry":{"serial":"2","at":0,"client":{"parent":"org:acme"}}}` + "\n"
+	testkit.OK(t, os.WriteFile(path, []byte(strings.Replace(usable, "blocked", "later", 1)+rest), 0o600))
+	r := New(Options{Store: NewJournal(path)})
+	if look(t, r); r.Count() != 0 || r.Status().Unusable == nil {
+		t.Errorf("%d clients: %+v", r.Count(), r.Status())
+	}
+	for i := range 11 { // until the journal is written again
+		var changes []Change
+		for n := range MaxChanges {
+			changes = append(changes, put(t, fmt.Sprintf(`{"client": "user:%d", "tier": "t%d"}`, n, i)))
+		}
+		apply(t, r, changes...)
+	}
+	kept := testkit.Must(os.ReadFile(path))(t)
+	if n := strings.Count(string(kept), "\n"); n > 5000 {
+		t.Fatalf("the journal has %d lines", n)
+	}
+	testkit.OK(t, os.WriteFile(path, []byte(strings.Replace(string(kept), "later", "blocked", 1)), 0o600))
+	r = New(Options{Store: NewJournal(path)})
+	look(t, r)
+	if line := r.Line("user:ann"); len(line) != 2 || !line[1].Blocked || r.Status().Unusable != nil {
+		t.Errorf("%+v, %+v", line, r.Status())
+	}
+}
+
+// What is acknowledged can be read again, so what grows too much when it is written is denied.
+func TestTooLongToRead(t *testing.T) {
+	var limits []string
+	for i := range 64 {
+		limits = append(limits, fmt.Sprintf(`"%s%02d": [%s]`, strings.Repeat("<", 98), i, strings.Repeat(`"1/1m",`, 3)+`"2/1m"`))
+	}
+	r := New(Options{Store: NewJournal(filepath.Join(t.TempDir(), "clients.ndjson"))})
+	look(t, r)
+	if o := apply(t, r, put(t, `{"client": "user:long", "limits": {`+strings.Join(limits, ",")+`}}`)); o[0].Err == nil {
+		if _, err := recordOf(o[0].Entry.Client).client(); err != nil {
+			t.Errorf("%v; it was accepted", err)
+		}
+	} else if reason(o[0].Err) != Invalid {
+		t.Error(o[0].Err)
+	}
+}
+
+// Zeros that a loss of power has left behind the last line are none, however many.
+func TestZerosInJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "clients.ndjson")
+	r := New(Options{Store: NewJournal(path)})
+	look(t, r)
+	apply(t, r, put(t, `{"client": "user:ann"}`))
+	whole := testkit.Must(os.ReadFile(path))(t)
+	for _, zeros := range []int{1, 1000, maxLine, 3*maxLine + 1} {
+		testkit.OK(t, os.WriteFile(path, append(whole[:len(whole):len(whole)], make([]byte, zeros)...), 0o600))
+		again := New(Options{Store: NewJournal(path)})
+		look(t, again)
+		apply(t, again, put(t, `{"client": "user:bob"}`))
+		last := New(Options{Store: NewJournal(path)})
+		if look(t, last); last.Count() != 2 {
+			t.Errorf("%d zeros: %s", zeros, text(last))
+		}
+	}
+	testkit.OK(t, os.WriteFile(path, append(append(whole[:len(whole):len(whole)], make([]byte, 2*maxLine)...), '\n'), 0o600))
+	if err := New(Options{Store: NewJournal(path)}).Look(t.Context()); err == nil {
+		t.Error("a line of zeros is none")
+	}
+}

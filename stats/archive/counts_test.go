@@ -1,11 +1,14 @@
 package archive
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // Ratios are those of whole holds, and those that matter most are exact.
@@ -221,4 +224,19 @@ func TestPriorityVersion(t *testing.T) {
 	if v := f.Append(nil)[0]; v != 7 {
 		t.Error(v)
 	}
+}
+
+// What is too large to be kept is as much as can be, in each part and in their sum.
+func TestHugeSpending(t *testing.T) {
+	m := testkit.Must(NewMemory(Keep{}))(t)
+	for i := range int64(3) {
+		var f Frame
+		for range 9 {
+			f.Spender(Spender{Rule: "r", Key: "k"}).Add(&Spent{Requests: 1, Units: 1 << 50, Input: 1 << 62, Output: 1})
+		}
+		testkit.OK(t, m.Add(t.Context(), []Part{{Kind: Spend, Start: 60 * i, ID: string(rune('a' + i)), Revision: 1, Frame: f.Append(nil)}}))
+	}
+	var file bytes.Buffer
+	testkit.OK(t, m.Snapshot(&file))
+	testkit.OK(t, testkit.Must(NewMemory(Keep{}))(t).Restore(&file))
 }

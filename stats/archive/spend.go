@@ -23,13 +23,16 @@ type Spent struct {
 	Output   int64
 }
 
-// Add adds what others have cost.
+// Add adds what others have cost. No number becomes so large that it could not be kept.
 func (s *Spent) Add(other *Spent) {
-	s.Requests += other.Requests
-	s.Refunds += other.Refunds
-	s.Units += other.Units
-	s.Input += other.Input
-	s.Output += other.Output
+	theirs := other.fields()
+	for i, n := range s.fields() {
+		*n = max(-maxExact, min(*n+max(-maxExact, min(*theirs[i], maxExact)), maxExact))
+	}
+}
+
+func (s *Spent) fields() [5]*int64 {
+	return [...]*int64{&s.Requests, &s.Refunds, &s.Units, &s.Input, &s.Output}
 }
 
 // Spender returns what a line has spent, for adding to it.

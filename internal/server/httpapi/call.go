@@ -119,7 +119,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case len(allowed) > 0:
 		header.Set("Allow", strings.Join(allowed, ", "))
-		err = fault.MethodNotAllowed.Of("%s does not support this method; it supports %s.", r.URL.Path, strings.Join(allowed, ", ")).Coded("", "allowed", strings.Join(allowed, ", "))
+		path := r.URL.Path
+		if strings.HasPrefix(path, "/v1/clients/") {
+			path = clientPath // the name may be an API key
+		}
+		err = fault.MethodNotAllowed.Of("%s does not support this method; it supports %s.", path, strings.Join(allowed, ", ")).Coded("", "allowed", strings.Join(allowed, ", "))
 	case ours(r.URL.Path):
 		err = fault.NotFound.Of("The API has no such path; GET /v1/openapi.yaml lists all paths.")
 	default:

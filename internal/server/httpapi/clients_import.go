@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -42,6 +43,7 @@ type batch struct {
 	ImportAnswer
 	registry *clients.Registry
 	seen     map[string]int // the line of a client
+	dry      bool
 	changes  []clients.Change
 	lines    []int // of the changes
 }
@@ -58,23 +60,20 @@ func (h *Handler) importClients(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := batch{ImportAnswer: ImportAnswer{Errors: []ImportError{}}, registry: h.options.Clients, seen: map[string]int{}}
-	number := 0
+	b := batch{ImportAnswer: ImportAnswer{Errors: []ImportError{}}, registry: h.options.Clients, seen: map[string]int{}, dry: dry}
+	number, count := 0, 0
 	for line := range bytes.Lines(body) {
 		number++
 		if line = bytes.TrimSpace(line); len(line) == 0 {
 			continue
 		}
-		if len(b.seen) == clients.MaxChanges {
-			return nil, fault.Length("lines", number, clients.MaxChanges)
+		if count++; count > clients.MaxChanges {
+			return nil, fault.Length("lines", count, clients.MaxChanges)
 		}
 		b.read(number, line)
 	}
-	for i := range b.changes {
-		b.warn(b.lines[i], h.options.Engine, &b.changes[i])
-	}
 	if dry {
-		b.preview()
+		b.preview(h.options.Engine)
 		return b.ImportAnswer, nil
 	}
 	return b.apply(h, c)
@@ -92,7 +91,7 @@ func (b *batch) warn(line int, e *engine.Engine, change *clients.Change) {
 	}
 }
 
-// read reads a line, and finds out whether it changes anything.
+// read reads a line. A dry run finds out here whether it changes anything.
 func (b *batch) read(number int, line []byte) {
 	change, problems := readChange(line)
 	name := change.Client.Name
@@ -100,19 +99,22 @@ func (b *batch) read(number int, line []byte) {
 		problems = rule.Problems{{Field: "client", Message: "client: another line has the same client; remove one of the two"}}
 	}
 	if len(problems) > 0 {
-		for _, p := range problems {
+		for _, p := range problems[:min(len(problems), maxOfLine)] {
 			b.wrong(number, p.Field, p.Message)
 		}
 		return
 	}
 	b.seen[name] = number
 	was, known := b.registry.Get(name)
-	if change.Delete && !known || !change.Delete && known && bytes.Equal(rule.ClientToJSON(&was.Client), rule.ClientToJSON(&change.Client)) {
+	if b.dry && (change.Delete && !known || !change.Delete && known && bytes.Equal(rule.ClientToJSON(&was.Client), rule.ClientToJSON(&change.Client))) {
 		b.Unchanged++
 		return
 	}
 	b.changes, b.lines = append(b.changes, change), append(b.lines, number)
 }
+
+// maxOfLine is how many errors of one line are told.
+const maxOfLine = 8
 
 var deletedField = []byte(`"deleted"`)
 
@@ -134,8 +136,9 @@ func isTrue(e *document.Element) bool {
 }
 
 // preview counts the changes as if they were made.
-func (b *batch) preview() {
+func (b *batch) preview(e *engine.Engine) {
 	for i := range b.changes {
+		b.warn(b.lines[i], e, &b.changes[i])
 		_, known := b.registry.Get(b.changes[i].Client.Name)
 		b.count(&b.changes[i], !known)
 	}
@@ -162,11 +165,13 @@ func (b *batch) apply(h *Handler, c *call) (any, error) {
 		return nil, h.trouble(c).Client(err)
 	}
 	for i := range outcomes {
+		wasGone := b.changes[i].Delete && errors.Is(outcomes[i].Err, clients.ErrNotFound)
 		switch {
-		case outcomes[i].Unchanged: // another call was faster
+		case outcomes[i].Unchanged || wasGone:
 			b.Unchanged++
 			continue
 		case outcomes[i].Err == nil:
+			b.warn(b.lines[i], h.options.Engine, &b.changes[i])
 			b.count(&b.changes[i], outcomes[i].Created)
 			continue
 		}
@@ -190,9 +195,10 @@ func (h *Handler) exportClients(c *call) (any, error) {
 	s := stream{c, http.NewResponseController(c.ResponseWriter), h.patience}
 	var lines []byte
 	gone := !s.open()
+	begun := time.Now()
 	for e := range h.options.Clients.Export {
 		if lines = append(append(lines, rule.ClientToJSON(&e.Client)...), '\n'); len(lines) >= exportPiece {
-			if gone = gone || !s.write(lines); gone {
+			if gone = gone || time.Since(begun) > maxExport || !s.write(lines); gone {
 				break
 			}
 			lines = lines[:0]
@@ -206,5 +212,8 @@ func (h *Handler) exportClients(c *call) (any, error) {
 
 // exportPiece is how much of an export is written at once, in bytes.
 const exportPiece = 64 << 10
+
+// maxExport is how long an export may take, so that slow readers do not keep others from theirs.
+const maxExport = 10 * time.Minute
 
 var typeLines = []string{"application/x-ndjson"}

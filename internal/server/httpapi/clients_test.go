@@ -308,6 +308,17 @@ func TestImport(t *testing.T) {
 			t.Errorf("%s: %s, want %s: %s", c.query, got, c.want, r.body)
 		}
 	}
+	// Broken lines count, too, so that the answer is bounded.
+	s.call("POST /v1/clients/import", strings.Repeat("{\n", clients.MaxChanges+1)).wantProblem(t, fault.BadField, "maximum of 1000")
+	for _, query := range []string{"after=api_key:in-clear", "contains=api_key:in-clear"} {
+		s.call("GET /v1/clients?"+query, "").wantProblem(t, fault.BadField, "must not have an API key")
+	}
+	for _, query := range []string{"after=api_key:sha256:5d4", "contains=api_key:", "contains=key"} {
+		s.call("GET /v1/clients?"+query, "").want(t, 200, nil)
+	}
+	if p := s.call("POST /v1/clients/api_key:in-clear", "").wantProblem(t, fault.MethodNotAllowed); strings.Contains(fmt.Sprintf("%+v", p), "in-clear") {
+		t.Error("the answer has a key")
+	}
 	if s.call("GET /v1/clients/user:eve", "").want(t, 200, nil); strings.Contains(s.log.String(), "in-clear") {
 		t.Error("the log has a key")
 	}
