@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -51,7 +52,13 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 		if len(b.records) == 0 {
 			return b.outcomes, nil
 		}
-		next := state{directory: b.edit.Directory(), unusable: s.unusable, Status: Status{Loaded: true, Unusable: s.Unusable}}
+		next := state{directory: b.edit.Directory(), unusable: maps.Clone(s.unusable), Status: Status{Loaded: true}}
+		for _, record := range b.records {
+			delete(next.unusable, record.Name) // it is replaced
+		}
+		if len(next.unusable) > 0 {
+			next.Unusable = s.Unusable
+		}
 		var err error
 		next.position, err = r.options.Store.Write(ctx, s.position, b.records, next.records)
 		if err == nil {
@@ -82,8 +89,8 @@ func (s *state) records(yield func(Record) bool) {
 			return
 		}
 	}
-	for name, record := range s.unusable { // nothing is lost that another version can use
-		if _, known := s.directory.Edit().Find(name); !known && !yield(record) {
+	for _, record := range s.unusable { // nothing is lost that another version can use
+		if !yield(record) {
 			return
 		}
 	}

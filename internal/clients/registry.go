@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -220,6 +219,9 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 			break
 		}
 		settle := newSettler(next.directory)
+		for _, record := range next.unusable { // which may be usable now
+			settle.take(record)
+		}
 		for _, record := range records {
 			settle.take(record)
 		}
@@ -232,7 +234,6 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 		if now, err = r.options.Store.Load(ctx, settle.take); err != nil {
 			continue
 		}
-		next.unusable, next.Unusable = nil, nil
 		r.take(&next, settle)
 		next.position, next.Loaded = now, true
 		if n := next.directory.Len(); n > 0 {
@@ -244,18 +245,12 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 
 // take brings what was read into a state.
 func (r *Registry) take(next *state, settle *settler) {
-	var bad error
-	if next.directory, bad = settle.settle(); bad == nil {
-		return
+	before := next.Unusable
+	next.directory, next.Unusable = settle.settle()
+	next.unusable = settle.unusable
+	if next.Unusable != nil && before == nil {
+		r.options.Logger.Error("an entry of a client cannot be used; it stays in the store", "error", next.Unusable)
 	}
-	r.options.Logger.Error("an entry of a client cannot be used; it stays in the store", "error", bad)
-	next.Unusable = bad
-	unusable := maps.Clone(next.unusable)
-	if unusable == nil {
-		unusable = map[string]Record{}
-	}
-	maps.Copy(unusable, settle.unusable)
-	next.unusable = unusable
 }
 
 // report notes and logs whether the directory is current.

@@ -70,6 +70,9 @@ func (s *settler) settle() (*rule.Directory, error) {
 		}
 		s.retry()
 	}
+	if len(s.unusable) == 0 {
+		s.bad = nil // what came later can be used
+	}
 	for name, c := range s.pending {
 		s.bad = cmp.Or(s.bad, fmt.Errorf("the entry of %.80q cannot be used: %w", name, s.make(c)))
 		s.unusable[name] = c.record

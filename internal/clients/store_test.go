@@ -260,8 +260,25 @@ func TestDamagedEntry(t *testing.T) {
 	server.Do("HSET", "weir:{clients}:entries", "user:a", `{"client": 5}`)
 	b := New(Options{Store: redisStore(t, server.Addr)})
 	look(t, b)
-	if b.Count() != 1 {
-		t.Errorf("it has %d clients", b.Count())
+	if b.Count() != 1 || b.Status().Unusable == nil {
+		t.Errorf("it has %d clients: %+v", b.Count(), b.Status())
+	}
+	// Those below it come back with it, wherever it is mended.
+	apply(t, a, put(t, `{"client": "user:a", "parent": "org:x"}`), put(t, `{"client": "org:x"}`))
+	if look(t, b); text(b) != text(a) || b.Status().Unusable != nil {
+		t.Errorf("%s\n%s: %+v", text(a), text(b), b.Status())
+	}
+	server.Do("HSET", "weir:{clients}:entries", "org:x", `{"client": 5}`)
+	c := New(Options{Store: redisStore(t, server.Addr)})
+	if look(t, c); c.Count() != 1 || c.Status().Unusable == nil {
+		t.Errorf("it has %s: %+v", text(c), c.Status())
+	}
+	apply(t, c, put(t, `{"client": "user:new"}`))
+	apply(t, c, put(t, `{"client": "org:x", "tier": "pro"}`))
+	apply(t, a, put(t, `{"client": "user:last"}`))
+	look(t, a)
+	if look(t, c); text(c) != text(a) || c.Status().Unusable != nil {
+		t.Errorf("%s\n%s: %+v", text(a), text(c), c.Status())
 	}
 }
 
