@@ -7,12 +7,10 @@ import (
 	"embed"
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
 )
 
@@ -165,24 +163,5 @@ func (s *Redis) Load(ctx context.Context, each func(Record)) (Position, error) {
 
 // Watch implements Store.
 func (s *Redis) Watch(ctx context.Context, look func()) error {
-	wake := make(chan struct{}, 1)
-	var listener sync.WaitGroup
-	listener.Go(func() {
-		redislink.Listen(ctx, s.Client, s.channel, s.poll, func() {
-			select {
-			case wake <- struct{}{}:
-			default: // once is enough
-			}
-		})
-	})
-	defer listener.Wait()
-	for ctx.Err() == nil {
-		look()
-		select {
-		case <-ctx.Done():
-		case <-wake:
-		case <-time.After(clock.Jitter(s.poll)):
-		}
-	}
-	return ctx.Err()
+	return redislink.Follow(ctx, s.Client, s.channel, s.poll, look)
 }

@@ -282,7 +282,7 @@ func (t Trouble) Client(err error) error {
 	}
 	if errors.Is(err, clients.ErrLost) {
 		return t.Unavailable(slog.LevelError, "cannot change clients", err,
-			StoreUnavailable.Of("Redis has lost the clients, so nothing was changed, and those that are known stay in force. Restore the data of Redis. Or save them with weir clients export, restart one instance, and import them there.").Coded("clients-lost"))
+			StoreUnavailable.Of("%s", manage.Sentence(clients.ErrLost)).Coded("clients-lost"))
 	}
 	return t.Unavailable(slog.LevelError, "cannot change clients", err,
 		StoreUnavailable.Of("The store of the clients is unavailable, so it is not known whether the change was made; read the client, and try again.").Coded("change-unknown"))

@@ -110,6 +110,31 @@ func (l *Link) Close() {
 	l.failed.Store(&errClosed)
 }
 
+// Follow calls look at once, after messages on a channel, and about every poll, until the context ends, which is its
+// error. Messages that come while it looks are one.
+func Follow(ctx context.Context, client func() (rueidis.Client, error), channel string, poll time.Duration, look func()) error {
+	wake := make(chan struct{}, 1)
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		Listen(ctx, client, channel, poll, func() {
+			select {
+			case wake <- struct{}{}:
+			default: // once is enough
+			}
+		})
+	})
+	defer listener.Wait()
+	for ctx.Err() == nil {
+		look()
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-time.After(clock.Jitter(poll)):
+		}
+	}
+	return ctx.Err()
+}
+
 // Listen calls wake for every message on a channel, and when it starts to listen,
 // because it may have missed messages before. If the subscription ends, Listen
 // subscribes again after about the pause, until the context ends.

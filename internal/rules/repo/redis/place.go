@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/rule"
 )
@@ -74,24 +72,5 @@ func (p *place) explain(err error) error {
 // watch calls look at once, when a message tells of a change, and from time to time, until the
 // context ends, which is its error.
 func (p *place) watch(ctx context.Context, look func()) error {
-	wake := make(chan struct{}, 1)
-	var listener sync.WaitGroup
-	listener.Go(func() {
-		redislink.Listen(ctx, p.Client, p.channel, p.poll, func() {
-			select {
-			case wake <- struct{}{}:
-			default: // once is enough
-			}
-		})
-	})
-	defer listener.Wait()
-	for ctx.Err() == nil {
-		look()
-		select {
-		case <-ctx.Done():
-		case <-wake:
-		case <-time.After(clock.Jitter(p.poll)):
-		}
-	}
-	return ctx.Err()
+	return redislink.Follow(ctx, p.Client, p.channel, p.poll, look)
 }
