@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/gateway/llm"
 	"github.com/weirhq/weir/internal/notation"
 )
 
@@ -62,7 +63,8 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, d *Denial, pro
 		prompt.answerMessages(w, d)
 		return
 	case prompt != nil && prompt.tokens:
-		prompt.problem(w, d.Status, d.Detail, d.Wait())
+		said := d.Verdict.Speaker()
+		prompt.problem(w, &llm.Problem{Status: d.Status, Message: d.Detail, Wait: d.Wait(), Requests: said != nil && countsRequests(said.Rule)})
 		return
 	default:
 		d.Write(w)

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/budget"
@@ -132,7 +131,7 @@ func (p *prompt) unread(w http.ResponseWriter, err error) {
 	if wrong.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	}
-	p.problem(w, wrong.Status, wrong.Reason, 0)
+	p.problem(w, &llm.Problem{Status: wrong.Status, Message: wrong.Reason})
 }
 
 // close is for a body that nobody else has.
@@ -143,10 +142,10 @@ func (p *prompt) close() {
 }
 
 // problem answers as the API of the client does.
-func (p *prompt) problem(w http.ResponseWriter, status int, message string, wait time.Duration) {
+func (p *prompt) problem(w http.ResponseWriter, wrong *llm.Problem) {
 	if !p.tokens {
-		d := &Denial{Status: status}
-		d.Verdict, d.Cause, d.Detail = new(engine.Verdict), engine.InvalidRequest, message
+		d := &Denial{Status: wrong.Status}
+		d.Verdict, d.Cause, d.Detail = new(engine.Verdict), engine.InvalidRequest, wrong.Message
 		p.answerMessages(w, d)
 		return
 	}
@@ -154,11 +153,11 @@ func (p *prompt) problem(w http.ResponseWriter, status int, message string, wait
 	h.Del("Content-Length")
 	h.Set("Cache-Control", "no-store")
 	h.Set("Content-Type", "application/json")
-	if status == http.StatusTooManyRequests && wait == 0 {
+	if wrong.Status == http.StatusTooManyRequests && wrong.Wait == 0 {
 		h.Set("X-Should-Retry", "false") // the clients of OpenAI and Anthropic heed it
 	}
-	w.WriteHeader(status)
-	w.Write(llm.Problem(p.API, status, message, wait))
+	w.WriteHeader(wrong.Status)
+	w.Write(wrong.JSON(p.API))
 }
 
 // writeHeaders adds what clients of the API look for: the limit of tokens, and that of
@@ -171,10 +170,11 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 	for i := range v.Results {
 		r, tokens := &v.Results[i], 0
 		switch {
-		case r.Rule.Tokens.Weighted() || r.Rule.Tokens == nil && r.Rule.CostUnit() != "":
-			continue
-		case r.Rule.Tokens != nil:
+		case countsRequests(r.Rule):
+		case r.Rule.Tokens != nil && !r.Rule.Tokens.Weighted():
 			tokens = 1
+		default:
+			continue
 		}
 		if !r.Shadow && r.Asked && (least[tokens] == nil || r.Remaining < least[tokens].Remaining) {
 			least[tokens] = r
@@ -186,6 +186,9 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 		}
 	}
 }
+
+// countsRequests reports whether a limit of the rule is one of requests.
+func countsRequests(r *rule.Entry) bool { return r.Tokens == nil && r.CostUnit() == "" }
 
 // restore gives a request its body back. If the usage of its tokens is to be settled, it
 // asks the upstream for that, and for a response that can be read. It changes the request, but

@@ -323,6 +323,25 @@ func TestTokensDenied(t *testing.T) {
 	}
 }
 
+// The clients of OpenAI are told whether requests or tokens are used up.
+func TestDeniedKind(t *testing.T) {
+	for rules, want := range map[string]string{
+		"{id: a, key: ip, limit: 700/1h, tokens: {}}, {id: b, key: ip, limit: 9/1h}":               "tokens",
+		"{id: a, key: ip, limit: 9000/1h, tokens: {}}, {id: b, key: ip, limit: 1/1h}":              "requests",
+		"{id: a, key: ip, limit: 9000/1h, tokens: {}}, {id: b, key: ip, limit: 1/1h, unit: bytes}": "tokens",
+	} {
+		s := newSettling(t, "rules: ["+rules+"]", Options{})
+		var w *httptest.ResponseRecorder
+		for range 2 {
+			w = httptest.NewRecorder()
+			s.Wrap(answering(200)).ServeHTTP(w, chat("/v1/chat/completions", `{"model":"gpt-5","max_tokens":400,"messages":[]}`))
+		}
+		if w.Code != 429 || !strings.Contains(w.Body.String(), `"type":"`+want+`"`) {
+			t.Errorf("%s: %d %s, want %s", rules, w.Code, w.Body, want)
+		}
+	}
+}
+
 // The headers of a vendor have tokens and requests: a budget of money, or of anything else, is
 // in none of them.
 func TestVendorHeaders(t *testing.T) {

@@ -56,38 +56,50 @@ func roundUp(d, unit time.Duration) time.Duration {
 	return max(0, d+unit-1).Truncate(unit)
 }
 
-// Problem is an error as the vendor's clients expect it, in JSON, for an answer with the status.
-// The wait is for status 429; it is 0 if waiting does not help.
-func Problem(api rule.ModelAPI, status int, message string, wait time.Duration) []byte {
+// Problem is an error of an answer to a client of a vendor.
+type Problem struct {
+	Status   int
+	Message  string
+	Wait     time.Duration // for status 429; 0 if waiting does not help
+	Requests bool          // a limit of requests denies, not one of tokens or money
+}
+
+// JSON is the error as the clients of the API expect it.
+func (p *Problem) JSON(api rule.ModelAPI) []byte {
 	text := func(v any) []byte {
 		b, _ := json.Marshal(v) // maps of strings and numbers never fail
 		return append(b, '\n')
 	}
-	name := nameOf(status)
+	name := p.names()
 	type object = map[string]any
 	switch api {
 	case rule.Anthropic:
-		return text(object{"type": "error", "error": object{"type": name.anthropic, "message": message}})
+		return text(object{"type": "error", "error": object{"type": name.anthropic, "message": p.Message}})
 	case rule.Gemini:
-		e := object{"code": status, "message": message, "status": name.gemini}
-		if wait > 0 {
+		e := object{"code": p.Status, "message": p.Message, "status": name.gemini}
+		if p.Wait > 0 {
 			e["details"] = []object{{
 				"@type":      "type.googleapis.com/google.rpc.RetryInfo",
-				"retryDelay": strconv.FormatFloat(roundUp(wait, time.Millisecond).Seconds(), 'f', -1, 64) + "s",
+				"retryDelay": strconv.FormatFloat(roundUp(p.Wait, time.Millisecond).Seconds(), 'f', -1, 64) + "s",
 			}}
 		}
 		return text(object{"error": e})
 	}
-	return text(object{"error": object{"message": message, "type": name.openai, "param": nil, "code": name.code}})
+	return text(object{"error": object{"message": p.Message, "type": name.openai, "param": nil, "code": name.code}})
 }
 
 // names are what the vendors call an error.
 type names struct{ openai, code, anthropic, gemini string }
 
-func nameOf(status int) names {
-	switch status {
+func (p *Problem) names() names {
+	switch p.Status {
 	case http.StatusTooManyRequests:
+		if p.Requests {
+			return names{"requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"}
+		}
 		return names{"tokens", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"}
+	case http.StatusUnauthorized:
+		return names{"invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"}
 	case http.StatusForbidden:
 		return names{"invalid_request_error", "permission_denied", "permission_error", "PERMISSION_DENIED"}
 	case http.StatusRequestEntityTooLarge:

@@ -12,20 +12,24 @@ import (
 func TestProblem(t *testing.T) {
 	const text = "Too many requests for the rule tokens; try again later."
 	for _, c := range []struct {
-		api    rule.ModelAPI
-		status int
-		wait   time.Duration
-		want   string
+		api     rule.ModelAPI
+		problem Problem
+		want    string
 	}{
-		{rule.OpenAI, 429, time.Second, `{"error":{"code":"rate_limit_exceeded","message":"` + text + `","param":null,"type":"tokens"}}`},
-		{rule.Anthropic, 429, time.Second, `{"error":{"message":"` + text + `","type":"rate_limit_error"},"type":"error"}`},
-		{rule.Gemini, 429, 1500 * time.Millisecond, `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}],"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
-		{rule.Gemini, 429, 0, `{"error":{"code":429,"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
-		{rule.AutoAPI, 413, 0, `{"error":{"code":"request_too_large","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
-		{rule.Anthropic, 403, 0, `{"error":{"message":"` + text + `","type":"permission_error"},"type":"error"}`},
+		{rule.OpenAI, Problem{Status: 429, Wait: time.Second}, `{"error":{"code":"rate_limit_exceeded","message":"` + text + `","param":null,"type":"tokens"}}`},
+		{rule.OpenAI, Problem{Status: 429, Requests: true}, `{"error":{"code":"rate_limit_exceeded","message":"` + text + `","param":null,"type":"requests"}}`},
+		{rule.OpenAI, Problem{Status: 401}, `{"error":{"code":"invalid_api_key","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
+		{rule.Anthropic, Problem{Status: 401}, `{"error":{"message":"` + text + `","type":"authentication_error"},"type":"error"}`},
+		{rule.Gemini, Problem{Status: 401}, `{"error":{"code":401,"message":"` + text + `","status":"UNAUTHENTICATED"}}`},
+		{rule.Anthropic, Problem{Status: 429, Wait: time.Second}, `{"error":{"message":"` + text + `","type":"rate_limit_error"},"type":"error"}`},
+		{rule.Gemini, Problem{Status: 429, Wait: 1500 * time.Millisecond}, `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}],"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{rule.Gemini, Problem{Status: 429}, `{"error":{"code":429,"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{rule.AutoAPI, Problem{Status: 413}, `{"error":{"code":"request_too_large","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
+		{rule.Anthropic, Problem{Status: 403}, `{"error":{"message":"` + text + `","type":"permission_error"},"type":"error"}`},
 	} {
-		if got := string(Problem(c.api, c.status, text, c.wait)); got != c.want+"\n" {
-			t.Errorf("%v %d: got\n%swant\n%s", c.api, c.status, got, c.want)
+		c.problem.Message = text
+		if got := string(c.problem.JSON(c.api)); got != c.want+"\n" {
+			t.Errorf("%v %d: got\n%swant\n%s", c.api, c.problem.Status, got, c.want)
 		}
 	}
 }
