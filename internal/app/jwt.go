@@ -89,3 +89,11 @@ func (a *App) openJWT(ctx, background context.Context) error {
 	a.background.Go(func() { _ = v.Run(background) })
 	return nil
 }
+
+// jwtTrouble is what anybody may know of keys that are not current.
+func (a *App) jwtTrouble() error {
+	if a.jwt == nil {
+		return nil
+	}
+	return a.jwt.Trouble()
+}

@@ -85,6 +85,9 @@ func TestIssuerIsAway(t *testing.T) {
 	if !strings.Contains(log.String(), "could not read the keys of the issuer") {
 		t.Errorf("the log is %s", log)
 	}
+	if status, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/readyz", ""); status != http.StatusOK || !strings.Contains(body, "its tokens are not valid") || strings.Contains(body, issuer.URL) {
+		t.Errorf("/readyz: %d %s", status, body)
+	}
 	issuer.JWKS = filepath.Join(t.TempDir(), "missing")
 	o, _ = prepared(t, Options{JWT: jwt.Options{Issuers: []jwt.Issuer{issuer}}}, byOrg)
 	if a, err := New(o); err != nil {

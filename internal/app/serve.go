@@ -107,7 +107,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Authz:   a.limits(),
 		Hosts:   a.options.HostNames,
 		Trouble: func() error {
-			return errors.Join(a.store.trouble(), a.rules.trouble(), a.clientsTrouble(), a.prices.trouble(), a.notSaved())
+			return errors.Join(a.store.trouble(), a.rules.trouble(), a.clientsTrouble(), a.prices.trouble(), a.jwtTrouble(), a.notSaved())
 		},
 		NotLoaded:  a.rules.notLoaded,
 		Metrics:    a.metrics.Handler(),

@@ -142,6 +142,13 @@ func (i *issuer) keys(now time.Time) *keySet {
 	return i.set.Load()
 }
 
+// health is whether keys are known, and whether they could be read the last time.
+func (i *issuer) health(now time.Time) (known, ok bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.keys(now) != nil, i.last == ""
+}
+
 // ask has the keys fetched again, once for each id.
 func (i *issuer) ask(id string) {
 	if len(id) > MaxValue {

@@ -3,6 +3,7 @@ package jwt
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -91,14 +92,23 @@ func TestIssuerIsUnavailable(t *testing.T) {
 	began := time.Now()
 	token := p.token(t, claims{"exp": began.Add(30 * time.Hour).Unix()})
 	expect(t, v, token, valid)
+	trouble := func(want string) {
+		t.Helper()
+		if got := fmt.Sprint(v.Trouble()); !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	trouble("<nil>")
 	p.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
 	if err := v.Load(t.Context()); err == nil || !strings.Contains(err.Error(), "answers with the status 502") {
 		t.Errorf("%v", err)
 	}
 	v.now = func() time.Time { return began.Add(kept - time.Second) }
 	expect(t, v, token, valid)
+	trouble("outdated")
 	v.now = func() time.Time { return began.Add(kept + time.Minute) }
 	expect(t, v, token, noKeys)
+	trouble("not valid")
 	p.handler.Store(nil)
 	if err := v.Load(t.Context()); err != nil {
 		t.Fatal(err)

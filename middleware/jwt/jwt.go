@@ -174,6 +174,20 @@ func (v *Verifier) Load(ctx context.Context) error {
 	return errors.Join(wrong...)
 }
 
+// Trouble is what is wrong with keys of issuers, in a sentence that anybody may read; nil if they are current.
+func (v *Verifier) Trouble() error {
+	var old error
+	for _, i := range v.issuers {
+		switch known, ok := i.health(v.now()); {
+		case !known:
+			return errors.New("access tokens: the keys of an issuer could not be read, so its tokens are not valid; the log has the cause")
+		case !ok:
+			old = errors.New("access tokens: the keys of an issuer may be outdated, because they could not be read again; the log has the cause")
+		}
+	}
+	return old
+}
+
 // Run fetches keys and follows files until the context ends, which is its error.
 func (v *Verifier) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
