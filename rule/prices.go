@@ -197,6 +197,9 @@ func (p *Prices) price(model string) (*price, error) {
 	if p.UnknownHighest {
 		return &list.highest, nil
 	}
+	if model == "" {
+		return nil, &RequestError{Status: http.StatusBadRequest, Reason: "The request names no model, so its cost cannot be counted; name one."}
+	}
 	return nil, &RequestError{Status: http.StatusBadRequest, Reason: fmt.Sprintf("The model %s has no price, so its cost cannot be counted; choose another model, or ask the operator to add its price.", document.Quote(document.Clip(model, maxName)))}
 }
 

@@ -172,6 +172,12 @@ func TestUnknownPrices(t *testing.T) {
 		err.(*rule.RequestError).Status != http.StatusBadRequest {
 		t.Error(err)
 	}
+	if _, err := r.Estimate(&rule.Request{User: "u", Prompt: &rule.Prompt{Input: 1}}); err == nil || err.Error() != "rule: The request names no model, so its cost cannot be counted; name one." {
+		t.Error(err)
+	}
+	if got, err := r.Estimate(&rule.Request{User: "u", Prompt: &rule.Prompt{}}); got != 0 || err != nil {
+		t.Errorf("a request that generates nothing: %d, %v", got, err)
+	}
 	// The rule applies to it all the same.
 	if _, ends, err := (rule.Hit{Entry: r}).Identities(nil, nil, prompt); len(ends) != 1 || err != nil {
 		t.Error(ends, err)

@@ -162,6 +162,9 @@ func (c *Entry) tokenUnits(p *Prompt, output int64) (int64, error) {
 	if !c.Tokens.priced() {
 		return c.Tokens.estimate(p, output), nil
 	}
+	if *p == (Prompt{}) {
+		return 0, nil // nothing is generated: a list of models, or the tokens of a text
+	}
 	one, err := c.prices.price(p.Model)
 	if err != nil {
 		return 0, err
