@@ -168,7 +168,7 @@ func (d *Denial) explain(r *Result) {
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter != weir.Never:
-		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; try again in %d s.", limit, notation.Count(r.Limit-r.Leave, "request"), notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s allows %s at the same time; %s", limit, notation.Count(r.Limit-r.Leave, "request"), d.again(r))
 	case r.RetryAfter == weir.Never && r.Leave > 0:
 		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + limit + " allows at once."
 	case r.RetryAfter == weir.Never:
@@ -176,13 +176,13 @@ func (d *Denial) explain(r *Result) {
 	case d.RetryAfter == weir.Never:
 		d.Detail = "The limit " + limit + " is used up, and waiting does not help: the request costs more than another limit allows at once."
 	case r.AtShare:
-		d.Detail = fmt.Sprintf("Too many requests of this client under the limit %s are not settled yet; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("Too many requests of this client under the limit %s are not settled yet; %s", limit, d.again(r))
 	case r.full:
-		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; %s", limit, d.again(r))
 	case r.Reserved > 0:
-		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; try again in %d s.", cmp.Or(r.Rule.Display(r.Compiled, r.Reserved), notation.Count(r.Reserved, "unit")), limit, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; %s", cmp.Or(r.Rule.Display(r.Compiled, r.Reserved), notation.Count(r.Reserved, "unit")), limit, d.again(r))
 	case r.Penalty:
-		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", limit, notation.CeilDuration(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; %s", limit, d.again(r))
 	default:
 		var buffer [192]byte // a denial is to make little garbage
 		text := append(buffer[:0], "The limit "...)
@@ -190,26 +190,39 @@ func (d *Denial) explain(r *Result) {
 			text = append(append(append(buffer[:0], "The share of "...), d.Verdict.Priority.String()...), " requests in the limit "...)
 		}
 		text = append(text, limit...)
-		text = strconv.AppendInt(append(text, " is used up; try again in "...), notation.CeilDuration(d.RetryAfter, time.Second), 10)
-		d.Detail = string(append(text, " s."...))
+		d.Detail = string(d.appendAgain(append(text, " is used up; "...), r))
 	}
 }
 
-// usualWait is RetryAfter, but a second for places: requests usually end sooner than their
+// again says when to try again: not sooner because of the limit that speaks, or of another one.
+func (d *Denial) again(r *Result) string { return string(d.appendAgain(nil, r)) }
+
+func (d *Denial) appendAgain(dst []byte, r *Result) []byte {
+	wait := notation.CeilDuration(d.RetryAfter, time.Second)
+	if !r.Allowed && wait > notation.CeilDuration(max(r.usualWait(), 1), time.Second) {
+		dst = append(dst, "because of another limit, "...)
+	}
+	return append(strconv.AppendInt(append(dst, "try again in "...), wait, 10), " s."...)
+}
+
+// usualWait is RetryAfter, but a second for a place: requests usually end sooner than their
 // places expire.
+func (r *Result) usualWait() time.Duration {
+	if r.RetryAfter != weir.Never && r.isPlace() {
+		return min(r.RetryAfter, time.Second)
+	}
+	return r.RetryAfter
+}
+
+// usualWait is the longest of the results that deny.
 func (v *Verdict) usualWait() time.Duration {
 	if v.places == 0 {
 		return v.RetryAfter
 	}
 	wait := time.Duration(0)
 	for i := range v.inGroup(enforced) {
-		r := &v.Results[i]
-		switch {
-		case r.Allowed:
-		case r.isPlace() && r.RetryAfter != weir.Never:
-			wait = max(wait, min(r.RetryAfter, time.Second))
-		default:
-			wait = max(wait, r.RetryAfter)
+		if r := &v.Results[i]; !r.Allowed {
+			wait = max(wait, r.usualWait())
 		}
 	}
 	return wait

@@ -161,6 +161,9 @@ rules:
 	if v := b.check(t, alice); v.Speaker().Rule.ID != "minute" || v.RetryAfter != v.Results[2].RetryAfter || v.RetryAfter <= time.Hour {
 		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
 	}
+	if d := engine.Describe(b.check(t, alice)); d.Detail != "The limit minute is used up; because of another limit, try again in 86340 s." {
+		t.Error(d.Detail)
+	}
 	b.pass(time.Minute)
 	if v := b.check(t, alice); v.Speaker().Rule.ID != "hour" || v.RetryAfter != v.Results[2].RetryAfter {
 		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)

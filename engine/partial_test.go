@@ -136,6 +136,20 @@ rules:
 		}
 	}
 
+	// What was asked and denies speaks before what could not be asked, which has no numbers.
+	first, both := b.engine(t, `
+rules:
+  - {id: person, key: user, limit: 2/1d, on_failure: closed}
+  - {id: address, key: ip, algorithm: fixed_window, limit: 1/1d}
+`), b.request()
+	var alone, mixed engine.Verdict
+	if err := errors.Join(first.Check(t.Context(), &rule.Request{IP: both.IP}, &alone), first.Check(t.Context(), &both, &mixed)); err != nil {
+		t.Fatal(err)
+	}
+	if d := engine.Describe(&mixed); mixed.Reason != engine.Limits || mixed.Speaker().Rule.ID != "address" || !strings.HasPrefix(d.Detail, "The limit address is used up; try again in ") {
+		t.Errorf("%+v: %s", mixed, d.Detail)
+	}
+
 	// What was taken is given back, on either side.
 	e, req := b.engine(t, fmt.Sprintf(rules, "closed", "local")), b.request()
 	for range 5 {

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,18 @@ func TestInFlight(t *testing.T) {
 	f.mustLeave(1, 1)
 	end(second)
 	f.mustLeave(1, 2)
+}
+
+// Beside another limit that denies, a place is not what the client waits for.
+func TestInFlightDenialBesideAnother(t *testing.T) {
+	f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1}, {id: day, key: user, limit: 1/1d}]", nil)
+	defer end(f.begin(alice))
+	if f.begin(alice) != nil {
+		t.Fatal("a second was allowed")
+	}
+	if d := f.denial; d.RetryAfter < time.Hour || !strings.HasPrefix(d.Detail, "The limit api allows 1 request at the same time; because of another limit, try again in ") {
+		t.Errorf("%v: %s", d.RetryAfter, d.Detail)
+	}
 }
 
 // A client is told to try again soon, although nobody knows when.

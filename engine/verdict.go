@@ -134,10 +134,10 @@ type Result struct {
 	priority  rule.Priority // of the request, if it leaves units for others
 }
 
-// Speaker returns the result that the answer describes: the first one that denies, in
-// the order of the document; if all allow, the checked one with the fewest units left, which
-// may be one of a soft rule that does not allow. It is nil if there is none. A result that denies without having been Asked has no
-// numbers.
+// Speaker returns the result that the answer describes: the first one that was checked and denies,
+// in the order of the document; if all allow, the checked one with the fewest units left, which
+// may be one of a soft rule that does not allow. It is nil if there is none. If what was checked
+// allows, one that denies without having been Asked speaks; it has no numbers.
 func (v *Verdict) Speaker() *Result {
 	if v.speaker == 0 {
 		return nil
@@ -342,10 +342,9 @@ func (v *Verdict) conclude() {
 		r := &v.Results[i]
 		v.Delay, v.RetryAfter = max(v.Delay, r.Delay), max(v.RetryAfter, r.RetryAfter)
 		switch {
-		case !v.Allowed: // the first that denies speaks
-		case !r.Allowed:
+		case !r.Allowed && (v.Allowed || r.Asked && !v.Speaker().Asked): // the first that denies speaks
 			v.Allowed, v.speaker = false, i+1
-		default:
+		case v.Allowed:
 			v.hear(i)
 		}
 	}

@@ -38,7 +38,7 @@ rules:
   - {id: roomy, key: ip, limit: 100/1m}
   - {id: b, key: ip, algorithm: sliding_log, limits: [1/1h, 1/1d]}
 `, 2, 0, false, 429, "86400",
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up; try again in 86400 s.","rule":"a","violated-policies":["a","b:1h","b:1d"],"retry_after":86400}`},
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up; because of another limit, try again in 86400 s.","rule":"a","violated-policies":["a","b:1h","b:1d"],"retry_after":86400}`},
 		{"never", "rules: [{id: api, key: ip, limit: 5/1m}]", 1, 6, false, 429, "",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit api allows at once.","rule":"api","violated-policies":["api"]}`},
 		{"blocked", "{rules: [{id: api, key: ip, limit: 5/1m}], block: {ip: [203.0.113.0/24]}}", 1, 0, false, 403, "",
