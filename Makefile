@@ -60,7 +60,7 @@ TOOLS := -toolexec='env GOGC=off GOMEMLIMIT=2GiB'
 
 # "make lint" runs all of vet. A program with the race detector would wait for a second before it ends,
 # for goroutines that are left; testkit.Run finds these itself.
-TEST := GORACE=atexit_sleep_ms=0 go test $(TOOLS) -vet=off -timeout 15m
+TEST := GORACE=atexit_sleep_ms=0 go test $(TOOLS) -vet=off -timeout 30m
 
 # The linker leaves out of tests what debuggers read, so the compiler need not write it. Functions of
 # libraries are not inlined (-l), and Gin has no MessagePack: clients of Redis and of language models are

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/testkit"
@@ -30,12 +29,10 @@ func buildWeir(dir string) (string, error) {
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "weir-conformance-")
 	if err == nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
-		// As weir, so that the standard library is compiled once for both.
-		if programs, err = peer.Build(ctx, dir, build.FlagsOf("../../.."), build.Environment(build.Host)); err == nil {
+		// As weir, so that the standard library is compiled once for both. Only go test knows how long is too long.
+		if programs, err = peer.Build(context.Background(), dir, build.FlagsOf("../../.."), build.Environment(build.Host)); err == nil {
 			weir, err = buildWeir(dir)
 		}
-		cancel()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
