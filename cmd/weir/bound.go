@@ -99,12 +99,15 @@ type bound struct {
 	Tier     string  `json:"tier,omitempty"`
 	Limit    string  `json:"limit"`
 	Leased   bool    `json:"leased"`
+	Reserves bool    `json:"reserves,omitempty"` // in the gateway and the middleware, where it is not leased
 	Exceeded int64   `json:"exceeded_units"`
 	Unused   int64   `json:"unused_units"`
 	Instance int64   `json:"lost_instance_units"`
 	Region   int64   `json:"lost_region_units"`
 	Calls    float64 `json:"calls_per_second"`
 	Bytes    float64 `json:"bytes_per_second"`
+
+	spoken string // Limit, for people
 }
 
 func (f *boundFlags) of(limit *weir.Compiled) bound {
@@ -124,9 +127,15 @@ func (f *boundFlags) print(cmd *cobra.Command, table *rule.Table) error {
 	for _, r := range table.Rules() {
 		for _, tier := range append([]string{""}, slices.Sorted(maps.Keys(r.Tiers))...) {
 			for _, level := range append([]string{""}, r.Levels()...) {
-				for _, limit := range r.Limits(level+":", tier) {
+				limits := r.Limits(level+":", tier)
+				places := slices.ContainsFunc(limits, func(l *weir.Compiled) bool { return l.Algorithm() == weir.InFlight })
+				for _, limit := range limits {
 					b := f.of(limit)
-					b.Rule, b.Tier = r.ID, tier
+					b.spoken = spokenLimit(r, limit)
+					if places && b.Leased { // each request asks for its place, and for all other limits in the same call
+						b = bound{Limit: b.Limit, Calls: f.rate, Bytes: f.rate * bytesOfCheck, spoken: b.spoken}
+					}
+					b.Rule, b.Tier, b.Reserves = r.ID, tier, b.Leased && r.Settles()
 					all = append(all, b)
 				}
 			}
@@ -140,7 +149,7 @@ func (f *boundFlags) print(cmd *cobra.Command, table *rule.Table) error {
 	rows := make([][]string, len(all))
 	for i, b := range all {
 		rows[i] = []string{
-			column(b.Rule), column(cmp.Or(b.Tier, "-")), b.Limit, map[bool]string{true: "yes", false: "no"}[b.Leased],
+			column(b.Rule), column(cmp.Or(b.Tier, "-")), b.spoken, b.leased(),
 			fmt.Sprint(b.Exceeded), fmt.Sprint(b.Unused), fmt.Sprint(b.Instance), fmt.Sprint(b.Region), figure(b.Calls), figure(b.Bytes),
 		}
 	}
@@ -151,7 +160,25 @@ long as Redis loses no writes. UNUSED units are the most that are on lease and n
 all instances. LOST units count as used when the lease of a dead instance, or of all those
 of a region, ends. Without a lease, each request asks Redis.
 `)
+	if slices.ContainsFunc(all, func(b bound) bool { return b.Reserves }) {
+		out.WriteString(`
+LEASED "checks" is a rule with tokens, count or actual cost. Its figures are those of requests
+to /v1/check that cost 1. In the gateway and the middleware, each request reserves units, and
+reservations ask Redis.
+`)
+	}
 	return say(cmd, "%s", out.String())
+}
+
+// leased says for whom a limit is leased.
+func (b *bound) leased() string {
+	switch {
+	case b.Reserves:
+		return "checks"
+	case b.Leased:
+		return "yes"
+	}
+	return "no"
 }
 
 // figure is a number with about two digits.

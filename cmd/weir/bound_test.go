@@ -16,6 +16,23 @@ import (
 	"github.com/weirhq/weir/store/redis"
 )
 
+// It says which requests ask Redis all the same: those that take a place, and those that reserve.
+func TestBound(t *testing.T) {
+	path := file(t, "rules.yaml", `
+rules:
+  - {id: plain, key: user, limit: 1000/1m, lease: 1s}
+  - {id: place, key: user, limit: 1000/1m, concurrency: 3, lease: 1s}
+  - {id: money, key: user, limit: 20usd/day, tokens: {price: usd}, lease: 1s}
+  - {id: failures, key: user, limit: 1000/1m, count: {status: [4xx]}, lease: 1s}
+`)
+	on := func(args ...string) outcome {
+		return command(t, "", append([]string{"bound", path, "--instances", "4", "--rate", "500"}, args...)...)
+	}
+	on().want(t, 0, `(?s)\nplain +- +token_bucket 1000/1m lease 1s +yes +0 +\d+ .*\nplace +- +token_bucket 1000/1m lease 1s +no +0 +0 +0 +0 +500 .*\nplace +- +3 in flight +no .*`+
+		`\nmoney +- +fixed_window 20usd/day zone UTC lease 1s +checks .*\nfailures .* checks .*\nLEASED "checks" is `, "")
+	on("--output", "json").want(t, 0, `(?s)"rule": "money".*"limit": "fixed_window 20000000/1d zone UTC lease 1s",\s+"leased": true,\s+"reserves": true`, "")
+}
+
 // What weir bound takes for the bytes of a call is within a quarter of what Redis counts.
 func TestBytesOfCalls(t *testing.T) {
 	server := testredis.Start(t)

@@ -181,6 +181,17 @@ func (x *explained) describe(c *rule.Entry, priority rule.Priority) {
 	}
 }
 
+// spokenLimit is a limit of a rule, for people.
+func spokenLimit(r *rule.Entry, l *weir.Compiled) string {
+	text := l.Limit().String()
+	if l.Algorithm() == weir.InFlight {
+		text = fmt.Sprintf("%d in flight", l.Capacity())
+	} else if money, _ := r.DisplayLimit(l); money != "" {
+		text = strings.Replace(text, l.Limit().Rate(), money, 1)
+	}
+	return text
+}
+
 func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) error {
 	var all []explained
 	for _, e := range table.Explain(req) {
@@ -188,15 +199,11 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 			Rule: e.Rule.ID, Applies: e.Applies, Mode: e.Rule.Mode.String(), Why: e.Why, Key: e.Identity, Quota: e.Quota,
 		}
 		for _, l := range e.Limits {
-			text := l.Limit().String()
-			x.Limits = append(x.Limits, text)
+			x.Limits = append(x.Limits, l.Limit().String())
+			x.spoken = append(x.spoken, spokenLimit(e.Rule, l))
 			if l.Algorithm() == weir.InFlight {
-				text = fmt.Sprintf("%d in flight", l.Capacity())
 				x.places = l.Limit().Period
-			} else if money, _ := e.Rule.DisplayLimit(l); money != "" {
-				text = strings.Replace(text, l.Limit().Rate(), money, 1)
 			}
-			x.spoken = append(x.spoken, text)
 		}
 		if e.Applies {
 			_, tier := req.Client()
