@@ -14,7 +14,6 @@
 
 local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
 local OPEN_HOLD = 4
-local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
 local AT_SHARE = 23 -- before a denial: not the limit denies, but the client's share of the open holds
 
 -- readMoved reads a state that is in a key of its own, because there are many holds, or units on lease.
@@ -406,26 +405,6 @@ local function doHold(t, verb, n, i)
   end
 end
 
--- writeList writes a list that has a key of its own.
-local function writeList(now, keep, l)
-  local head, expires, name = pack(LIST, l.isFirst, l.count, l.firstDue), expiry(now, l.needed), l.name
-  if l.stored == 0 then
-    call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
-    return
-  end
-  local to = min(l.to, #l.entries)
-  if l.stored > 4 * (LIST_HEAD + #l.entries) and l.stored > 1024 then
-    call('SET', name, head .. l.entries, 'KEEPTTL')
-  elseif l.from <= 4 * ENTRY then
-    call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
-  else
-    call('SETRANGE', name, '0', head)
-    if to > l.from then call('SETRANGE', name, string.format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
-  end
-  if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
-  call('PEXPIRE', name, ttl(now, keep, expires))
-end
-
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
@@ -462,7 +441,7 @@ local function holds(keys, args)
       LISTS.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], l)
     else
       if changed then t.limitOf[k].does.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k]) end
-      if isNew then writeList(now, keep, l) end
+      if isNew then LISTS.writeApart(now, keep, l) end
     end
     if t.moved[k] and (t.many[k] or not t.leases[k]) then MANY.write(t, k) end
     if t.leases[k] then LEASES.write(t, k) end
