@@ -47,7 +47,7 @@ var files = []struct {
 }{
 	{"names", needAll},
 	{"hold_names", needHolds | needHeld},
-	{"numbers", needAll},
+	{"numbers", needHolds | needHeld},
 	{"division", needBucket | needSlidingWindow},
 	{"state", needAll},
 	{"bucket", needBucket},

@@ -71,21 +71,22 @@ local function held(does, keys, args)
   local key, last, keepsRecords, grows = 0, input[i], input[i + 1] % 2 == 1, input[i + 1] >= 2
   local record, base = last, HEAD -- the latter is where in a value a list begins
   if commit then record, base = 2 * last, 0 end
-  local intact, values, spare = nil, call('MGET', spread(keys, 1, record)), nil
+  local intact, values, spare = nil, call('MGET', unpack(keys, 1, record)), nil
   local maxDelay, leave, due, dueExpires, newRecord, recordLasts
   i = i + 2
   while key < last do
-    local c, following = does.limit(input, i), key + input[i + 10]
+    local c, following = does:limit(input, i), key + input[i + 10]
     local shapes, limitOfHold = c.shape, nil
     i = i + 11
     while key < following do
       key = key + 1
       local name, value, count = keys[key], values[key], input[i]
       local fresh, a, b, expires, listed, isUsual, more = 0, 0, 0, 0, 0, count == 1, nil
-      local listName, listText = name, value
+      local listName, listText, isForeign = name, value, false
       if commit then
         listName = keys[last + key]
-        listText = values[last + key] or try('GET', listName) -- a table if it is something else
+        listText = values[last + key] or try('GET', listName)
+        isForeign = type(listText) == 'table'
         fresh, a, b, expires, more = does.read(name, value, c, spare)
         spare, listed, isUsual = more or spare, 1, false
       elseif value and #value >= LIST_AT then
@@ -108,7 +109,7 @@ local function held(does, keys, args)
           verb = input[i]
         end
         local cost = input[i + 1]
-        if not fresh or verb >= RESERVE and type(listText) == 'table' then
+        if not fresh or isForeign and verb >= RESERVE then
           length = length + 1
           out[length] = fresh and FOREIGN_HOLDS or FOREIGN
           if verb >= RESERVE then record = record + 1 end
@@ -140,13 +141,13 @@ local function held(does, keys, args)
               local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
               local _, nextFresh, nextA, nextB
               prepareDecisions()
-              _, _, _, _, nextFresh, nextA, nextB, excess = decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, used - cost, ALWAYS, 0)
+              _, _, _, _, nextFresh, nextA, nextB, excess = DECISIONS.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, used - cost, ALWAYS, 0)
               if nextFresh then
                 if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
                 fresh, a, b, changed = nextFresh, nextA, nextB, true
               end
             elseif used < cost and isHeld and fresh > 0 then -- otherwise the client was reset meanwhile
-              does.prepare()
+              does:prepare()
               if isBucket then
                 local back
                 fresh, a, b, back = does.letGo(c, fresh, a, b, receipt, level, since, cost - used)
@@ -189,7 +190,7 @@ local function held(does, keys, args)
           else
             prepareDecisions()
             allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
-              decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
+              DECISIONS.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
           end
           if verb == RESERVE then
             local id, content = input[i + 2], input[i + 3]
@@ -245,7 +246,7 @@ local function held(does, keys, args)
             length = RESERVED.answer(out, length, remaining, retry, fresh - now, lacks.missing)
           else
             prepareDecisions()
-            length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+            length = DECISIONS.answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
           end
         end
       end
@@ -277,5 +278,5 @@ local function held(does, keys, args)
       end
     end
   end
-  return encode(out)
+  return cmsgpack.pack(out)
 end

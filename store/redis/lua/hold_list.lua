@@ -7,7 +7,10 @@ local LISTS -- what can be done with them
 local function prepareLists()
   if LISTS then return end
   local MAX_LISTED = 1000
-  local lists = {} -- LISTS at the end: a call that is stopped before leaves nothing
+  local lists = { -- LISTS at the end: a call that is stopped before leaves nothing
+    read = nil, sweep = nil, fullUntil = nil, find = nil, add = nil, remove = nil, move = nil, openLevels = nil, closeLevels = nil, moveUp = nil,
+    writeApart = nil, write = nil,
+  }
 
   -- read makes a list of a text. One that is damaged counts as none.
   function lists.read(name, base, text)

@@ -52,7 +52,7 @@ local function letGo(t, op, c, receipt, level, since, units, number)
     giveBack(t, { k = k, c = c }, receipt, units)
     return
   end
-  BUCKET.prepare()
+  BUCKET:prepare()
   local fresh, a, b, back = BUCKET.letGo(c, t.fresh[k], t.a[k], t.b[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
@@ -419,7 +419,7 @@ local function holds(keys, args)
   if many >= 2 then t.pairs, t.readMoved = states, readMoved end
   local isShort
   t.limits, i, isShort = readLimits(input, i + 2)
-  if isShort then t.values = call('MGET', spread(keys, 1, states)) end
+  if isShort then t.values = call('MGET', unpack(keys, 1, states)) end
   local last = #input
   while i < last do
     local verb, n = input[i], input[i + 1]
@@ -446,5 +446,5 @@ local function holds(keys, args)
     if t.moved[k] and (t.many[k] or not t.leases[k]) then MANY.write(t, k) end
     if t.leases[k] then LEASES.write(t, k) end
   end
-  return encode(t.out)
+  return cmsgpack.pack(t.out)
 end
