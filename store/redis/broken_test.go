@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -32,7 +33,7 @@ var breaking = strings.NewReplacer("    call = redis.call\n  end\n", `  local fu
 // end there.
 var interrupted = func() *strings.Replacer {
 	var pairs []string
-	for _, last := range []string{"BUCKET.letGo(", "FIXED_WINDOW.refund(", "SLIDING_WINDOW.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "lists.write(", "reserved.answer(", "decide("} {
+	for _, last := range []string{"BUCKET.letGo(", "self.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "lists.write(", "reserved.answer(", "decisions.decide("} {
 		pairs = append(pairs, "  function "+last, "  call('PING')\n  function "+last)
 	}
 	return strings.NewReplacer(pairs...)
@@ -45,6 +46,7 @@ type history struct {
 	limits map[string]*weir.Compiled
 	holds  map[byte]*directory // that were reserved
 	many   int64
+	slow   bool // never by the quick functions
 }
 
 func (h *history) ops(key, limits string, cost int64) (ops []weir.Op) {
@@ -131,7 +133,7 @@ var calls = func() (all []func(*history) []*check) {
 	}
 	add(func(h *history) []*check { return h.do(refund, "sliding_log 30/1m", 3) })
 	add(func(h *history) []*check { return h.do(peek, "sliding_log 30/1m, token_bucket 9/1m", 3) })
-	for i, limits := range []string{"token_bucket 90/1m", "fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m", "sliding_buckets 90/1m, token_bucket 80/1m", "token_bucket 90/1h release"} {
+	for i, limits := range []string{"token_bucket 90/1m", "fixed_window 90/1m", "sliding_window 90/1m", "sliding_log 90/1m", "sliding_buckets 90/1m", "sliding_buckets 90/1m, token_bucket 80/1m", "token_bucket 90/1h release"} {
 		id := byte(10 * i)
 		add(func(h *history) []*check { return h.reserve(limits, 5, id) })
 		add(func(h *history) []*check { return h.reserve(limits, 5, id+1, id+2, id+3) })
@@ -155,20 +157,24 @@ var calls = func() (all []func(*history) []*check) {
 	return all
 }()
 
-// write empties Redis, and has some of the calls made. It returns what they were told, and what is in Redis
-// then.
-func (h *history) write(t *testing.T, client rueidis.Client, from, to int) string {
+// write empties Redis, and has some calls made. It returns what they were told, and what is in Redis then.
+func (h *history) write(t *testing.T, client rueidis.Client, some []func(*history) []*check) string {
 	t.Helper()
 	run(t, client, "FLUSHALL")
 	h.now, h.holds = 1_790_000_000_000_000, map[byte]*directory{}
 	var b strings.Builder
-	for i, call := range calls[from:to] {
+	for i, call := range some {
 		batch := call(h)
 		if len(batch) > 0 {
-			testkit.OK(t, h.store.call(newRequest(batch, h.many)))
+			r := newRequest(batch, h.many)
+			if h.slow {
+				r = &request{batch: batch, entry: anyHolds}
+				r.listOps()
+			}
+			testkit.OK(t, h.store.call(r))
 		}
 		for _, c := range batch {
-			fmt.Fprintln(&b, from+i, c.decisions, c.hold.outcomes, c.leases, c.err)
+			fmt.Fprintln(&b, i, c.decisions, c.hold.outcomes, c.leases, c.err)
 		}
 		h.now += 3_000_000
 	}
@@ -206,9 +212,9 @@ func testBrokenCalls(t *testing.T, many int64, change func(string) string) {
 	entries := map[entry]int{}
 	for i, call := range calls {
 		from, to := max(0, i-4), min(len(calls), i+3)
-		want := fresh.write(t, client, from, to)
+		want := fresh.write(t, client, calls[from:to])
 		for n := 1; ; n++ {
-			broken.write(t, client, from, i)
+			broken.write(t, client, calls[from:i])
 			run(t, client, "SET", "asks", fmt.Sprint(n))
 			batch := call(broken)
 			if len(batch) == 0 {
@@ -223,7 +229,7 @@ func testBrokenCalls(t *testing.T, many int64, change func(string) string) {
 				t.Fatal(err)
 			}
 			entries[r.entry]++
-			if got := broken.write(t, client, from, to); got != want {
+			if got := broken.write(t, client, calls[from:to]); got != want {
 				t.Fatalf("after call %d failed at the %d. command:\n%s\nwant\n%s", i, n, got, want)
 			}
 		}
@@ -231,6 +237,44 @@ func testBrokenCalls(t *testing.T, many int64, change func(string) string) {
 	for e := anyRequests; e < nothing; e++ {
 		if want := e == anyHolds || many == 0 && e < bucketMoved || many >= isMoved && e >= bucketMoved; want && entries[e] < 3 {
 			t.Errorf("%d calls of entry %d were broken", entries[e], e)
+		}
+	}
+}
+
+// What the quick function of holds answers and leaves in Redis is what the general one does, where the open holds
+// of a key are apart from its state.
+func TestHoldsApartAreWrittenAlike(t *testing.T) {
+	client := connect(t)
+	for _, limit := range []string{"sliding_log 60/20s", "sliding_log 30/1m count_denied", "sliding_buckets 60/20s buckets 9", "sliding_buckets 30/1m count_denied"} {
+		random := rand.New(rand.NewPCG(7, 8))
+		var some []func(*history) []*check
+		for next := byte(0); next < 200; {
+			used, which, cost := random.Int64N(9), byte(random.IntN(int(next)+1)), 1+random.Int64N(8)
+			switch random.IntN(9) {
+			case 0:
+				some = append(some, func(h *history) []*check { return []*check{h.store.checkOf(take, h.ops("k1", limit, cost))} })
+			case 1:
+				some = append(some, func(h *history) []*check { return h.settle(extend, 0, which) })
+			case 2:
+				some = append(some, func(h *history) []*check { return h.reserve(limit, cost, which) }) // perhaps once more
+			case 3, 4, 5:
+				first := next
+				next += 3
+				some = append(some, func(h *history) []*check { return h.reserve(limit, cost, first, first+1, first+2) })
+			default:
+				some = append(some, func(h *history) []*check {
+					return append(h.settle(settle, used, which, next-1), h.store.checkOf(take, h.ops("k0", limit, 1)))
+				})
+			}
+		}
+		var texts []string
+		for _, slow := range []bool{false, true} {
+			h := &history{limits: map[string]*weir.Compiled{}, slow: slow}
+			h.store = storeOn(t, client, Options{Clock: func() weir.Micros { return h.now }})
+			texts = append(texts, h.write(t, client, some))
+		}
+		if texts[0] != texts[1] {
+			t.Errorf("%s: %s\nwant\n%s", limit, texts[0], texts[1])
 		}
 	}
 }

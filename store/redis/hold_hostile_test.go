@@ -310,7 +310,7 @@ func TestLostRecords(t *testing.T) {
 func TestForeignStateAmongHolds(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	for _, text := range []string{"token_bucket 10/1h", "fixed_window 10/1d", "sliding_window 10/1d"} {
+	for _, text := range []string{"token_bucket 10/1h", "fixed_window 10/1d", "sliding_window 10/1d", "sliding_log 10/1d", "sliding_buckets 10/1d"} {
 		limit := weir.MustCompile(text)
 		strange, other := weir.Op{Key: "strange", Limit: limit, Cost: 1}, weir.Op{Key: "other", Limit: limit, Cost: 2}
 		run(t, client, "SADD", store.keyOf(&strange), "m")
@@ -334,7 +334,7 @@ func TestForeignStateAmongHolds(t *testing.T) {
 		}
 		r := newRequest(batch, 0)
 		testkit.OK(t, store.call(r))
-		if r.chains == nil && algorithms[limit.Algorithm()].held != anyRequests {
+		if r.chains == nil {
 			t.Errorf("%s: they are not singles", text)
 		}
 		for i, c := range batch {
@@ -343,6 +343,22 @@ func TestForeignStateAmongHolds(t *testing.T) {
 				t.Errorf("%s, request %d: no error, but %+v %+v", text, i, c.decisions, c.hold.outcomes)
 			case i >= 4 && (c.err != nil || c.decisions[0].Remaining != 10-2*int64(i-3)):
 				t.Errorf("%s, request %d: %+v %v", text, i, c.decisions, c.err)
+			}
+		}
+		list := batch[0].listKey(0)
+		if list == store.keyOf(&strange) {
+			continue
+		}
+		// Something foreign in the place of the open holds matters to those about holds.
+		run(t, client, "RENAME", store.keyOf(&strange), list)
+		for i, verb := range []verb{settle, take, reserve} {
+			batch[i].err = nil
+			testkit.OK(t, store.call(newRequest(batch[i:i+1], 0)))
+			switch err := batch[i].err; {
+			case verb == take && (err != nil || batch[i].decisions[0].Remaining != 9):
+				t.Errorf("%s: %+v %v", text, batch[i].decisions, err)
+			case verb != take && (err == nil || !strings.Contains(err.Error(), list)):
+				t.Errorf("%s, request %d: %v, %+v %+v", text, i, err, batch[i].decisions, batch[i].hold.outcomes)
 			}
 		}
 	}

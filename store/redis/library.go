@@ -47,7 +47,7 @@ var files = []struct {
 }{
 	{"names", needAll},
 	{"hold_names", needHolds | needHeld},
-	{"numbers", needAll},
+	{"numbers", needHolds | needHeld},
 	{"division", needBucket | needSlidingWindow},
 	{"state", needAll},
 	{"bucket", needBucket},
@@ -89,6 +89,8 @@ const (
 	bucketHeld
 	fixedWindowHeld
 	slidingWindowHeld
+	logHeld
+	subWindowHeld
 	bucketMoved
 	fixedWindowMoved
 	slidingWindowMoved
@@ -113,6 +115,8 @@ var entries = [...]struct {
 	bucketHeld:           {"held_bucket", "held(BUCKET, %s)", needHeld},
 	fixedWindowHeld:      {"held_fixed_window", "held(FIXED_WINDOW, %s)", needHeld},
 	slidingWindowHeld:    {"held_sliding_window", "held(SLIDING_WINDOW, %s)", needHeld},
+	logHeld:              {"held_log", "held(LOG, %s)", needHeld},
+	subWindowHeld:        {"held_sub_windows", "held(SUB_WINDOWS, %s)", needHeld},
 	bucketMoved:          {"moved_bucket", "singles(BUCKET, %s, readApart)", needSingles | needPlace},
 	fixedWindowMoved:     {"moved_fixed_window", "singles(FIXED_WINDOW, %s, readApart)", needSingles | needPlace},
 	slidingWindowMoved:   {"moved_sliding_window", "singles(SLIDING_WINDOW, %s, readApart)", needSingles | needPlace},
@@ -122,7 +126,7 @@ var entries = [...]struct {
 }
 
 // algorithms are what each needs, its entry for singles, that for singles with holds, and that for singles whose
-// states may be in keys of their own; anyRequests if there is none.
+// states may be in keys of their own.
 var algorithms = [...]struct {
 	needs                needs
 	singles, held, moved entry
@@ -131,9 +135,9 @@ var algorithms = [...]struct {
 	weir.LeakyBucket:    {needBucket, bucketSingles, bucketHeld, bucketMoved},
 	weir.FixedWindow:    {needFixedWindow, fixedWindowSingles, fixedWindowHeld, fixedWindowMoved},
 	weir.SlidingWindow:  {needSlidingWindow, slidingWindowSingles, slidingWindowHeld, slidingWindowMoved},
-	weir.SlidingLog:     {needLog, logSingles, anyRequests, logMoved},
-	weir.SlidingBuckets: {needSubWindows, subWindowSingles, anyRequests, subWindowMoved},
-	weir.InFlight:       {needLog, logSingles, anyRequests, logMoved},
+	weir.SlidingLog:     {needLog, logSingles, logHeld, logMoved},
+	weir.SlidingBuckets: {needSubWindows, subWindowSingles, subWindowHeld, subWindowMoved},
+	weir.InFlight:       {needLog, logSingles, logHeld, logMoved},
 }
 
 // library is the text of the files.

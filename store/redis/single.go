@@ -34,7 +34,7 @@ func (r *request) sortSingles() bool {
 		switch {
 		case c.isSingle():
 			refunds = refunds || c.verb == refund
-		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.ReturnsExpired():
+		case (c.verb == reserve || c.verb == settle) && c.isShort() && !c.ops[0].Limit.ReturnsExpired():
 			r.held = true
 		default:
 			return false
@@ -42,7 +42,7 @@ func (r *request) sortSingles() bool {
 		c.next = nil
 	}
 	isMoved := r.many&isMoved != 0
-	if r.held && (refunds || isMoved || does.held == anyRequests) {
+	if r.held && (refunds || isMoved) {
 		return false
 	}
 	switch r.needs = does.needs; {
@@ -66,6 +66,7 @@ func (r *request) sortSingles() bool {
 		}
 	}
 	if r.held {
+		r.addLists()
 		r.addRecords()
 	}
 	if isMoved {
@@ -78,7 +79,18 @@ func (r *request) sortSingles() bool {
 
 // isSingle reports whether a check is for the quickest functions.
 func (c *check) isSingle() bool {
-	return len(c.ops) == 1 && (c.verb == take || c.verb == refund) && c.ops[0].Limit.Numbers().Buckets <= fewSubWindows
+	return len(c.ops) == 1 && (c.verb == take || c.verb == refund) && c.isShort()
+}
+
+func (c *check) isShort() bool { return c.ops[0].Limit.Numbers().Buckets <= fewSubWindows }
+
+// addLists adds those of open holds that are not behind the states.
+func (r *request) addLists() {
+	for i := range r.chains {
+		if c := r.chains[i].first; c.listKey(0) != c.keys[0] {
+			r.keys = append(r.keys, c.listKey(0))
+		}
+	}
 }
 
 // addRecords adds those of holds, one for each request, in their order: so none has to say where

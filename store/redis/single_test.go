@@ -186,7 +186,8 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 	s := storeOn(t, connect(t), Options{Clock: func() weir.Micros { return model.Now }})
 	random := rand.New(rand.NewPCG(5, 6))
 	forms := map[bool]int{}
-	for _, text := range []string{"token_bucket 900/1m", "leaky_bucket 90/1m shape", "fixed_window 900/1m", "sliding_window 900/1m count_denied", "sliding_log 900/1m", "token_bucket 900/1m release"} {
+	for kind, text := range []string{"token_bucket 900/1m", "leaky_bucket 90/1m shape", "fixed_window 900/1m", "sliding_window 900/1m count_denied", "sliding_log 900/1m", "sliding_log 90/1m count_denied",
+		"sliding_buckets 900/1m", "sliding_buckets 90/1m buckets 7 count_denied", "sliding_buckets 900/1h buckets 129", "token_bucket 900/1m release"} {
 		limit := weir.MustCompile(text)
 		open := map[weir.HoldID]*directory{}
 		var ids []weir.HoldID
@@ -216,7 +217,7 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 					batch = append(batch, c)
 					want = append(want, testkit.Must(model.Settle(t.Context(), settlement))(t))
 				case verb == reserve:
-					r := weir.Reservation{ID: weir.HoldID{byte(step), byte(n), byte(len(text)), text[0]}, TTL: time.Duration(1+random.IntN(90)) * time.Second}
+					r := weir.Reservation{ID: weir.HoldID{byte(step), byte(n), byte(kind)}, TTL: time.Duration(1+random.IntN(90)) * time.Second}
 					c := s.checkOf(reserve, []weir.Op{op})
 					d := describe(&r, []weir.Op{op})
 					d.expires = model.Now.Add(r.TTL)

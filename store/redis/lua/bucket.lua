@@ -1,12 +1,11 @@
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at the last
 -- charge, in parts. b: the N under which the parts were counted.
 
-BUCKET = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, prepare = nil }
-ALGORITHM[0], ALGORITHM[1] = BUCKET, BUCKET
+BUCKET = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, wait = nil, prepare = nil }
 
-function BUCKET.limit(input, i)
+function BUCKET:limit(input, i)
   return {
-    does = BUCKET, n = input[i], capacity = input[i + 2], shape = input[i + 3] == 1, countDenied = input[i + 4] == 1,
+    does = self, n = input[i], capacity = input[i + 2], shape = input[i + 3] == 1, countDenied = input[i + 4] == 1,
     rate = input[i + 5], p = input[i + 6], full = input[i + 7],
   }
 end
@@ -17,7 +16,7 @@ function BUCKET.look(c, now, fresh, level, n)
     local drain = c.rate
     local rate, spent = drain, level
     if n ~= c.n then
-      BUCKET.prepare()
+      BUCKET:prepare()
       level, rate = BUCKET.recount(c, level, n)
     end
     local rest = spent % rate
@@ -41,24 +40,32 @@ function BUCKET.charge(c, at, _, level, n, units)
   return at + (level - rest) / rate, level, n
 end
 
-function BUCKET.prepare()
+function BUCKET.wait(c, _, _, level, _, need)
+  local rate, missing = c.rate, need * c.p - (c.full - level)
+  local rest = missing % rate
+  if rest > 0 then return (missing - rest) / rate + 1 end
+  return missing / rate
+end
+
+function BUCKET:prepare()
   if BUCKET.letGo then return end
-  -- periodOf is what n units take to drain.
-  function BUCKET.periodOf(c) return c.p * (c.n / c.rate) end
+  -- partsOf returns the rate and the parts of a unit of what is counted under another N in the same period.
+  function BUCKET.partsOf(c, n)
+    local period = c.p * (c.n / c.rate) -- that of n units
+    local divisor, rest = n, period
+    while rest ~= 0 do divisor, rest = rest, divisor % rest end
+    return n / divisor, period / divisor
+  end
 
   -- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
   -- returns the rate of the other, too.
   function BUCKET.recount(c, level, n)
-    local period = BUCKET.periodOf(c)
-    local g = gcd(n, period)
-    local p = period / g
-    if math.floor(level / p) >= math.floor((EXACT - 1) / c.p) then return EXACT - 1, n / g end
-    return mulDivUp(level, c.p, p), n / g
+    local rate, p = BUCKET.partsOf(c, n)
+    if math.floor(level / p) >= math.floor((EXACT - 1) / c.p) then return EXACT - 1, rate end
+    return mulDiv(level, c.p, p, true), rate
   end
 
-  function BUCKET.wait(c, _, _, level, _, need) return divUp(need * c.p - (c.full - level), c.rate) end
-
-  function BUCKET.delay(c, level) return divUp(level, c.rate) end
+  function BUCKET.delay(c, level) return mulDiv(level, 1, c.rate, true) end
 
   function BUCKET.room(c, at, level)
     local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
@@ -69,14 +76,14 @@ function BUCKET.prepare()
     if n <= 0 then return fresh, spent, n end
     local level, rate = spent, c.rate
     if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
-    local last = fresh - divUp(spent, rate)
+    local last = fresh - mulDiv(spent, 1, rate, true)
     local back = min(units, math.floor((EXACT - 1) / c.p)) * c.p
-    if receipt ~= LATEST and (receipt < fresh or c.p < c.rate) then
+    if receipt >= 0 and (receipt < fresh or c.p < c.rate) then
       if c.shape and receipt < fresh then return fresh, spent, n end
       back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
     end
     level = level - min(level, back)
-    return level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+    return level > 0 and last + mulDiv(level, 1, c.rate, true) or 0, level, c.n
   end
 
   -- letGo is the state without what has not drained of a hold, if what was there first drains first, and how
@@ -92,13 +99,12 @@ function BUCKET.prepare()
       -- So much has left the bucket at most, if its N may have been another.
       local most = (last - since) * c.rate
       if n > c.n then
-        local period = BUCKET.periodOf(c)
-        local g = gcd(n, period)
-        local other, p = (last - since) * (n / g), period / g
+        local other, p = BUCKET.partsOf(c, n)
+        other = (last - since) * other
         if other >= EXACT or math.floor(other / p) >= math.floor((EXACT - 1) / c.p) then
           most = EXACT
         else
-          most = max(most, mulDivUp(other, c.p, p))
+          most = max(most, mulDiv(other, c.p, p, true))
         end
       end
       rest = rest - most

@@ -3,7 +3,7 @@
 -- end, with this answer: its time is not within what Go knows of the calendar.
 local function begin(args)
   if not call then
-    try, pack, parse, encode, spread = redis.pcall, struct.pack, struct.unpack, cmsgpack.pack, unpack
+    try, pack, parse = redis.pcall, struct.pack, struct.unpack
     min, max, sub = math.min, math.max, string.sub
     call = redis.call
   end
@@ -16,21 +16,23 @@ local function begin(args)
     now, keep = now - 1, '3600000' -- less one, so that tests can begin at 0
   else
     local time = call('TIME')
-    now = time[1] * SECOND + time[2]
+    now = time[1] * 1000000 + time[2]
   end
-  if i > 2 and (now < input[2] or now >= input[3]) then return encode({ now }) end
+  if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
   return input, i, now, keep
 end
 
-local judge, decide, answer
+local DECISIONS -- how they are made
 
--- prepareDecisions is called before one of these. Most costs fit, and a script defines this at each call.
+-- prepareDecisions is called before it is needed. Most costs fit, and a script defines this at each call.
 local function prepareDecisions()
-  if decide then return end -- the last of them: a call that is stopped here may leave the others
+  if DECISIONS then return end
+  local NEVER, ALWAYS = -1, -2 -- as in names.lua; here, because in a script a constant that a function takes from outside costs more
+  local decisions = { answer = nil, judge = nil, decide = nil } -- DECISIONS at the end: a call that is stopped before leaves nothing
 
   -- answer writes a decision: two to four numbers, of which the first tells what the others are, but of
   -- a debt. It returns how long out is then.
-  function answer(out, length, allowed, remaining, retry, delay, reset, excess)
+  function decisions.answer(out, length, allowed, remaining, retry, delay, reset, excess)
     if reset < 0 then reset = 0 end
     out[length + 2] = reset
     if not allowed then
@@ -50,6 +52,7 @@ local function prepareDecisions()
   -- waitFor is how long until units fit. What is on lease, nil if nothing is, is taken to be spent now.
   local function waitFor(c, at, fresh, a, b, need, more, leased)
     if leased then
+      c.does:prepare()
       local units = min(leased, c.does.room(c, at, a, b, more))
       if units > 0 then fresh, a, b = c.does.charge(c, at, fresh, a, b, units, true) end
     end
@@ -58,12 +61,12 @@ local function prepareDecisions()
 
   -- judge tells whether a cost fits a standing and, if not, how long to wait; or its delay. Units that are
   -- leased are not free any more.
-  function judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
-    c.does.prepare()
+  function decisions.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
     local need, wait, delay = cost + leave, 0, 0
     if need > c.capacity then return false, NEVER, 0 end
     if cost > free then wait = waitFor(c, at, viewFresh, viewA, viewB, need, more, leased) end
     if c.shape then
+      c.does:prepare()
       delay = c.does.delay(c, viewA)
       if maxDelay >= 0 then wait = max(wait, delay - maxDelay) end
     end
@@ -72,35 +75,33 @@ local function prepareDecisions()
     return true, 0, delay
   end
 
-  -- owe charges a cost whether or not it fits, as far as a key may owe, and returns as decide does.
-  local function owe(c, now, at, fresh, a, b, free, more, cost, leave, leased, allowed)
-    local does = c.does
-    local units = max(0, min(does.room(c, at, a, b, more) - (leased or 0), cost))
-    local nextFresh, nextA, nextB
-    if units > 0 then
-      nextFresh, nextA, nextB = does.charge(c, at, fresh, a, b, units, true)
-      fresh, a, b = nextFresh, nextA, nextB
-    end
-    local retry = 0
-    if not allowed then
-      local need = 1 + leave
-      retry = need <= c.capacity and waitFor(c, at, fresh, a, b, need, more, leased) + at - now or NEVER
-    end
-    return allowed, max(0, free - units), retry, 0, nextFresh, nextA, nextB, cost - units
-  end
-
   -- decide makes a decision, as in decide.go, of what look has found; what is left for others is not
   -- free any more. It returns whether the cost is allowed, what remains, when to retry, the delay, the state with the charge if there
-  -- is one, and of what is always charged how much was not.
-  function decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
+  -- is one, and of what is always charged, as far as a key may owe, how much was not.
+  function decisions.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
     if free < 0 then free = 0 end
-    local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
-    if maxDelay == ALWAYS then return owe(c, now, at, viewFresh, viewA, viewB, free, more, cost, leave, leased, allowed) end
-    if allowed then return true, free - cost, 0, delay, c.does.charge(c, at, viewFresh, viewA, viewB, cost) end
-    if not c.countDenied then return false, free, retry, 0 end
-    local units = min(cost, c.capacity)
-    local nextFresh, nextA, nextB = c.does.charge(c, at, viewFresh, viewA, viewB, units)
-    if retry ~= NEVER then retry = waitFor(c, at, nextFresh, nextA, nextB, cost + leave, more, leased) + at - now end
-    return false, max(0, free - units), retry, 0, nextFresh, nextA, nextB
+    local allowed, retry, delay = decisions.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
+    local owes, need, units = maxDelay == ALWAYS, cost + leave, min(cost, c.capacity)
+    if not owes then
+      if allowed then return true, free - cost, 0, delay, c.does.charge(c, at, viewFresh, viewA, viewB, cost) end
+      if not c.countDenied then return false, free, retry, 0 end
+    else
+      c.does:prepare()
+      need, units = 1 + leave, max(0, min(c.does.room(c, at, viewA, viewB, more) - (leased or 0), cost))
+    end
+    local nextFresh, nextA, nextB
+    if units > 0 or not owes then
+      nextFresh, nextA, nextB = c.does.charge(c, at, viewFresh, viewA, viewB, units, owes)
+      viewFresh, viewA, viewB = nextFresh, nextA, nextB
+    end
+    if allowed then
+      retry = 0
+    elseif need > c.capacity then
+      retry = NEVER
+    else
+      retry = waitFor(c, at, viewFresh, viewA, viewB, need, more, leased) + at - now
+    end
+    return allowed, max(0, free - units), retry, 0, nextFresh, nextA, nextB, owes and cost - units or nil
   end
+  DECISIONS = decisions
 end

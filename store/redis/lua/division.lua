@@ -1,9 +1,10 @@
--- mulDiv is a*b/c rounded down, and what is left over. A product beyond 2^53 is divided digit by
+-- mulDiv is a*b/c rounded down, and what is left over; or rounded up. A product beyond 2^53 is divided digit by
 -- digit, as one does on paper, in a base that keeps every step exact.
-local function mulDiv(a, b, c)
+local function mulDiv(a, b, c, up)
   local product = a * b
   if product < EXACT then
     local rest = product % c
+    if up and rest > 0 then return (product - rest) / c + 1 end
     return (product - rest) / c, rest
   end
   local floor, base, digits = math.floor, 2, EXACT / 4 / max(b, c)
@@ -20,16 +21,6 @@ local function mulDiv(a, b, c)
     r = t - part * c
     power = power / base
   end
+  if up and r > 0 then return q + 1 end
   return q, r
-end
-
-local function mulDivUp(a, b, c)
-  local q, r = mulDiv(a, b, c)
-  if r > 0 then return q + 1 end
-  return q
-end
-
-local function gcd(a, b)
-  while b ~= 0 do a, b = b, a % b end
-  return a
 end

@@ -1,11 +1,10 @@
 -- Fixed window. fresh: the end of the window. a: units in it.
 
-local FIXED_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, prepare = nil }
-ALGORITHM[2] = FIXED_WINDOW
+FIXED_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, wait = nil, room = roomOfWindow, prepare = nil }
 
-function FIXED_WINDOW.limit(input, i)
+function FIXED_WINDOW:limit(input, i)
   return {
-    does = FIXED_WINDOW, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
+    does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
     p = input[i + 6], full = input[i + 7], width = input[i + 8],
   }
 end
@@ -24,13 +23,12 @@ end
 
 function FIXED_WINDOW.charge(_, _, fresh, used, _, units, debt) return fresh, added(used, units, debt), 0 end
 
-function FIXED_WINDOW.prepare()
-  if FIXED_WINDOW.refund then return end
-  FIXED_WINDOW.room = roomOfWindow
-  function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
+function FIXED_WINDOW.wait(_, at, fresh) return fresh - at end
 
-  function FIXED_WINDOW.refund(_, fresh, used, b, _, receipt, units)
-    if receipt == fresh or receipt == LATEST then used = used > units and used - units or 0 end
+function FIXED_WINDOW:prepare()
+  if self.refund then return end
+  function self.refund(_, fresh, used, b, _, receipt, units)
+    if receipt == fresh or receipt < 0 then used = used > units and used - units or 0 end
     return used > 0 and fresh or 0, used, b
   end
 end

@@ -1,5 +1,5 @@
 -- The quickest way for requests of one op to take, to reserve or to settle, under limits of one
--- algorithm that has its holds behind the state. They come in the order of their keys, as of singles.
+-- algorithm. They come in the order of their keys, as of singles.
 --
 -- args[1] is what to do, packed by Go (see single.go):
 --
@@ -13,8 +13,8 @@
 --   7, cost, id, when it was known to expire, what was used   to settle
 --
 -- Before a request whose terms are not those of the one before it are 0, longest delay, what is left
--- for others, and the life of holds. The other keys are the records, one for each request about a hold,
--- in their order. now and the answer are as of singles; a hold that is settled as it was asked for is
+-- for others, and the life of holds. The other keys are, of logs and sub-windows, the list of each state, for it is not
+-- behind that; and the records, one for each request about a hold, in their order. now and the answer are as of singles; a hold that is settled as it was asked for is
 -- AS_ASKED, without numbers.
 --
 -- Most keys have one request in a call, and at most one open hold, which is that of the request. Then
@@ -66,21 +66,30 @@ local function held(does, keys, args)
   local STATE_AND_LIST, LIST_AT = '>I7I7I7I7I3', HEAD + LIST_HEAD
   local ENDED = '>I2I7I7' -- of a record: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
   local ENDED_WITH_EXCESS = '>I2I7I7I7' -- and how much of that was too much
-  local look, charge, isBucket = does.look, does.charge, does == BUCKET
+  local look, charge, commit, isBucket = does.look, does.charge, does.commit, does == BUCKET
   local hold = isBucket and '>c16I7I7I7I7I7' or '>c16I7I7I7' -- what is read of one: windows have no level, and no since
   local key, last, keepsRecords, grows = 0, input[i], input[i + 1] % 2 == 1, input[i + 1] >= 2
-  local record, intact, values = last, nil, call('MGET', spread(keys, 1, last))
+  local record, base = last, HEAD -- the latter is where in a value a list begins
+  if commit then record, base = 2 * last, 0 end
+  local intact, values, spare = nil, call('MGET', unpack(keys, 1, record)), nil
   local maxDelay, leave, due, dueExpires, newRecord, recordLasts
   i = i + 2
   while key < last do
-    local c, following = does.limit(input, i), key + input[i + 10]
+    local c, following = does:limit(input, i), key + input[i + 10]
     local shapes, limitOfHold = c.shape, nil
     i = i + 11
     while key < following do
       key = key + 1
       local name, value, count = keys[key], values[key], input[i]
-      local fresh, a, b, expires, listed, isUsual = 0, 0, 0, 0, 0, count == 1
-      if value and #value >= LIST_AT then
+      local fresh, a, b, expires, listed, isUsual, more = 0, 0, 0, 0, 0, count == 1, nil
+      local listName, listText, isForeign = name, value, false
+      if commit then
+        listName = keys[last + key]
+        listText = values[last + key] or try('GET', listName)
+        isForeign = type(listText) == 'table'
+        fresh, a, b, expires, more = does.read(name, value, c, spare)
+        spare, listed, isUsual = more or spare, 1, false
+      elseif value and #value >= LIST_AT then
         fresh, a, b, expires, listed = parse(STATE_AND_LIST, value)
         if fresh >= EXACT then fresh = nil end
         if listed >= 65536 then listed = listed - 65536 end
@@ -100,9 +109,9 @@ local function held(does, keys, args)
           verb = input[i]
         end
         local cost = input[i + 1]
-        if not fresh then
+        if not fresh or isForeign and verb >= RESERVE then
           length = length + 1
-          out[length] = FOREIGN
+          out[length] = fresh and FOREIGN_HOLDS or FOREIGN
           if verb >= RESERVE then record = record + 1 end
           i = i + (verb == SETTLE and 5 or verb == RESERVE and 4 or 2)
         elseif verb == SETTLE then
@@ -112,7 +121,7 @@ local function held(does, keys, args)
           record = record + 1
           if not isUsual then
             prepareLists()
-            list = list or LISTS.read(name, HEAD, value)
+            list = list or LISTS.read(listName, base, listText)
             local place, holdDue, holdCost
             place, holdDue, holdCost, receipt, level, since = LISTS.find(list, id)
             if place then
@@ -129,19 +138,22 @@ local function held(does, keys, args)
             length = tellEnd(out, length, now, ended, ends, text)
           else
             if used > cost then
-              local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b)
+              local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
               local _, nextFresh, nextA, nextB
               prepareDecisions()
-              _, _, _, _, nextFresh, nextA, nextB, excess = decide(c, now, fresh, at, viewFresh, viewA, viewB, free, nil, used - cost, ALWAYS, 0)
-              if nextFresh then fresh, a, b, changed = nextFresh, nextA, nextB, true end
+              _, _, _, _, nextFresh, nextA, nextB, excess = DECISIONS.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, used - cost, ALWAYS, 0)
+              if nextFresh then
+                if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
+                fresh, a, b, changed = nextFresh, nextA, nextB, true
+              end
             elseif used < cost and isHeld and fresh > 0 then -- otherwise the client was reset meanwhile
-              does.prepare()
+              does:prepare()
               if isBucket then
                 local back
                 fresh, a, b, back = does.letGo(c, fresh, a, b, receipt, level, since, cost - used)
                 if back > 0 and list then LISTS.moveUp(list, level, since, back) end
               else
-                fresh, a, b = does.refund(c, fresh, a, b, nil, receipt, cost - used)
+                fresh, a, b = does.refund(c, fresh, a, b, more, receipt, cost - used)
               end
               if fresh <= 0 then fresh, a, b = 0, 0, 0 end
               changed = true
@@ -168,7 +180,7 @@ local function held(does, keys, args)
             end
           end
         else
-          local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b)
+          local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
           local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess = true, 0, 0, 0, nil, nil, nil, nil
           local lacks
           free = free - leave
@@ -178,7 +190,7 @@ local function held(does, keys, args)
           else
             prepareDecisions()
             allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
-              decide(c, now, fresh, at, viewFresh, viewA, viewB, free, nil, cost, maxDelay, leave)
+              DECISIONS.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave)
           end
           if verb == RESERVE then
             local id, content = input[i + 2], input[i + 3]
@@ -188,7 +200,7 @@ local function held(does, keys, args)
               local bar
               if not isUsual or listed == 1 then
                 prepareLists()
-                list = list or LISTS.read(name, HEAD, value)
+                list = list or LISTS.read(listName, base, listText)
                 bar = LISTS.find(list, id) and now or LISTS.fullUntil(list, now)
                 if grows and list.count >= FEW_HOLDS and bar ~= now then allowed, bar, nextFresh = nil, -1, nil end
               end
@@ -212,7 +224,7 @@ local function held(does, keys, args)
               lacks = RESERVED.lacking(c, at, fresh, a, b, viewA, viewB, free, cost, leave, retry)
               if lacks then
                 prepareLists()
-                list = list or LISTS.read(name, HEAD, value)
+                list = list or LISTS.read(listName, base, listText)
                 if not RESERVED.isAll(lacks, list, now) then lacks = nil end
               end
             end
@@ -220,6 +232,7 @@ local function held(does, keys, args)
             i = i + 2
           end
           if nextFresh then
+            if more then commit(c, more, fresh, a, b, nextFresh, nextA, nextB) end
             fresh, a, b, changed = nextFresh, nextA, nextB, true
           end
           if allowed and delay == 0 then
@@ -233,11 +246,14 @@ local function held(does, keys, args)
             length = RESERVED.answer(out, length, remaining, retry, fresh - now, lacks.missing)
           else
             prepareDecisions()
-            length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+            length = DECISIONS.answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
           end
         end
       end
-      if list and list.from < EXACT then
+      if more then
+        if changed then does.write(now, keep, name, fresh, a, b, expires, more) end
+        if list and list.from < EXACT then LISTS.writeApart(now, keep, list) end
+      elseif list and list.from < EXACT then
         LISTS.write(now, keep, name, fresh, a, b, expires, list)
       elseif newHold then
         local before = expires
@@ -262,5 +278,5 @@ local function held(does, keys, args)
       end
     end
   end
-  return encode(out)
+  return cmsgpack.pack(out)
 end

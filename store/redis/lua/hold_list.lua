@@ -7,7 +7,10 @@ local LISTS -- what can be done with them
 local function prepareLists()
   if LISTS then return end
   local MAX_LISTED = 1000
-  local lists = {} -- LISTS at the end: a call that is stopped before leaves nothing
+  local lists = { -- LISTS at the end: a call that is stopped before leaves nothing
+    read = nil, sweep = nil, fullUntil = nil, find = nil, add = nil, remove = nil, move = nil, openLevels = nil, closeLevels = nil, moveUp = nil,
+    writeApart = nil, write = nil,
+  }
 
   -- read makes a list of a text. One that is damaged counts as none.
   function lists.read(name, base, text)
@@ -127,29 +130,46 @@ local function prepareLists()
     if not isOpen then lists.closeLevels(l) end
   end
 
-  -- write writes a state and the list behind it.
-  function lists.write(now, keep, name, fresh, a, b, before, l)
-    local entries = l.entries
-    if fresh <= 0 and l.count == 0 then
-      call('UNLINK', name)
-      return
-    end
-    local expires, to = before, min(l.to, #entries)
-    if fresh > expires then expires = expiry(now, fresh) end
-    if l.needed > expires then expires = expiry(now, l.needed) end
-    local head = pack('>I7I7I7I7BI2I7', fresh, a, b, expires, l.isFirst, l.count, l.firstDue)
-    if before == 0 then
-      call('PSETEX', name, ttl(now, keep, expires), head .. entries)
-      return
-    end
+  -- save writes what has changed of a list that is there, and what is before its entries.
+  local function save(name, head, l)
+    local entries, to = l.entries, min(l.to, #l.entries)
     if l.stored > 4 * (LIST_HEAD + #entries) and l.stored > 1024 then
       call('SET', name, head .. entries, 'KEEPTTL')
     elseif l.from <= 4 * ENTRY then
       call('SETRANGE', name, '0', head .. (to < #entries and sub(entries, 1, to) or entries))
     else
       call('SETRANGE', name, '0', head)
-      if to > l.from then call('SETRANGE', name, string.format('%d', HEAD + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
+      if to > l.from then call('SETRANGE', name, string.format('%d', l.base + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
     end
+  end
+
+  -- writeApart writes a list that has a key of its own.
+  function lists.writeApart(now, keep, l)
+    local head, name, needed = pack(LIST, l.isFirst, l.count, l.firstDue), l.name, l.needed
+    if l.stored == 0 then
+      call('PSETEX', name, ttl(now, keep, expiry(now, needed)), head .. l.entries)
+      return
+    end
+    save(name, head, l)
+    if needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, needed)) then return end
+    call('PEXPIRE', name, ttl(now, keep, expiry(now, needed)))
+  end
+
+  -- write writes a state and the list behind it.
+  function lists.write(now, keep, name, fresh, a, b, before, l)
+    if fresh <= 0 and l.count == 0 then
+      call('UNLINK', name)
+      return
+    end
+    local expires = before
+    if fresh > expires then expires = expiry(now, fresh) end
+    if l.needed > expires then expires = expiry(now, l.needed) end
+    local head = pack('>I7I7I7I7BI2I7', fresh, a, b, expires, l.isFirst, l.count, l.firstDue)
+    if before == 0 then
+      call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
+      return
+    end
+    save(name, head, l)
     if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
   end
   LISTS = lists

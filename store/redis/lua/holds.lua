@@ -14,7 +14,6 @@
 
 local HOLD_PEEK, HOLD_TAKE, EXTEND, RESET = 4, 5, 8, 9
 local OPEN_HOLD = 4
-local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
 local AT_SHARE = 23 -- before a denial: not the limit denies, but the client's share of the open holds
 
 -- readMoved reads a state that is in a key of its own, because there are many holds, or units on lease.
@@ -53,7 +52,7 @@ local function letGo(t, op, c, receipt, level, since, units, number)
     giveBack(t, { k = k, c = c }, receipt, units)
     return
   end
-  BUCKET.prepare()
+  BUCKET:prepare()
   local fresh, a, b, back = BUCKET.letGo(c, t.fresh[k], t.a[k], t.b[k], receipt, level, since, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
@@ -406,26 +405,6 @@ local function doHold(t, verb, n, i)
   end
 end
 
--- writeList writes a list that has a key of its own.
-local function writeList(now, keep, l)
-  local head, expires, name = pack(LIST, l.isFirst, l.count, l.firstDue), expiry(now, l.needed), l.name
-  if l.stored == 0 then
-    call('PSETEX', name, ttl(now, keep, expires), head .. l.entries)
-    return
-  end
-  local to = min(l.to, #l.entries)
-  if l.stored > 4 * (LIST_HEAD + #l.entries) and l.stored > 1024 then
-    call('SET', name, head .. l.entries, 'KEEPTTL')
-  elseif l.from <= 4 * ENTRY then
-    call('SETRANGE', name, '0', head .. sub(l.entries, 1, to))
-  else
-    call('SETRANGE', name, '0', head)
-    if to > l.from then call('SETRANGE', name, string.format('%d', LIST_HEAD + l.from), sub(l.entries, l.from + 1, to)) end
-  end
-  if l.needed == 0 or call('PTTL', name) >= tonumber(ttl(now, keep, l.needed)) then return end
-  call('PEXPIRE', name, ttl(now, keep, expires))
-end
-
 local function holds(keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
@@ -440,7 +419,7 @@ local function holds(keys, args)
   if many >= 2 then t.pairs, t.readMoved = states, readMoved end
   local isShort
   t.limits, i, isShort = readLimits(input, i + 2)
-  if isShort then t.values = call('MGET', spread(keys, 1, states)) end
+  if isShort then t.values = call('MGET', unpack(keys, 1, states)) end
   local last = #input
   while i < last do
     local verb, n = input[i], input[i + 1]
@@ -462,10 +441,10 @@ local function holds(keys, args)
       LISTS.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], l)
     else
       if changed then t.limitOf[k].does.write(now, keep, keys[k], t.fresh[k], t.a[k], t.b[k], t.expires[k], t.more[k]) end
-      if isNew then writeList(now, keep, l) end
+      if isNew then LISTS.writeApart(now, keep, l) end
     end
     if t.moved[k] and (t.many[k] or not t.leases[k]) then MANY.write(t, k) end
     if t.leases[k] then LEASES.write(t, k) end
   end
-  return encode(t.out)
+  return cmsgpack.pack(t.out)
 end

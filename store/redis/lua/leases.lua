@@ -32,9 +32,9 @@ local function prepareLeases()
   local function chargeable(t, k, c, at, a, b)
     local out = t.leases[k] and t.leases[k].out or 0
     if c.does == BUCKET then return math.floor((min(EXACT - 1, (EXACT - 1 - at) * c.rate) - a) / c.p) - out end
-    c.does.prepare()
+    c.does:prepare()
     local most = EXACT / 2
-    if c.does == ALGORITHM[4] then most = c.rate - 1 elseif c.does == ALGORITHM[5] then most = EXACT - 1 - c.buckets * c.n end
+    if c.does == LOG then most = c.rate - 1 elseif c.does == SUB_WINDOWS then most = EXACT - 1 - c.buckets * c.n end
     return c.does.room(c, at, a, b, t.more[k]) + most - min(11 * c.n, most) - out
   end
 
@@ -180,7 +180,7 @@ local function prepareLeases()
       for id, text in pairs(l.entries) do
         if text then come[#come + 1], come[#come + 2] = id, text else call('HDEL', l.name, id) end
       end
-      if #come > 0 then call('HSET', l.name, spread(come)) end
+      if #come > 0 then call('HSET', l.name, unpack(come)) end
       if isLonger then call('PEXPIRE', l.name, lasts) end
       return
     end

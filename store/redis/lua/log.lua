@@ -25,12 +25,11 @@ local RANKS = 4294967296 -- after so many units, ranks begin at 0 again
 
 -- Of its limit, rate is how many ranks an entry can tell apart, p what its second half has of a time,
 -- and full after how long times begin again.
-local LOG = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, prepare = nil }
-ALGORITHM[4] = LOG
+LOG = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, wait = nil, prepare = nil }
 
-function LOG.limit(input, i)
+function LOG:limit(input, i)
   return {
-    does = LOG, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
+    does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
     rate = input[i + 5], p = input[i + 6], full = input[i + 7],
   }
 end
@@ -90,7 +89,7 @@ local function shifted(text, from, to, by, modulus)
       local rank = words[i] % modulus
       words[i] = words[i] - rank + (rank + by) % modulus
     end
-    parts[#parts + 1] = pack(form, spread(words, 1, 2 * n))
+    parts[#parts + 1] = pack(form, unpack(words, 1, 2 * n))
     from = from + 8 * n
   end
   parts[#parts + 1] = sub(text, to + 1)

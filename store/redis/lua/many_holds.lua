@@ -35,10 +35,8 @@ local function limitOf(c, n, shape)
   for name, value in pairs(c) do changed[name] = value end
   changed.n, changed.shape = n, shape
   if c.does == BUCKET then
-    BUCKET.prepare()
-    local period = BUCKET.periodOf(c)
-    local g = gcd(n, period)
-    changed.rate, changed.p = n / g, period / g
+    BUCKET:prepare()
+    changed.rate, changed.p = BUCKET.partsOf(c, n)
   end
   return changed
 end
@@ -309,7 +307,7 @@ local function prepareMany()
         if node.text then gone[#gone + 1], m.nodes = node.text, m.nodes - 1 end
         if node.open > 0 then
           local text = pack('>BI6I2', node.level, node.index, node.open)
-          if node.sums then text = text .. pack(SUMS, spread(node.sums, 1, RADIX)) end
+          if node.sums then text = text .. pack(SUMS, unpack(node.sums, 1, RADIX)) end
           come[#come + 1], come[#come + 2], m.nodes = node.score, text, m.nodes + 1
         end
       end
@@ -322,8 +320,8 @@ local function prepareMany()
     end
     local head = pack(HEAD_OF_SET, m.expires, m.next, m.nodes)
     if head ~= m.head then gone[#gone + 1], come[#come + 1], come[#come + 2] = m.head, LOWEST, head end
-    if #gone > 0 then call('ZREM', m.name, spread(gone)) end
-    if #come > 0 then call('ZADD', m.name, spread(come)) end
+    if #gone > 0 then call('ZREM', m.name, unpack(gone)) end
+    if #come > 0 then call('ZADD', m.name, unpack(come)) end
   end
 end
 

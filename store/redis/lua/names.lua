@@ -3,14 +3,13 @@
 
 -- What Redis offers does not exist while a library is loaded, so a call looks it up if it is the
 -- first. Nothing else outlives a call.
-local call, try, pack, parse, encode, spread
+local call, try, pack, parse
 local min, max, sub
 
 local EXACT = 9007199254740992 -- 2^53
 local MAX_UNITS = 1125899906842624 -- 2^50
 local SECOND = 1000000
 local NEVER = -1 -- the retry of what can never fit
-local LATEST = -1 -- the receipt of the newest units
 local ALWAYS = -2 -- the longest delay of what is charged whether or not it fits
 local HEAD = 28 -- bytes of a state
 local FOREIGN = 3 -- the answer about a key that holds something else

@@ -184,7 +184,7 @@ local function preparePages()
       log.swept = log.swept + 1
     end
     for number in pairs(log.removed) do garbage[#garbage + 1] = pack('>I4', number) end
-    if log.hashed and #garbage > 0 then call('HDEL', name, spread(garbage)) end
+    if log.hashed and #garbage > 0 then call('HDEL', name, unpack(garbage)) end
     for number in pairs(log.written) do
       if log.first <= number and number < log.next and not log.removed[number] then
         fields[#fields + 1] = pack('>I4', number)
@@ -196,7 +196,7 @@ local function preparePages()
       fields[#fields + 1] = log.directory
     end
     local head = pack('>BI7I4I4I7I4I4I2I4I4', FORM, fresh, rank, units, expires, log.first, log.after, log.skip, log.next, log.swept)
-    call('HSET', name, 's', head .. log.open, spread(fields))
+    call('HSET', name, 's', head .. log.open, unpack(fields))
     if expires ~= before then call('PEXPIRE', name, ttl(now, keep, expires)) end
   end
 

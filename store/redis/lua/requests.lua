@@ -11,6 +11,7 @@
 -- A state is read and written once a call, however many requests ask for it. Meanwhile it is in
 -- columns, by the number of its key; a table for each would take more time.
 
+local ALGORITHM = { [0] = BUCKET, BUCKET, FIXED_WINDOW, SLIDING_WINDOW, LOG, SUB_WINDOWS }
 local PEEK, TAKE, REFUND, RENEW, JOINT_TAKE, AGAIN = 0, 1, 2, 3, 10, 11
 
 -- readLimits reads those of a call, and returns where they end, and whether all states are short
@@ -20,7 +21,7 @@ local function readLimits(input, i)
   i = i + 1
   for l = 1, count do
     local does = ALGORITHM[input[i]]
-    limits[l] = does.limit(input, i + 1)
+    limits[l] = does:limit(input, i + 1)
     isShort = isShort and input[i + 10] <= FEW
     i = i + 11
   end
@@ -99,7 +100,7 @@ local function decideOp(t, op, cost)
   local fresh, more = t.fresh[k], t.more[k]
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
   op.allowed, op.remaining, op.retry, op.delay, op.nextFresh, op.nextA, op.nextB, op.excess =
-    decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave - (leased or 0), more, cost, op.last, leave, leased)
+    DECISIONS.decide(c, now, fresh, at, viewFresh, viewA, viewB, free - leave - (leased or 0), more, cost, op.last, leave, leased)
   op.reset, op.kept = (op.nextFresh or fresh) - now, 0
   if leased then op.kept = keptOf(free - leave - (op.last == ALWAYS and cost - (op.excess or 0) or 0), leased) end
 end
@@ -110,7 +111,7 @@ local function peekOp(t, op, cost)
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
   op.kept = leased and keptOf(free - leave, leased) or 0
   free = max(0, free - leave - (leased or 0))
-  op.allowed, op.retry, op.delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, op.last, leave, leased)
+  op.allowed, op.retry, op.delay = DECISIONS.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, op.last, leave, leased)
   op.remaining, op.nextFresh, op.excess, op.reset = free, nil, 0, fresh - now
 end
 
@@ -123,7 +124,7 @@ end
 
 local function answerOp(t, op, excess)
   answerKept(t, op)
-  t.length = answer(t.out, t.length, op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
+  t.length = DECISIONS.answer(t.out, t.length, op.allowed, op.remaining, op.retry, op.delay, op.reset, excess)
 end
 
 local function answerForeign(t, code)
@@ -209,7 +210,7 @@ end
 local function giveBack(t, op, receipt, units)
   local k = op.k
   if t.fresh[k] <= 0 or receipt == 0 then return end
-  op.c.does.prepare()
+  op.c.does:prepare()
   local fresh, a, b = op.c.does.refund(op.c, t.fresh[k], t.a[k], t.b[k], t.more[k], receipt, units)
   if fresh <= 0 then a, b = 0, 0 end
   t.fresh[k], t.a[k], t.b[k], t.changed[k] = fresh, a, b, true
@@ -254,7 +255,7 @@ local function requests(keys, args)
   local limits, isShort
   limits, i, isShort = readLimits(input, i)
   local values
-  if #keys > 1 and isShort then values = call('MGET', spread(keys)) end
+  if #keys > 1 and isShort then values = call('MGET', unpack(keys)) end
   local FRESH, A, B, EXPIRES, MORE, LIMIT, CHANGED = {}, {}, {}, {}, {}, {}, {}
   local NEXT_FRESH, NEXT_A, NEXT_B = {}, {}, {} -- of each op, if all are allowed
   local out, length, last, t = { now }, 1, #input, nil
@@ -318,5 +319,5 @@ local function requests(keys, args)
     end
   end
   for k in pairs(CHANGED) do LIMIT[k].does.write(now, keep, keys[k], FRESH[k], A[k], B[k], EXPIRES[k], MORE[k]) end
-  return encode(out)
+  return cmsgpack.pack(out)
 end

@@ -12,7 +12,7 @@ local RESERVED -- what can be done with it
 -- prepareReserved is called before it is needed, which is seldom; a script defines this at each call.
 local function prepareReserved()
   if RESERVED then return end
-  local reserved, MOST_LOOKS, ANSWER = {}, 64, 15
+  local reserved, MOST_LOOKS, ANSWER = { lacking = nil, returned = nil, isAll = nil, answer = nil }, 64, 15
 
   -- lacking is what is missing of a cost that was denied at a time, as look has found it; free is less what
   -- is left for others. It is nil if waiting does not help, or nothing is told of such a limit.
@@ -37,7 +37,7 @@ local function prepareReserved()
       r.back = r.back + max(0, min(cost * c.p, rest))
       local free = c.full - r.a + min(r.a, r.back)
       return (free - free % c.p) / c.p - r.free >= r.missing
-    elseif does == ALGORITHM[3] then -- the sliding window
+    elseif does == SLIDING_WINDOW then
       local period = c.period
       local start, taken = at - at % period, receipt - 1
       taken = taken - taken % period - period

@@ -23,13 +23,13 @@ local function singles(does, keys, args, readApart)
   local FOREIGN, MORE_DUE, KEPT, ALWAYS = 3, 11, 19, -2
   local input, i, now, keep = begin(args)
   if not i then return input end
-  local out, length = { now, nil, nil }, 1 -- room for one decision: to make it later takes time
+  local out, length = { now, nil, nil, nil }, 1 -- room for one decision: to make it later takes time
   local read, look, charge, commit, write = does.read, does.look, does.charge, does.commit, does.write
   local values
-  if #keys > 1 then values = call('MGET', spread(keys)) end
+  if #keys > 1 then values = call('MGET', unpack(keys)) end
   local key, last, spare = 0, readApart and #keys / 2 or #keys, nil
   while key < last do
-    local c, usual, following = does.limit(input, i), input[i + 10], key + input[i + 11]
+    local c, usual, following = does:limit(input, i), input[i + 10], key + input[i + 11]
     local shapes = c.shape
     i = i + 12
     while key < following do
@@ -57,7 +57,7 @@ local function singles(does, keys, args, readApart)
         if cost < 0 and not code then
           cost, run = -1 - cost, 0
           if fresh > 0 and maxDelay ~= 0 then
-            does.prepare()
+            does:prepare()
             fresh, a, b = does.refund(c, fresh, a, b, more, maxDelay, cost)
             changed = true
           end
@@ -74,8 +74,8 @@ local function singles(does, keys, args, readApart)
               free = free - leased
             end
             free = max(0, free)
-            local allowed, retry, delay = judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave, leased)
-            length = answer(out, length, allowed, free, retry, delay, fresh - now)
+            local allowed, retry, delay = DECISIONS.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave, leased)
+            length = DECISIONS.answer(out, length, allowed, free, retry, delay, fresh - now)
           end
         end
         while run > 0 and not code do
@@ -104,7 +104,7 @@ local function singles(does, keys, args, readApart)
           else
             prepareDecisions()
             local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
-              decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
+              DECISIONS.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
             if nextFresh and latest and nextFresh > latest then
               code = MORE_DUE
             elseif nextFresh then
@@ -116,7 +116,7 @@ local function singles(does, keys, args, readApart)
                 local kept = max(0, min(free + leased - (maxDelay == ALWAYS and cost - (excess or 0) or 0), leased))
                 if kept ~= told then out[length + 1], out[length + 2], told, length = KEPT, kept, kept, length + 2 end
               end
-              length = answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
+              length = DECISIONS.answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)
               run = run - 1
             until run == 0 or nextFresh
           end
@@ -133,5 +133,5 @@ local function singles(does, keys, args, readApart)
       if changed then write(now, keep, name, fresh, a, b, expires, more) end
     end
   end
-  return encode(out)
+  return cmsgpack.pack(out)
 end

@@ -98,18 +98,18 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
   log.added = entryOf(c, taken, after)
 end
 
-function LOG.prepare()
+-- wait is for the newest unit that must not count any more.
+function LOG.wait(c, at, _, rank, _, need, log)
+  local newer = c.n - need - (rank - log.base) % RANKS
+  if newer < 0 then return c.period end
+  if log.first > 0 then return PAGES.timeOf(c, log, log.base, newer) + c.period - at end
+  local open = log.open
+  return timeAt(c, log, open, search(c, log, open, 0, false, newer)) + c.period - at
+end
+
+function LOG:prepare()
   if LOG.refund then return end
   function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
-
-  -- wait is for the newest unit that must not count any more.
-  function LOG.wait(c, at, _, rank, _, need, log)
-    local newer = c.n - need - (rank - log.base) % RANKS
-    if newer < 0 then return c.period end
-    if log.first > 0 then return PAGES.timeOf(c, log, log.base, newer) + c.period - at end
-    local open = log.open
-    return timeAt(c, log, open, search(c, log, open, 0, false, newer)) + c.period - at
-  end
 
   -- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
   -- fewer entries: those before it, or those after.
@@ -144,11 +144,11 @@ function LOG.prepare()
     log.lastTime = fresh - c.period
     if log.added ~= '' then log.open, log.added = log.open .. log.added, '' end
     local taken, open = receipt - c.period, log.open
-    if cost >= units and (receipt == LATEST or receipt == fresh and #open == 8 and log.first == 0) then -- all there is
+    if cost >= units and (receipt < 0 or receipt == fresh and #open == 8 and log.first == 0) then -- all there is
       fresh, units = 0, 0
-    elseif receipt == LATEST and log.first > 0 then
+    elseif receipt < 0 and log.first > 0 then
       fresh, rank, units = PAGES.refundNewest(c, log, rank, units, cost)
-    elseif receipt == LATEST then
+    elseif receipt < 0 then
       local i = search(c, log, open, 0, false, cost)
       local newest = timeAt(c, log, open, i)
       log.open, log.added = sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)

@@ -1,15 +1,14 @@
 -- Sliding window. fresh: when a, as the previous count, weighs less than one unit. a: units in the
 -- current window. b: units in the previous one.
 
-local SLIDING_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, prepare = nil }
-ALGORITHM[3] = SLIDING_WINDOW
+SLIDING_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, wait = nil, room = roomOfWindow, prepare = nil }
 
-function SLIDING_WINDOW.limit(input, i)
-  return { does = SLIDING_WINDOW, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1 }
+function SLIDING_WINDOW:limit(input, i)
+  return { does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1 }
 end
 
 -- faded is how far into a window the previous count weighs at most room.
-local function faded(period, count, room) return period - (mulDivUp(room + 1, period, count) - 1) end
+local function faded(period, count, room) return period - (mulDiv(room + 1, period, count, true) - 1) end
 
 -- windowStart is the start of the window of the charge that left that much to go.
 local function windowStart(period, left)
@@ -35,19 +34,18 @@ function SLIDING_WINDOW.charge(c, at, _, a, b, units, debt)
   return at - at % period + period + faded(period, a, 0), a, b
 end
 
-function SLIDING_WINDOW.prepare()
-  if SLIDING_WINDOW.refund then return end
-  SLIDING_WINDOW.room = roomOfWindow
-  function SLIDING_WINDOW.wait(c, at, _, a, b, need)
-    local period, room = c.period, c.n - a - need
-    local start = at - at % period
-    if room >= 0 then return start + faded(period, b, room) - at end
-    return start + period + faded(period, a, c.n - need) - at
-  end
+function SLIDING_WINDOW.wait(c, at, _, a, b, need)
+  local period, room = c.period, c.n - a - need
+  local start = at - at % period
+  if room >= 0 then return start + faded(period, b, room) - at end
+  return start + period + faded(period, a, c.n - need) - at
+end
 
-  function SLIDING_WINDOW.refund(c, fresh, a, b, _, receipt, units)
+function SLIDING_WINDOW:prepare()
+  if self.refund then return end
+  function self.refund(c, fresh, a, b, _, receipt, units)
     local period = c.period
-    if receipt == LATEST then receipt = fresh end
+    if receipt < 0 then receipt = fresh end
     local start, taken = windowStart(period, fresh), windowStart(period, receipt)
     if taken == start then
       a = a - min(a, units)

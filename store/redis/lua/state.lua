@@ -10,7 +10,7 @@ local function readHead(name, value)
     value = try('GETRANGE', name, '0', '27')
     if type(value) == 'table' then return nil end
   end
-  if #value >= HEAD then
+  if #value >= 28 then -- HEAD
     local fresh, a, b, expires = parse('>I7I7I7I7', value)
     if fresh >= EXACT then return nil end
     return fresh, a, b, expires
@@ -25,7 +25,7 @@ end
 local function expiry(now, fresh)
   local after = (fresh - now) / 4
   after = after - after % 1
-  if after < SECOND then after = SECOND end
+  if after < 1000000 then after = 1000000 end
   return fresh + after
 end
 
@@ -33,9 +33,7 @@ end
 -- digit by digit. While a test has a clock of its own, keep is an hour.
 local function ttl(now, keep, expires)
   if keep then return keep end
-  local lasts = divUp(expires - now, 1000)
-  if lasts < 1 then lasts = 1 end
-  return string.format('%d', lasts)
+  return string.format('%d', max(1, (expires - now + 999) / 1000)) -- which cuts the fraction off
 end
 
 -- writeHead writes a state that was to expire at that time; 0 if there was none. What is behind it
@@ -67,16 +65,15 @@ end
 --   charge   units: the state with them
 --   commit   a charge to what there is more
 --   write    a state
---   prepare  is called before one of the next four
 --   wait     how long until units fit
+--   prepare  is called before one of the next three
 --   delay    of shaped requests, if the limit can have them
 --   room     how many units can be charged at most
---   refund   units of a receipt: the state without them
+--   refund   units of a receipt: the state without them. Below 0 the receipt is that of the newest
 --
 -- A state travels as numbers, for they cost less than a table. A script has only those that it needs, and
 -- prepare defines what is seldom needed, unless the last of it is there. Room is made at once: a table that
 -- grows costs several times as much.
-local BUCKET -- is one of them, of which holds know more; nil in a script without it
-local ALGORITHM = { [0] = nil, nil, nil, nil, nil, nil }
+local BUCKET, FIXED_WINDOW, SLIDING_WINDOW, LOG, SUB_WINDOWS -- nil in a script without it
 
 local FEW = 128 -- sub-windows that are read as a whole: a kilobyte

@@ -13,12 +13,11 @@
 local WORD = 7 -- bytes
 local MOST = 64 -- words that are read at once otherwise
 
-local SUB_WINDOWS = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, prepare = nil }
-ALGORITHM[5] = SUB_WINDOWS
+SUB_WINDOWS = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, wait = nil, prepare = nil }
 
-function SUB_WINDOWS.limit(input, i)
+function SUB_WINDOWS:limit(input, i)
   return {
-    does = SUB_WINDOWS, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
+    does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
     width = input[i + 8], buckets = input[i + 9],
   }
 end
@@ -129,37 +128,37 @@ function SUB_WINDOWS.look(c, now, fresh, used, older, tail)
   return at, (current + 1) * width + period - 1, a, b, free
 end
 
-function SUB_WINDOWS.prepare()
-  if SUB_WINDOWS.refund then return end
-  -- inAll is all that counts; the charge, if there was one, included.
-  local function inAll(c, at, a, b, tail)
-    if tail.newest < 0 then return a + b end
-    return a + b - between(tail, tail.used, oldestAt(c, tail.current * c.width), oldestAt(c, at))
-  end
+-- inAll is all that counts; the charge, if there was one, included.
+local function inAll(c, at, a, b, tail)
+  if tail.newest < 0 then return a + b end
+  return a + b - between(tail, tail.used, oldestAt(c, tail.current * c.width), oldestAt(c, at))
+end
 
+function SUB_WINDOWS.wait(c, at, fresh, a, b, need, tail)
+  local all, i, newest = inAll(c, at, a, b, tail), oldestAt(c, at), tail.newest
+  local missing, older = need + all - c.n, all - a
+  if newest < tail.current then older = older - tail.used end
+  if i < newest and missing > older then i, missing = newest, missing - older end -- as after a burst: those before it are too few
+  while i < newest do
+    missing = missing - word(tail, i % tail.words)
+    if missing <= 0 then return stopsCounting(c, i) - at end
+    i = i + 1
+  end
+  if newest >= 0 then missing = missing - between(tail, tail.used, i, newest + 1) end
+  if missing <= 0 then return stopsCounting(c, newest) - at end
+  return fresh - at
+end
+
+function SUB_WINDOWS:prepare()
+  if SUB_WINDOWS.refund then return end
   function SUB_WINDOWS.room(c, at, a, b, tail)
     return min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inAll(c, at, a, b, tail)
-  end
-
-  function SUB_WINDOWS.wait(c, at, fresh, a, b, need, tail)
-    local all, i, newest = inAll(c, at, a, b, tail), oldestAt(c, at), tail.newest
-    local missing, older = need + all - c.n, all - a
-    if newest < tail.current then older = older - tail.used end
-    if i < newest and missing > older then i, missing = newest, missing - older end -- as after a burst: those before it are too few
-    while i < newest do
-      missing = missing - word(tail, i % tail.words)
-      if missing <= 0 then return stopsCounting(c, i) - at end
-      i = i + 1
-    end
-    if newest >= 0 then missing = missing - between(tail, tail.used, i, newest + 1) end
-    if missing <= 0 then return stopsCounting(c, newest) - at end
-    return fresh - at
   end
 
   function SUB_WINDOWS.refund(c, fresh, a, b, tail, receipt, units)
     local words, latest = tail.words, newestOf(c, fresh)
     if c.buckets > words or latest < 0 then return fresh, a, b end
-    if receipt == LATEST then receipt = fresh end
+    if receipt < 0 then receipt = fresh end
     local i, oldest = newestOf(c, receipt), oldestAt(c, latest * c.width)
     if i == latest then
       a = a - min(a, units)

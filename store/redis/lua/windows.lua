@@ -3,7 +3,7 @@
 -- added is a count with more units in it; without a debt it stays where it can be read exactly.
 local function added(used, units, debt)
   local total = used + units
-  if total > MAX_UNITS and not debt then return max(used, MAX_UNITS) end
+  if total > EXACT / 8 and not debt then return max(used, EXACT / 8) end -- MAX_UNITS
   return total
 end
 
