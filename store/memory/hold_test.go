@@ -76,6 +76,9 @@ func TestSnapshotWithoutNewHolds(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		s, clock := open(0)
 		op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 5}
+		for i := range 5000 { // which are written before the holds are copied
+			take(t, s, fmt.Sprint("other ", i), op.Limit)
+		}
 		var b bytes.Buffer
 		var late weir.HoldID
 		func() {
