@@ -29,7 +29,7 @@ type kept struct {
 type keptHold struct {
 	id    weir.HoldID
 	until weir.Micros // when it is forgotten
-	index int
+	index int32
 
 	turn    chan struct{} // whoever settles it puts a word there, and takes it out again
 	expires weir.Micros
@@ -48,7 +48,7 @@ type keptPart struct {
 
 func (k *keptHold) Before(other *keptHold) bool { return k.until < other.until }
 
-func (k *keptHold) Index() *int { return &k.index }
+func (k *keptHold) Index() *int32 { return &k.index }
 
 // holdOf returns a hold; nil if there is none.
 func (k *kept) holdOf(id weir.HoldID, clock func() weir.Micros) *keptHold {

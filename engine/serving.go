@@ -333,13 +333,13 @@ type extensions struct {
 type extension struct {
 	hold  *Hold
 	at    time.Time
-	index int
+	index int32
 	began bool // it was extended, or is being
 }
 
 func (e *extension) Before(other *extension) bool { return e.at.Before(other.at) }
 
-func (e *extension) Index() *int { return &e.index }
+func (e *extension) Index() *int32 { return &e.index }
 
 // schedule extends a hold when half of its time has passed from now on.
 func (x *extensions) schedule(h *Hold, now time.Time) {
@@ -356,7 +356,7 @@ func (x *extensions) unschedule(h *Hold) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	e := &h.extension
-	if e.index < len(x.due) && x.due[e.index] == e {
+	if int(e.index) < len(x.due) && x.due[e.index] == e {
 		x.due.Remove(e)
 	}
 }

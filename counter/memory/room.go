@@ -41,7 +41,7 @@ type entry struct {
 	body    body
 	weight  int
 	expires weir.Micros
-	index   int    // in byExpiry
+	index   int32  // in byExpiry
 	older   *entry // changed before it
 	newer   *entry // changed after it
 	order   uint64 // of its last change
@@ -203,4 +203,4 @@ func (r *room) unlink(e *entry) {
 func (e *entry) Before(other *entry) bool { return e.expires < other.expires }
 
 // Place is for the heap.
-func (e *entry) Index() *int { return &e.index }
+func (e *entry) Index() *int32 { return &e.index }

@@ -5,7 +5,7 @@ package order
 // comparing does not follow the pointer.
 type Item[T any] interface {
 	Before(other T) bool // such as that its time comes earlier
-	Index() *int         // where the heap notes where it is
+	Index() *int32       // where the heap notes where it is
 }
 
 // Heap has the first on top, at 0. The others are in no order. The zero value is empty.
@@ -18,7 +18,7 @@ func (h *Heap[T]) Push(x T) {
 }
 
 // Fix is called when the order of an item has changed.
-func (h *Heap[T]) Fix(x T) { h.settle(*x.Index(), x) }
+func (h *Heap[T]) Fix(x T) { h.settle(int(*x.Index()), x) }
 
 // Remove takes an item out.
 func (h *Heap[T]) Remove(x T) {
@@ -26,7 +26,7 @@ func (h *Heap[T]) Remove(x T) {
 	moved := (*h)[last]
 	clear((*h)[last:])
 	*h = (*h)[:last]
-	if at := *x.Index(); at < last {
+	if at := int(*x.Index()); at < last {
 		h.settle(at, moved)
 	}
 }
@@ -54,5 +54,5 @@ func (h *Heap[T]) settle(at int, x T) {
 
 func (h Heap[T]) put(at int, x T) {
 	h[at] = x
-	*x.Index() = at
+	*x.Index() = int32(at)
 }

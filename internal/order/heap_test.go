@@ -6,10 +6,13 @@ import (
 	"testing"
 )
 
-type item struct{ due, place int }
+type item struct {
+	due   int
+	place int32
+}
 
 func (i *item) Before(other *item) bool { return i.due < other.due }
-func (i *item) Index() *int             { return &i.place }
+func (i *item) Index() *int32           { return &i.place }
 
 // TestHeap takes items out from the top and from the middle, after their time has changed.
 func TestHeap(t *testing.T) {
@@ -25,7 +28,7 @@ func TestHeap(t *testing.T) {
 		changed.due = rand.IntN(50)
 		h.Fix(changed)
 		for i, x := range h {
-			if x.place != i {
+			if int(x.place) != i {
 				t.Fatalf("the item at %d says that it is at %d", i, x.place)
 			}
 			if x.Before(h[0]) {

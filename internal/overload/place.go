@@ -35,12 +35,12 @@ type Place struct {
 type client struct {
 	address netip.Addr
 	places  int
-	index   int // in the limiter's clients
+	index   int32 // in the limiter's clients
 }
 
 // Before puts the client with the most places on top.
 func (c *client) Before(other *client) bool { return c.places > other.places }
-func (c *client) Index() *int               { return &c.index }
+func (c *client) Index() *int32             { return &c.index }
 
 const (
 	block    = 16 << 10    // bytes that a client has to move

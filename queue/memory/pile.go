@@ -16,7 +16,7 @@ type item struct {
 
 	state queue.State
 	due   weir.Micros // when a lease or a backoff is over; 0 in other states
-	index int         // in its pile
+	index int32       // in its pile
 
 	secret string     // of the last lease, until somebody ends it; else empty
 	slot   queue.Pace // at which it was released
@@ -31,7 +31,7 @@ func (i *item) Before(other *item) bool {
 }
 
 // Place is for the heap.
-func (i *item) Index() *int { return &i.index }
+func (i *item) Index() *int32 { return &i.index }
 
 // pile is items in the order in which they leave it.
 type pile = order.Heap[*item]
@@ -54,7 +54,7 @@ func rank(p pile, i *item) int64 {
 type remembered struct {
 	id    string
 	until weir.Micros
-	index int
+	index int32
 }
 
 // Before puts what is forgotten first on top.
@@ -63,7 +63,7 @@ func (r *remembered) Before(other *remembered) bool {
 }
 
 // Place is for the heap.
-func (r *remembered) Index() *int { return &r.index }
+func (r *remembered) Index() *int32 { return &r.index }
 
 // memory of what was done: by ID, and by when to forget it.
 type memory struct {

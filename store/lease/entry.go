@@ -60,7 +60,7 @@ type entry struct {
 	tries        uint
 	reports      []report // the latest, for refunds
 	due          time.Duration
-	place        int // in the agenda, or out
+	place        int32 // in the agenda, or out
 }
 
 // report is what one message charged: units of the lease by their serial numbers.

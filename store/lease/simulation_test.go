@@ -30,13 +30,13 @@ type event struct {
 	seq   int64 // of two at the same time, the one that was planned first
 	do    func()
 	wake  chan struct{}
-	index int
+	index int32
 }
 
 func (e *event) Before(f *event) bool {
 	return e.at < f.at || e.at == f.at && e.seq < f.seq
 }
-func (e *event) Index() *int { return &e.index }
+func (e *event) Index() *int32 { return &e.index }
 
 func (w *world) plan(e *event) {
 	w.seq++

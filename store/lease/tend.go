@@ -26,7 +26,7 @@ type agenda struct {
 
 // Before and Index put entries into order.
 func (e *entry) Before(other *entry) bool { return e.due < other.due }
-func (e *entry) Index() *int              { return &e.place }
+func (e *entry) Index() *int32            { return &e.place }
 
 // add puts an entry into the agenda.
 func (a *agenda) add(e *entry, due time.Duration) {

@@ -5,38 +5,10 @@ import (
 	"context"
 	"math"
 	"sync"
-	"time"
 	"unsafe"
 
 	"github.com/weirhq/weir"
 )
-
-// hold is one that is open. Most have one part, which is in place. The lock of its shard
-// guards it.
-type hold struct {
-	id      weir.HoldID
-	expires weir.Micros // changes only under the locks of the parts' keys, too
-	place   int32       // in the shard's list
-	before  uint32      // the first snapshot that has it; 0 if it is not open
-	parts   []heldPart
-	one     [1]heldPart
-}
-
-// grow makes room for so many parts.
-func (h *hold) grow(parts int) {
-	if h.parts = h.one[:0]; parts > len(h.one) {
-		h.parts = make([]heldPart, 0, parts)
-	}
-}
-
-// add makes a part.
-func (h *hold) add(tag string, limit *weir.Compiled) *heldPart {
-	n := len(h.parts)
-	h.parts = h.parts[:n+1]
-	p := &h.parts[n]
-	p.hold, p.tag, p.limit = h, tag, limit
-	return p
-}
 
 // holdShard is a part of the holds, by their ids. Its lock comes before those of keys.
 type holdShard struct {
@@ -50,45 +22,7 @@ type holdShardFields struct {
 	shift       uint        // what is left of an id's family is the number of a directory
 	open        openHolds
 	ended       endedHolds
-	parts       int    // of open holds
-	snapshots   uint32 // begun so far
-}
-
-// openHolds are the records of open holds. Those of holds that have ended are used again.
-type openHolds struct {
-	records []*hold
-	free    []int // places in records
-	count   int
-	hand    int // the place to look at next, whether the hold has expired
-}
-
-// maxSpare is how many records wait to be used again.
-const maxSpare = 64
-
-func (o *openHolds) add() *hold {
-	o.count++
-	if n := len(o.free); n > 0 {
-		place := o.free[n-1]
-		o.free = o.free[:n-1]
-		if o.records[place] == nil {
-			o.records[place] = new(hold)
-		}
-		o.records[place].place = int32(place)
-		return o.records[place]
-	}
-	h := &hold{place: int32(len(o.records))}
-	o.records = append(o.records, h)
-	return h
-}
-
-func (o *openHolds) remove(h *hold) {
-	place := int(h.place)
-	if o.count--; len(o.free) < maxSpare {
-		*h = hold{}
-	} else {
-		o.records[place] = nil
-	}
-	o.free = append(o.free, place)
+	copying     bool // a snapshot has begun, and has not copied the shard yet
 }
 
 // Reserve implements weir.HoldStore.
@@ -100,55 +34,48 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	sh := c.holdShard(&r.ID)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	h, err := c.openLocked(sh, &r.ID, now, r.TTL, len(ops))
-	if err != nil {
+	o := opening{shard: sh, reservation: &r, expires: now.Add(r.TTL)}
+	if err := c.openLocked(&o, now, len(ops)); err != nil {
 		return dst, err
-	}
-	for i := range ops {
-		if ops[i].IsHeld() {
-			h.add(r.Tag(i), ops[i].Limit).client = r.ClientNumber()
-		}
 	}
 	first := len(dst)
 	if len(ops) == 1 {
 		dst = append(dst, weir.Decision{})
-		s.take(c, now, &ops[0], &dst[first], h)
+		s.take(c, now, &ops[0], &dst[first], &o)
 	} else {
-		dst = s.takeMany(c, now, dst, ops, h)
+		dst = s.takeMany(c, now, dst, ops, &o)
 	}
-	sh.concludeLocked(h, weir.Allowed(dst[first:]))
+	if weir.Allowed(dst[first:]) {
+		o.concludeLocked()
+	}
 	return dst, nil
 }
 
-// concludeLocked keeps a hold if what it holds was charged.
-func (sh *holdShard) concludeLocked(h *hold, allowed bool) {
-	if allowed {
-		sh.addLocked(h)
-	} else {
-		sh.open.remove(h)
-	}
-}
-
-// openLocked makes a hold that is not in the directory yet, for what is to be charged.
-func (c *core) openLocked(sh *holdShard, id *weir.HoldID, now weir.Micros, ttl time.Duration, parts int) (*hold, error) {
+// openLocked is whether a hold can be opened, which is not in the directory yet and has room.
+func (c *core) openLocked(o *opening, now weir.Micros, parts int) error {
+	sh, id := o.shard, &o.reservation.ID
 	c.passLocked(sh, now)
 	if !c.makeHoldRoomLocked(sh, now, parts) {
-		return nil, errTooManyHolds
+		return errTooManyHolds
 	}
 	if _, open, done := c.lookLocked(sh, id, now); open != nil || done != nil {
-		return nil, weir.ErrHoldExists
+		return weir.ErrHoldExists
 	}
-	h := sh.open.add()
-	h.id, h.expires = *id, now.Add(ttl)
-	h.grow(parts)
-	return h, nil
+	return nil
 }
 
-// addLocked adds a hold to its directory.
-func (sh *holdShard) addLocked(h *hold) {
-	h.before = sh.snapshots + 1
-	sh.parts += len(h.parts)
-	sh.putLocked(&h.id, openRef(int(h.place)))
+// concludeLocked opens the hold on what was charged.
+func (o *opening) concludeLocked() *hold {
+	if o.first == nil { // on nothing
+		o.add()
+	}
+	sh, h := o.shard, o.first
+	if h.record = isHold; sh.copying {
+		h.record = isNewHold
+	}
+	sh.open.count++
+	sh.putLocked(&h.id, openRef(int(o.place)))
+	return h
 }
 
 // lookLocked finds a hold as it is now: one that is open, with its slot in the directory, or
@@ -158,7 +85,7 @@ func (c *core) lookLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) (at *
 		return nil, nil, nil
 	}
 	if ref := at.ref(); ref.isOpen() {
-		if h = sh.open.records[ref.place()]; h.expires > now {
+		if h = sh.open.at(ref.place()); h.expires > now {
 			return at, h, nil
 		}
 		c.expireLocked(sh, at, h, math.MaxInt)
@@ -175,20 +102,18 @@ func (c *core) lookLocked(sh *holdShard, id *weir.HoldID, now weir.Micros) (at *
 // expired before it end first. If these are more than a number for one of the keys, the hold stays open.
 func (c *core) expireLocked(sh *holdShard, at *holdSlot, h *hold, others int) {
 	ended := true
-	for i := range h.parts {
-		p := &h.parts[i]
-		keys := c.shardOf(p.id)
+	for _, p := range sh.open.parts(h) {
+		keys := c.shardOf(p.key())
 		keys.mu.Lock()
 		if p.isListed() && p.releases() && others == math.MaxInt {
-			c.releaseDueLocked(keys, p.id, h.expires)
+			c.releaseDueLocked(keys, p.key(), h.expires)
 		}
 		for left := others; p.isListed() && left >= 0; left-- {
-			slot, _ := keys.table.find(p.id)
+			slot, k := keys.heldLocked(p.key())
 			if p.releases() {
-				c.endFirstLocked(keys, slot)
+				c.endFirstLocked(keys, slot, k)
 			} else {
-				keys.letGoLocked(slot, p)
-				p.lapsed = true
+				c.lapseLocked(keys, slot, p, 0)
 			}
 		}
 		ended = ended && !p.isListed()
@@ -202,7 +127,7 @@ func (c *core) expireLocked(sh *holdShard, at *holdSlot, h *hold, others int) {
 // endLocked remembers the outcome of an open hold, until it would have expired, and for a
 // while at least.
 func (c *core) endLocked(sh *holdShard, at *holdSlot, h *hold, state weir.HoldState, ended weir.Micros, parts []weir.SettledPart) {
-	sh.parts -= len(h.parts)
+	place := at.ref().place()
 	at.set(sh.ended.add(&h.id, parts, state, max(h.expires, ended.Add(weir.HoldMemory))))
-	sh.open.remove(h)
+	sh.open.remove(place)
 }

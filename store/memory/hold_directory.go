@@ -83,7 +83,7 @@ func (sh *holdShard) findLocked(id *weir.HoldID) *holdSlot {
 // isLocked reports whether a hold has this id.
 func (sh *holdShard) isLocked(ref holdRef, id *weir.HoldID) bool {
 	if ref.isOpen() {
-		return sh.open.records[ref.place()].id == *id
+		return sh.open.at(ref.place()).id == *id
 	}
 	return sh.ended.record(ref).id() == *id
 }

@@ -54,8 +54,9 @@ func TestDirectoryGrowsAndShrinks(t *testing.T) {
 	}
 	sh := c.holdShard(&ids[0])
 	for i := range ids {
-		sh.open.records = append(sh.open.records, &hold{id: ids[i]})
-		sh.putLocked(&ids[i], openRef(i))
+		h, place := sh.open.add()
+		h.id = ids[i]
+		sh.putLocked(&ids[i], openRef(int(place)))
 	}
 	for i := range ids {
 		for j := max(0, i-2); j < min(len(ids), i+3); j++ {

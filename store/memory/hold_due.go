@@ -23,17 +23,16 @@ type expired struct {
 
 // endManyLocked ends all holds of a key that have expired, if these are many, and it can be done at once. The
 // key is then as if they had ended one after the other.
-func (c *core) endManyLocked(sh *shard, slot int, now weir.Micros) {
-	k, e := sh.table.held[slot].among, &sh.table.entries[slot]
-	if k == nil {
-		return
-	}
+func (c *core) endManyLocked(sh *shard, slot int, k *keyHolds, now weir.Micros) {
 	due, alike := k.expired(now)
 	if !alike {
 		return
 	}
+	e := &sh.table.entries[slot]
 	if next, ok := k.releaseAll(e.state, sh.tail(slot), due); ok {
-		e.state, sh.table.held[slot] = next, k.endAll(due, now)
+		if e.state = next; k.endAll(due, now) {
+			sh.table.held[slot] = nil
+		}
 		c.releasedLocked(sh, slot)
 	}
 }
@@ -41,8 +40,8 @@ func (c *core) endManyLocked(sh *shard, slot int, now weir.Micros) {
 // expired returns the holds that have expired, and whether they are many and give back alike. They are in the order of their
 // places in the heap: as a rule, that is the one in which they were reserved and expire. It looks at twice as many.
 func (k *keyHolds) expired(now weir.Micros) (due []expired, alike bool) {
-	limit, least := k.due[0].part.limit, manyDue
-	isLog, leaks := limit.Algorithm() == weir.SlidingLog, k.due[0].part.leaksEvenly() // a place in flight does not come back
+	limit, least := k.due[0].hold.under.limit, manyDue
+	isLog, leaks := limit.Algorithm() == weir.SlidingLog, k.due[0].hold.leaksEvenly() // a place in flight does not come back
 	if isLog {
 		least = manyOfLog
 	}
@@ -52,13 +51,13 @@ func (k *keyHolds) expired(now weir.Micros) (due []expired, alike bool) {
 			return
 		}
 		d := expired{deadline: k.due[place]}
-		switch p := d.part; {
+		switch {
 		case isLog:
-			d.order = int64(p.Receipt)
+			d.order = int64(d.hold.time)
 		case leaks:
-			d.order = int64(p.number)
+			d.order = int64(d.hold.number)
 		}
-		alike = alike && d.part.releases() && releaseAlike(d.part.limit, limit)
+		alike = alike && d.hold.releases() && releaseAlike(d.hold.under.limit, limit)
 		if len(due) == cap(due) { // in large steps: it can become as long as the heap
 			due = slices.Grow(due, min(7*len(due)+8, len(k.due)-len(due)))
 		}
@@ -66,15 +65,12 @@ func (k *keyHolds) expired(now weir.Micros) (due []expired, alike bool) {
 	}
 	add(0)
 	for i := 0; i < len(due) && alike; i++ {
-		place := due[i].part.place
+		place := int(due[i].hold.place)
 		add(2*place + 1)
 		add(2*place + 2)
 	}
 	return due, alike && len(due) >= least
 }
-
-// leaksEvenly reports whether the part is of a bucket that does not shape.
-func (p *heldPart) leaksEvenly() bool { return p.leaks() && !p.limit.Limit().Shape }
 
 // releaseAll returns the state without the units of holds that have expired. If these have to end one after the
 // other, it does nothing, and ok is false.
@@ -82,29 +78,26 @@ func (k *keyHolds) releaseAll(s weir.State, tail []int64, due []expired) (next w
 	slices.SortFunc(due, func(a, b expired) int {
 		return cmp.Or(cmp.Compare(a.order, b.order), a.compare(b.deadline))
 	})
+	limit, leaks, levels := due[0].hold.under.limit, due[0].hold.leaksEvenly(), k.levels.all()
 	holds := make([]weir.Held, len(due))
 	for i, d := range due {
-		holds[i] = d.part.Held
-	}
-	limit, leaks := due[0].part.limit, due[0].part.leaksEvenly()
-	var up sums
-	if leaks {
-		up = k.up.all()
-		for i := range holds {
-			holds[i].Level -= up[due[i].order]
+		if leaks {
+			holds[i] = d.hold.at(levels[d.order])
+		} else {
+			holds[i] = k.held(d.hold)
 		}
 	}
 	if next, ok = limit.ReleaseAll(s, tail, holds); !ok || !leaks {
 		return next, ok
 	}
-	clear(up)
-	for i := range holds {
-		if next := int(due[i].order) + 1; next < len(up) {
-			up[next] = holds[i].Level
-			k.total += holds[i].Level
+	back := int64(0)
+	for number := range levels {
+		levels[number] -= back
+		if len(due) > 0 && int64(number) == due[0].order {
+			back, holds, due = back+holds[0].Level, holds[1:], due[1:]
 		}
 	}
-	k.up.addAll(up)
+	k.levels = sumsOf(levels)
 	return next, true
 }
 
@@ -116,19 +109,20 @@ func releaseAlike(a, b *weir.Compiled) bool {
 	return a.Limit().Shape == b.Limit().Shape && a.Numbers() == b.Numbers()
 }
 
-// endAll takes out those that have expired, and returns one that is left; nil if there is none.
-func (k *keyHolds) endAll(due []expired, now weir.Micros) (other *heldPart) {
+// endAll takes out those that have expired, and reports whether none is left.
+func (k *keyHolds) endAll(due []expired, now weir.Micros) (none bool) {
 	few := len(due) < len(k.due)/fewOfAll
+	k.lapsed = true
 	for _, d := range due {
-		if d.part.listed, d.part.lapsed = false, true; few {
-			other = k.remove(d.part)
+		if few {
+			k.remove(d.hold)
 		} else {
-			d.part.among = nil
-			k.leave(d.part)
+			k.leave(d.hold)
 		}
+		d.hold.part = hasLapsed
 	}
 	if few {
-		return other
+		return false
 	}
 	all := k.due
 	k.due = all[:0]
@@ -137,9 +131,8 @@ func (k *keyHolds) endAll(due []expired, now weir.Micros) (other *heldPart) {
 			k.due.Push(d)
 		}
 	}
-	clear(all[len(k.due):])
-	if len(k.due) == 0 {
-		return nil
+	if clear(all[len(k.due):]); len(k.due) == 0 {
+		k.due, k.levels = nil, nil
 	}
-	return k.due[0].part
+	return len(k.due) == 0
 }

@@ -98,7 +98,7 @@ func (e *expiry) live() {
 func (e *expiry) next() weir.Micros {
 	var times []weir.Micros
 	for _, p := range e.parts() {
-		times = append(times, p.hold.expires)
+		times = append(times, p.expires)
 	}
 	if len(times) == 0 {
 		return 1 << 52
@@ -107,10 +107,10 @@ func (e *expiry) next() weir.Micros {
 	return times[min(len(times), e.atOnce)-1]
 }
 
-func (e *expiry) parts() []*heldPart {
+func (e *expiry) parts() []*hold {
 	c := e.store.core.Load()
-	_, p := c.shardOf(c.idOf("k", e.limits[0])).heldLocked(c.idOf("k", e.limits[0]))
-	return p.all()
+	_, k := c.shardOf(c.idOf("k", e.limits[0])).heldLocked(c.idOf("k", e.limits[0]))
+	return k.all()
 }
 
 // compare compares two that have lived the same.
@@ -129,9 +129,7 @@ func (e *expiry) compare(other *expiry) {
 		}
 		ends[i] = map[weir.HoldID]weir.Held{}
 		for _, p := range x.parts() {
-			h := p.Held
-			h.Level = p.level()
-			ends[i][p.hold.id] = h
+			ends[i][p.id] = p.under.among.held(p)
 		}
 	}
 	limit := e.limits[0]

@@ -6,31 +6,24 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// heldPart is a hold's charge on one key. While the hold is open, the lock of the key's
-// shard guards it.
-type heldPart struct {
-	weir.Held // its Level is as reserved; level has what it is now
-	hold      *hold
-	limit     *weir.Compiled
-	tag       string
-	id        id
-	among     *keyHolds // the open holds of the key; nil as long as there was no other
-	place     int       // in their order by expiry
-	number    int32     // in their order of reservation
-	client    uint16    // whose share of the key's holds it counts for; 0 for nobody's
-	listed    bool      // it has something to give back, unless the key was reset
-	lapsed    bool      // its time has come
+// terms are what holds of a key have in common: what they were charged under.
+type terms struct {
+	limit *weir.Compiled
+	tag   string
+	among *keyHolds
 }
 
+// key is the key of a part.
+func (h *hold) key() id { return h.under.among.id }
+
 // releases reports whether the units come back if the hold expires.
-func (p *heldPart) releases() bool { return p.limit.ReturnsExpired() }
+func (h *hold) releases() bool { return h.under.limit.ReturnsExpired() }
 
 // isListed reports whether the part has something to give back.
-func (p *heldPart) isListed() bool { return p.listed && (p.among == nil || !p.among.reset) }
+func (h *hold) isListed() bool { return h.part == isListed && !h.under.among.gone }
 
-// heldLocked returns an open hold of a key, which leads to the others; nil if there is
-// none.
-func (sh *shard) heldLocked(k id) (slot int, p *heldPart) {
+// heldLocked returns the open holds of a key; nil if there are none.
+func (sh *shard) heldLocked(k id) (slot int, held *keyHolds) {
 	if sh.table.held == nil {
 		return 0, nil
 	}
@@ -43,38 +36,58 @@ func (sh *shard) heldLocked(k id) (slot int, p *heldPart) {
 
 // holdLocked notes that a key has a hold, which has nothing to give back if the key has
 // gone.
-func (sh *shard) holdLocked(p *heldPart, k id, slot int, found bool, held weir.Held) {
-	if p.id, p.Held, p.listed = k, held, found; !found {
+func (sh *shard) holdLocked(h *hold, under terms, k id, slot int, found bool, held weir.Held, client uint16) {
+	if !found {
+		h.cost = held.Cost
+		h.underGone(under, k)
 		return
 	}
 	if sh.table.held == nil {
-		sh.table.held = make([]*heldPart, len(sh.table.entries))
+		sh.table.held = make([]*keyHolds, len(sh.table.entries))
 	}
-	if other := sh.table.held[slot]; other == nil {
-		sh.table.held[slot], p.client = p, 0
-	} else {
-		if other.among == nil {
-			spareKeyHolds.Get().(*keyHolds).add(other)
-		}
-		other.among.add(p)
+	among := sh.table.held[slot]
+	if among == nil {
+		among = spareKeyHolds.Get().(*keyHolds)
+		among.id, sh.table.held[slot] = k, among
 	}
-	if p.releases() {
-		sh.releases = min(sh.releases, p.hold.expires)
+	h.under = among.termsOf(under)
+	h.cost, h.time, h.client, h.part = held.Cost, weir.Micros(held.Receipt), client, isListed
+	if h.leaksEvenly() {
+		h.time = held.At
+	}
+	if among.add(h, held.Level); h.releases() {
+		sh.releases = min(sh.releases, h.expires)
 	}
 }
 
-// letGoLocked is the end of what holdLocked noted, unless the key was reset. It returns
-// another open hold of the key.
-func (sh *shard) letGoLocked(slot int, p *heldPart) (other *heldPart) {
-	if !p.isListed() {
-		return nil
+// underGone lets a hold have nothing to give back.
+func (h *hold) underGone(under terms, k id) {
+	h.under = (&keyHolds{id: k, gone: true}).termsOf(under)
+}
+
+// letGoLocked is the end of what holdLocked noted. It gives units back to the key, which may then go.
+func (c *core) letGoLocked(sh *shard, slot int, h *hold, units int64) {
+	k, e := h.under.among, &sh.table.entries[slot]
+	if units > 0 {
+		held, back := k.held(h), int64(0)
+		e.state, back = h.under.limit.Release(e.state, sh.tail(slot), held, units)
+		k.moveUp(h, back)
 	}
-	if p.listed = false; p.among != nil {
-		other = p.among.remove(p)
+	if k.remove(h) {
+		sh.table.held[slot] = nil
 	}
-	sh.table.held[slot] = other
-	sh.resetsAtLocked(sh.table.entries[slot].state.Fresh)
-	return other
+	if units > 0 {
+		c.releasedLocked(sh, slot)
+	} else {
+		sh.resetsAtLocked(e.state.Fresh)
+	}
+}
+
+// lapseLocked is letGoLocked for a part whose time has come.
+func (c *core) lapseLocked(sh *shard, slot int, h *hold, units int64) {
+	h.under.among.lapsed = true
+	c.letGoLocked(sh, slot, h, units)
+	h.part = hasLapsed
 }
 
 // isHeldLocked reports whether a key has an open hold, and so has to stay.
@@ -87,25 +100,22 @@ func (c *core) releaseDueLocked(sh *shard, k id, now weir.Micros) {
 	if now < sh.releases {
 		return
 	}
-	slot, p := sh.heldLocked(k)
-	if p != nil && p.nextRelease() <= now {
-		c.endManyLocked(sh, slot, now)
-		_, p = sh.heldLocked(k) // which may have gone
+	slot, held := sh.heldLocked(k)
+	if held == nil || held.nextRelease() > now {
+		return
 	}
-	for p != nil && p.nextRelease() <= now {
-		p = c.endFirstLocked(sh, slot)
+	for c.endManyLocked(sh, slot, held, now); held.nextRelease() <= now; {
+		c.endFirstLocked(sh, slot, held)
 	}
 }
 
-// endFirstLocked ends the hold of a key that expires first. It returns another one; if there is
-// none, the key may have gone.
-func (c *core) endFirstLocked(sh *shard, slot int) (other *heldPart) {
-	p := sh.table.held[slot].soonest()
-	other = sh.letGoLocked(slot, p)
-	if p.lapsed = true; p.releases() {
-		c.giveBackLocked(sh, slot, p, p.Cost)
+// endFirstLocked ends the hold of a key that expires first. If it was the only one, the key may have gone.
+func (c *core) endFirstLocked(sh *shard, slot int, k *keyHolds) {
+	h, units := k.due[0].hold, int64(0)
+	if h.releases() {
+		units = h.cost
 	}
-	return other
+	c.lapseLocked(sh, slot, h, units)
 }
 
 // nextReleaseLocked finds when the next hold of the shard gives its units back.
@@ -114,21 +124,11 @@ func (sh *shard) nextReleaseLocked() {
 		return
 	}
 	sh.releases = math.MaxInt64
-	for _, p := range sh.table.held {
-		if p != nil {
-			sh.releases = min(sh.releases, p.nextRelease())
+	for _, k := range sh.table.held {
+		if k != nil {
+			sh.releases = min(sh.releases, k.nextRelease())
 		}
 	}
-}
-
-// giveBackLocked gives back units of a part that was let go.
-func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64) {
-	e, other, back := &sh.table.entries[slot], sh.table.held[slot], int64(0)
-	e.state, back = p.limit.Release(e.state, sh.tail(slot), p.Held, units)
-	if back > 0 && other != nil {
-		other.among.moveUp(p.number, back)
-	}
-	c.releasedLocked(sh, slot)
 }
 
 // releasedLocked is for a key of which something was given back.
@@ -151,41 +151,43 @@ const (
 	isAtShare      // the client has
 )
 
-// roomLocked is whether a key can have the hold of one more part. What would give units back by now has done so
-// already.
-func (c *core) roomLocked(more *heldPart, sh *shard, k id, now weir.Micros) room {
-	most := c.holdsOfKeyLocked(c.holdShard(&more.hold.id))
-	slot, p := sh.heldLocked(k)
-	for ; p != nil; p = c.endFirstLocked(sh, slot) {
-		is := hasRoom
-		if share, counts := weir.HoldShare(p.count(), most); share <= 0 {
+// roomLocked is whether a key can have one more hold, and for whose share of them it would count. What would give
+// units back by now has done so already.
+func (c *core) roomLocked(o *opening, sh *shard, k id, now weir.Micros) (is room, client uint16) {
+	most := c.holdsOfKeyLocked(o.shard)
+	slot, held := sh.heldLocked(k)
+	if held == nil {
+		return hasRoom, 0
+	}
+	for ; len(held.due) > 0; c.endFirstLocked(sh, slot, held) {
+		is, client = hasRoom, o.reservation.ClientNumber()
+		if share, counts := weir.HoldShare(len(held.due), most); share <= 0 {
 			is = isFull
 		} else if !counts {
-			more.client = 0
-		} else if p.ofClient(more.client) >= share {
+			client = 0
+		} else if held.clients[client] >= share {
 			is = isAtShare
 		}
-		if is == hasRoom || p.soonest().hold.expires > now {
-			return is
+		if is == hasRoom || held.due[0].at > now {
+			return is, client
 		}
 	}
-	return hasRoom
+	return hasRoom, 0
 }
 
 // denyLocked says when a key can have one more hold.
 func (sh *shard) denyLocked(d *weir.Decision, is room, k id, now weir.Micros) {
-	_, p := sh.heldLocked(k)
-	d.Allowed, d.RetryAfter, d.Delay, d.AtShare = false, p.soonest().hold.expires.Sub(now), 0, is == isAtShare
+	_, held := sh.heldLocked(k)
+	d.Allowed, d.RetryAfter, d.Delay, d.AtShare = false, held.due[0].at.Sub(now), 0, is == isAtShare
 }
 
 // denyAnyFullLocked denies what would be one hold too many for a key, and so all.
-func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Micros, parts []part, charges []weir.Pending) bool {
+func (c *core) denyAnyFullLocked(o *opening, decisions []weir.Decision, now weir.Micros, parts []part, charges []weir.Pending) bool {
 	var rooms [weir.MaxOps]room
-	any, next := false, 0
-	for i, p := range parts {
-		if charges[i].Op.IsHeld() {
-			rooms[i] = c.roomLocked(&h.parts[next], p.shard, p.id, now)
-			next++
+	any := false
+	for i := range parts {
+		if p := &parts[i]; charges[i].Op.IsHeld() {
+			rooms[i], p.client = c.roomLocked(o, p.shard, p.id, now)
 		}
 		any = any || rooms[i] != hasRoom
 	}
@@ -216,27 +218,19 @@ func tellReservedLocked(decisions []weir.Decision, parts []part, charges []weir.
 }
 
 // keepLocked takes hold of what was charged.
-func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
-	next := 0
+func (o *opening) keepLocked(parts []part, charges []weir.Pending) {
 	for i := range charges {
-		if !charges[i].Op.IsHeld() {
-			continue
+		if p, op := &parts[i], charges[i].Op; op.IsHeld() {
+			slot, found := p.shard.table.find(p.id)
+			p.shard.holdLocked(o.add(), terms{limit: op.Limit, tag: o.reservation.Tag(i)}, p.id, slot, found, op.Held(charges[i].Next), p.client)
 		}
-		slot, found := parts[i].shard.table.find(parts[i].id)
-		parts[i].shard.holdLocked(&h.parts[next], parts[i].id, slot, found, charges[i].Op.Held(charges[i].Next))
-		next++
 	}
 }
 
 // resetLocked lets holds of a key have nothing to give back.
 func (sh *shard) resetLocked(slot int) {
-	if !sh.isHeldLocked(slot) {
-		return
+	if sh.isHeldLocked(slot) {
+		k := sh.table.held[slot]
+		k.gone, k.due, k.levels, k.clients, sh.table.held[slot] = true, nil, nil, nil, nil
 	}
-	if p := sh.table.held[slot]; p.among != nil {
-		*p.among = keyHolds{reset: true}
-	} else {
-		p.listed = false
-	}
-	sh.table.held[slot] = nil
 }

@@ -11,27 +11,24 @@ import (
 	"github.com/weirhq/weir/internal/order"
 )
 
-// keyHolds are the open holds of a key that had several at once, in two orders: by when
-// they expire, and as they were reserved. No call looks at all of them, but for one that makes
-// them smaller, which as many others have paid for.
+// keyHolds are the open holds of a key, in two orders: by when they expire, and as they were reserved. No
+// call looks at all of them, but for one that makes them smaller, which as many others have paid for.
 type keyHolds struct {
+	id       id // of the key
 	due      order.Heap[deadline]
+	levels   sums           // of a bucket: the sum up to a hold's number is its Level now
+	clients  map[uint16]int // how many each client has of those that are counted
+	terms    *terms         // of the newest
+	first    terms
 	releases bool // one of them gives its units back if it expires, or did
-	reset    bool // the key was, so none of them has anything to give back
-
-	clients map[uint16]int // how many each client has of those that are counted
-
-	// Of a bucket: what was given back of a hold moves all up that were reserved after it.
-	// up.sum(n) is by how much hold n has moved up; total is that of a hold with the next
-	// number, as long as there is none.
-	up    sums
-	total int64
+	gone     bool // the key was reset, so none of them has anything to give back
+	lapsed   bool // one of them has, and may still ask for the key
 }
 
 // deadline is a hold in the order of expiry.
 type deadline struct {
 	at   weir.Micros
-	part *heldPart
+	hold *hold
 }
 
 // Before orders by time. Redis has the same order for holds that expire together.
@@ -43,165 +40,164 @@ func (d deadline) compare(other deadline) int {
 	if d.at != other.at {
 		return cmp.Compare(d.at, other.at)
 	}
-	return bytes.Compare(d.part.hold.id[:], other.part.hold.id[:])
+	return bytes.Compare(d.hold.id[:], other.hold.id[:])
 }
 
-func (d deadline) Index() *int { return &d.part.place }
+func (d deadline) Index() *int32 { return &d.hold.place }
 
-// spareKeyHolds are empty: two callers of one key would otherwise make new ones all the time.
+// spareKeyHolds are empty: most keys have one hold after the other.
 var spareKeyHolds = sync.Pool{New: func() any { return new(keyHolds) }}
 
 // fewInOrder are not worth to be made smaller.
 const fewInOrder = 64
 
-func (k *keyHolds) add(p *heldPart) {
-	if p.leaks() {
-		if len(k.up) >= fewInOrder+2*len(k.due) {
+// termsOf returns terms for a hold. As a rule, those of the newest are the same.
+func (k *keyHolds) termsOf(under terms) *terms {
+	switch under.among = k; {
+	case k.terms == nil:
+		k.first = under
+		k.terms = &k.first
+	case *k.terms != under:
+		k.terms = new(terms)
+		*k.terms = under
+	}
+	return k.terms
+}
+
+// add adds a hold to both orders.
+func (k *keyHolds) add(h *hold, level int64) {
+	if h.leaks() {
+		if len(k.levels) >= fewInOrder+2*len(k.due) {
 			k.compact()
 		}
-		p.number = int32(len(k.up))
-		k.up, k.total = k.up.append(-k.total), 0
+		h.number = int32(len(k.levels))
+		k.levels = k.levels.push(level)
 	}
-	p.among = k
-	if p.client != 0 {
+	if h.client != 0 {
 		if k.clients == nil {
 			k.clients = map[uint16]int{}
 		}
-		k.clients[p.client]++
+		k.clients[h.client]++
 	}
-	k.releases = k.releases || p.releases()
-	k.due.Push(deadline{p.hold.expires, p})
+	k.releases = k.releases || h.releases()
+	k.due.Push(deadline{h.expires, h})
 }
 
 // compact gives numbers of holds that have ended to those that are open, in the same order, and memory
 // back.
 func (k *keyHolds) compact() {
 	k.due = slices.Clone(k.due)
-	if len(k.up) == 0 {
-		return
-	}
-	open, number := make([]*heldPart, len(k.up)), int32(0)
+	open, levels := make([]*hold, len(k.levels)), k.levels.all()
 	for _, d := range k.due {
-		open[d.part.number] = d.part
-	}
-	for i, up := range k.up.all() {
-		if p := open[i]; p != nil {
-			p.Level, p.number = p.Level-up, number
-			number++
+		if d.hold.leaks() {
+			open[d.hold.number] = d.hold
 		}
 	}
-	k.up, k.total = make(sums, number), 0
+	k.levels = nil
+	for i, h := range open {
+		if h != nil {
+			h.number = int32(len(k.levels))
+			k.levels = k.levels.push(levels[i])
+		}
+	}
 }
 
-// remove takes a hold out, which then knows its level, and returns another one.
-func (k *keyHolds) remove(p *heldPart) (other *heldPart) {
+// remove takes a hold out, and reports whether it was the last one. What has its terms must then be a hold
+// that has lapsed, or that ends.
+func (k *keyHolds) remove(h *hold) (last bool) {
 	if cap(k.due) > fewInOrder+4*len(k.due) {
 		k.compact()
 	}
-	p.Level, p.among = p.level(), nil
-	k.due.Remove(deadline{part: p})
-	k.leave(p)
-	if len(k.due) > 0 {
-		return k.due[0].part
-	}
-	if cap(k.due)+cap(k.up) <= 4*fewInOrder {
-		*k = keyHolds{due: k.due, up: k.up[:0]}
+	k.due.Remove(deadline{hold: h})
+	k.leave(h)
+	switch {
+	case len(k.due) > 0:
+		return false
+	case !k.lapsed && cap(k.due)+cap(k.levels) <= 4*fewInOrder:
+		*k = keyHolds{due: k.due, levels: k.levels[:0]}
 		spareKeyHolds.Put(k)
+	default:
+		k.due, k.levels = nil, nil
 	}
-	return nil
+	return true
 }
 
-// leave is for a hold that no longer counts for its client.
-func (k *keyHolds) leave(p *heldPart) {
-	if p.client == 0 {
+// leave is for a hold that is no longer in the orders, and no longer counts for its client.
+func (k *keyHolds) leave(h *hold) {
+	h.part = isUnlisted
+	if h.client == 0 {
 		return
 	}
-	if k.clients[p.client]--; k.clients[p.client] == 0 {
-		delete(k.clients, p.client)
+	if k.clients[h.client]--; k.clients[h.client] == 0 {
+		delete(k.clients, h.client)
 	}
 }
 
-// moveUp is for what was given back of a hold with a number.
-func (k *keyHolds) moveUp(number int32, back int64) {
-	if next := int(number) + 1; next < len(k.up) {
-		k.up.add(next, back)
-		k.total += back
+// moveUp is for what was given back of a hold: those that were reserved after it have less below them. In a
+// queue there are none, because only its last place is given back.
+func (k *keyHolds) moveUp(h *hold, back int64) {
+	if next := int(h.number) + 1; back > 0 && next < len(k.levels) && h.leaksEvenly() {
+		k.levels.add(next, -back)
 	}
 }
 
-// level is the Level of a part that is listed as of now.
-func (p *heldPart) level() int64 {
-	if p.among == nil || !p.leaks() {
-		return p.Level
+// held is what one of the holds can give back now.
+func (k *keyHolds) held(h *hold) weir.Held {
+	if !h.leaks() {
+		return h.at(0)
 	}
-	return p.Level - p.among.up.sum(int(p.number))
+	return h.at(k.levels.sum(int(h.number)))
 }
 
-// open returns the i-th open hold of the part's key as it is now, of those that are likely to expire last: what it
-// can give back, and the limit that it was charged under; nil if there are no more.
-func (p *heldPart) open(now weir.Micros) weir.OpenHolds {
+// at is what a hold can give back at a level.
+func (h *hold) at(level int64) weir.Held {
+	switch {
+	case h.leaksEvenly():
+		return weir.Held{Cost: h.cost, Level: level, At: h.time}
+	case h.leaks():
+		return (&weir.Op{Limit: h.under.limit, Cost: h.cost}).Held(weir.State{Fresh: h.time, A: level})
+	}
+	return weir.Held{Cost: h.cost, Receipt: weir.Receipt(h.time)}
+}
+
+// open returns the i-th open hold as it is now, of those that are likely to expire last: what it can give back, and
+// the limit that it was charged under; nil if there are no more.
+func (k *keyHolds) open(now weir.Micros) weir.OpenHolds {
 	return func(i int) (*weir.Compiled, weir.Held) {
-		one, last := p, p.count()-1-i
-		switch {
-		case last < 0:
+		last := len(k.due) - 1 - i
+		if last < 0 {
 			return nil, weir.Held{}
-		case p.among != nil:
-			one = p.among.due[last].part
 		}
-		if one.hold.expires <= now { // it has ended
-			return one.limit, weir.Held{}
+		d := k.due[last]
+		if d.at <= now { // it has ended
+			return d.hold.under.limit, weir.Held{}
 		}
-		held := one.Held
-		held.Level = one.level()
-		return one.limit, held
+		return d.hold.under.limit, k.held(d.hold)
 	}
 }
 
 // leaks reports whether the part is of a bucket.
-func (p *heldPart) leaks() bool {
-	a := p.limit.Algorithm()
+func (h *hold) leaks() bool {
+	a := h.under.limit.Algorithm()
 	return a == weir.TokenBucket || a == weir.LeakyBucket
 }
 
-// expireAt notes that the hold of a part expires at another time.
-func (p *heldPart) expireAt(at weir.Micros) {
-	if p.among != nil {
-		p.among.due[p.place].at = at
-		p.among.due.Fix(p.among.due[p.place])
-	}
+// leaksEvenly reports whether the part is of a bucket that does not shape.
+func (h *hold) leaksEvenly() bool { return h.leaks() && !h.under.limit.Limit().Shape }
+
+// expireAt notes that a hold expires at another time.
+func (k *keyHolds) expireAt(h *hold, at weir.Micros) {
+	k.due[h.place].at = at
+	k.due.Fix(k.due[h.place])
 }
 
-// count is how many open holds the key of a part has.
-func (p *heldPart) count() int {
-	if p.among == nil {
-		return 1
-	}
-	return len(p.among.due)
-}
-
-// ofClient is how many of those a client has that are counted; 0 if it is unknown.
-func (p *heldPart) ofClient(client uint16) int {
-	if p.among == nil {
-		return 0
-	}
-	return p.among.clients[client]
-}
-
-// soonest is the open hold of the part's key that expires first.
-func (p *heldPart) soonest() *heldPart {
-	if p.among == nil {
-		return p
-	}
-	return p.among.due[0].part
-}
-
-// nextRelease is not later than when the first of the key's open holds gives its units back because it
+// nextRelease is not later than when the first of the open holds gives its units back because it
 // expires.
-func (p *heldPart) nextRelease() weir.Micros {
-	if p.among == nil && !p.releases() || p.among != nil && !p.among.releases {
+func (k *keyHolds) nextRelease() weir.Micros {
+	if !k.releases || len(k.due) == 0 {
 		return math.MaxInt64
 	}
-	return p.soonest().hold.expires
+	return k.due[0].at
 }
 
 // sums are numbers whose sums from the first one on are quick to find (a Fenwick tree): i has the sum
@@ -223,35 +219,29 @@ func (s sums) add(i int, x int64) {
 	}
 }
 
-// append adds a number behind the others.
-func (s sums) append(x int64) sums {
+// push adds a number behind the others that makes their sum this one.
+func (s sums) push(sum int64) sums {
 	n := len(s)
-	for i := n - 1; i >= n&(n+1); i = i&(i+1) - 1 {
-		x += s[i]
-	}
-	return append(s, x)
+	return append(s, sum-s.sum(n&(n+1)-1))
 }
 
 // all is the sum of each.
 func (s sums) all() []int64 {
 	all := slices.Clone(s)
-	for i := len(all) - 1; i >= 0; i-- { // each is its own number again
-		if next := i | (i + 1); next < len(all) {
-			all[next] -= all[i]
+	for i := range all {
+		if from := i & (i + 1); from > 0 {
+			all[i] += all[from-1]
 		}
-	}
-	for i := 1; i < len(all); i++ {
-		all[i] += all[i-1]
 	}
 	return all
 }
 
-// addAll adds as many numbers, each to its own.
-func (s sums) addAll(numbers sums) {
-	for i, x := range numbers {
-		if next := i | (i + 1); next < len(s) {
-			numbers[next] += x
+// sumsOf are the numbers that have these sums, in the same memory.
+func sumsOf(all []int64) sums {
+	for i := len(all) - 1; i >= 0; i-- {
+		if from := i & (i + 1); from > 0 {
+			all[i] -= all[from-1]
 		}
-		s[i] += x
 	}
+	return all
 }

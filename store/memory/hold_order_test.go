@@ -193,8 +193,9 @@ func manyHoldsByDefinition(t *testing.T, limit *weir.Compiled, holds, steps int,
 				byID[h.id] = h
 			}
 			for _, p := range sh.table.held[slot].all() {
-				if h := byID[p.hold.id]; h != nil && (max(0, p.level()) != h.Level || p.At != h.At || p.hold.expires != h.expires) {
-					t.Fatalf("seed %d, step %d: %+v has moved up to %d, want %+v", seed, step, p, p.level(), h)
+				held := p.under.among.held(p)
+				if h := byID[p.id]; h != nil && (max(0, held.Level) != h.Level || held.At != h.At || p.expires != h.expires) {
+					t.Fatalf("seed %d, step %d: %+v has moved up to %d, want %+v", seed, step, p, held.Level, h)
 				} else if h == nil && limit.ReturnsExpired() {
 					t.Fatalf("seed %d, step %d: %+v has expired", seed, step, p)
 				}
@@ -217,24 +218,24 @@ func TestHoldsAreNotWalked(t *testing.T) {
 	key := c.idOf(op.Key, op.Limit)
 	sh := c.shardOf(key)
 	slot, _ := sh.table.find(key)
-	k := sh.table.held[slot].among
+	k := sh.table.held[slot]
 	parts := sh.table.held[slot].all()
 	for i := range k.due {
-		k.due[i].part = nil // so that who looks at one panics
+		k.due[i].hold = nil // so that who looks at one panics
 	}
 	last := reserveNth(t, s, holds+1, time.Hour, op)
 	testkit.Must(s.Take(t.Context(), nil, op))(t)
 	testkit.Must(s.Peek(t.Context(), nil, op))(t)
 	testkit.Must(s.Settle(t.Context(), weir.Settlement{ID: last, TTL: 2 * time.Hour}))(t)
 	for i := range parts {
-		k.due[i].part = parts[i]
+		k.due[i].hold = parts[i]
 	}
 	settle(t, s, last, 0)
-	places, levels := map[int]*heldPart{}, map[*heldPart]int64{}
+	places, records := map[int]*hold{}, map[*hold]hold{}
 	for i, p := range parts {
-		places[i], levels[p] = p, p.Level
+		places[i], records[p] = p, *p
 	}
-	up := slices.Clone(k.up)
+	levels := slices.Clone(k.levels)
 	for _, end := range []func(){
 		func() { settle(t, s, first, 0) },
 		func() {
@@ -242,22 +243,23 @@ func TestHoldsAreNotWalked(t *testing.T) {
 			testkit.Must(s.Peek(t.Context(), nil, op))(t)
 		},
 	} {
-		before := k.due[0].part
-		if end(); k.due[0].part == before {
+		before := k.due[0].hold
+		if end(); k.due[0].hold == before {
 			t.Fatal("none has ended")
 		}
 		changed := 0
 		for i, d := range k.due {
-			if d.part != places[i] {
-				places[i], changed = d.part, changed+1
+			if d.hold != places[i] {
+				places[i], changed = d.hold, changed+1
 			}
-			if d.part.Level != levels[d.part] {
-				t.Fatalf("%+v has changed", d.part)
+			now, before := *d.hold, records[d.hold]
+			if before.place = now.place; now != before {
+				t.Fatalf("%+v has changed from %+v", now, before)
 			}
 		}
-		for i := range up {
-			if k.up[i] != up[i] {
-				up[i], changed = k.up[i], changed+1
+		for i := range levels {
+			if k.levels[i] != levels[i] {
+				levels[i], changed = k.levels[i], changed+1
 			}
 		}
 		if changed == 0 || changed > 64 {
@@ -275,27 +277,27 @@ func TestHoldsAreNumberedAgain(t *testing.T) {
 	key := c.idOf(op.Key, op.Limit)
 	sh := c.shardOf(key)
 	slot, _ := sh.table.find(key)
-	levels := map[*heldPart]int64{}
+	levels := map[*hold]int64{}
 	for i, p := range sh.table.held[slot].all() {
 		if i < 1900 {
-			settle(t, s, p.hold.id, 0)
+			settle(t, s, p.id, 0)
 		}
 	}
-	if k := sh.table.held[slot].among; cap(k.due)+cap(k.up) > 2*fewInOrder+8*101 {
-		t.Errorf("there is room for %d and %d of 100 holds", cap(k.due), cap(k.up))
+	if k := sh.table.held[slot]; cap(k.due)+cap(k.levels) > 2*fewInOrder+8*101 {
+		t.Errorf("there is room for %d and %d of 100 holds", cap(k.due), cap(k.levels))
 	}
 	for _, p := range sh.table.held[slot].all() {
-		levels[p] = p.level()
+		levels[p] = p.under.among.held(p).Level
 	}
 	for i := range 10_000 {
 		settle(t, s, reserveNth(t, s, 2000+i, time.Hour, op), 0)
-		if n := len(sh.table.held[slot].among.up); n > fewInOrder+2*101 {
+		if n := len(sh.table.held[slot].levels); n > fewInOrder+2*101 {
 			t.Fatalf("%d numbers for 101 holds", n)
 		}
 	}
 	for _, p := range sh.table.held[slot].all() {
-		if p.level() != levels[p] {
-			t.Fatalf("%+v has moved up to %d", p, p.level())
+		if level := p.under.among.held(p).Level; level != levels[p] {
+			t.Fatalf("%+v has moved up to %d", p, level)
 		}
 	}
 }

@@ -53,7 +53,7 @@ func (c *core) holdsOfKeyLocked(sh *holdShard) int {
 
 // hasHoldRoomLocked reports whether there is room for one more, with so many parts.
 func (c *core) hasHoldRoomLocked(sh *holdShard, parts int) bool {
-	return sh.open.count < c.maxHolds && sh.parts+parts <= c.maxParts
+	return sh.open.count < c.maxHolds && sh.open.records+parts <= c.maxParts
 }
 
 // makeHoldRoomLocked reports whether there is room for one more, with so many parts. A key
@@ -93,14 +93,7 @@ func (c *core) passLocked(sh *holdShard, now weir.Micros) {
 
 // passOpenLocked looks at the next of the open holds.
 func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
-	o := &sh.open
-	if o.hand++; o.hand >= len(o.records) {
-		o.hand = 0
-	}
-	if o.count == 0 {
-		return
-	}
-	if h := o.records[o.hand]; h != nil && h.before > 0 && h.expires <= now {
+	if h := sh.open.pass(); h != nil && h.expires <= now {
 		c.expireLocked(sh, sh.findLocked(&h.id), h, swept)
 	}
 }

@@ -31,12 +31,12 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 		s.finishLocked(c, sh, at, h, settlement.Used, now, false, &answer)
 	default:
 		until := h.expires
-		if !c.extendLocked(h, &settlement, now) {
+		if !c.extendLocked(sh, h, &settlement, now) {
 			answer.State = weir.HoldExpired
 			c.expireLocked(sh, at, h, math.MaxInt)
 			break
 		}
-		answer.State, answer.Expires, answer.Until, answer.Parts = weir.HoldOpen, h.expires, until, h.answer(nil)
+		answer.State, answer.Expires, answer.Until, answer.Parts = weir.HoldOpen, h.expires, until, sh.open.answer(h, nil)
 	}
 	return answer, err
 }
@@ -44,13 +44,13 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 // finishLocked settles an open hold. If it comes late, nothing was charged on it before. The
 // answer has room for parts, or none; it has a place because copies of it would be felt.
 func (s *Store) finishLocked(c *core, sh *holdShard, at *holdSlot, h *hold, used func(string, int64) int64, now weir.Micros, late bool, answer *weir.Settled) {
-	parts := h.answer(answer.Parts)
+	parts := sh.open.answer(h, answer.Parts)
 	for i := range parts {
 		p := &parts[i]
 		p.Used = (&weir.Settlement{Used: used}).Units(p.Tag, p.Cost)
 	}
 	answer.Parts = nil
-	if (len(parts) > 1 || !c.settleOneLocked(&h.parts[0], &parts[0], now)) && !s.settleAllLocked(c, h, parts, now, late) { // it expired for somebody whose clock was ahead, and so for all
+	if (len(parts) != 1 || !c.settleOneLocked(h, &parts[0], now)) && !s.settleAllLocked(c, sh, h, parts, now, late) { // it expired for somebody whose clock was ahead, and so for all
 		answer.State = weir.HoldExpired
 		c.expireLocked(sh, at, h, math.MaxInt)
 		return
@@ -63,48 +63,43 @@ func (s *Store) finishLocked(c *core, sh *holdShard, at *holdSlot, h *hold, used
 
 // answer returns what a caller is told of the parts of a hold as long as nothing is used, in dst if
 // that has room.
-func (h *hold) answer(dst []weir.SettledPart) []weir.SettledPart {
-	parts := h.parts
-	if cap(dst) < len(parts) {
-		dst = make([]weir.SettledPart, len(parts))
-	}
-	dst = dst[:len(parts)]
-	for i := range dst {
-		p, told := &parts[i], &dst[i]
-		told.Tag, told.Cost, told.Used, told.Excess = p.tag, p.Cost, 0, 0
+func (o *openHolds) answer(h *hold, dst []weir.SettledPart) []weir.SettledPart {
+	dst = dst[:0]
+	for _, p := range o.parts(h) {
+		dst = append(dst, weir.SettledPart{Tag: p.under.tag, Cost: p.cost})
 	}
 	return dst
 }
 
 // lateLocked opens a hold on which nothing was charged yet.
 func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settlement) (*holdSlot, *hold, error) {
-	h, err := c.openLocked(sh, &settlement.ID, now, 0, len(settlement.Ops))
-	if err != nil {
+	o := opening{shard: sh, reservation: &weir.Reservation{ID: settlement.ID, Tags: settlement.Tags}, expires: now}
+	if err := c.openLocked(&o, now, len(settlement.Ops)); err != nil {
 		return nil, nil, err
 	}
 	for i := range settlement.Ops {
-		op := &settlement.Ops[i]
-		p := h.add(settlement.Tag(i), op.Limit)
-		p.id, _ = c.identify(op)
-		p.Cost = op.Cost
+		p, op := o.add(), &settlement.Ops[i]
+		k, _ := c.identify(op)
+		p.cost = op.Cost
+		p.underGone(terms{limit: op.Limit, tag: settlement.Tag(i)}, k)
 	}
-	sh.addLocked(h)
+	h := o.concludeLocked()
 	return sh.findLocked(&h.id), h, nil
 }
 
-// lockOrder appends the numbers of the shards of the parts, as takeMany locks them.
-func (h *hold) lockOrder(c *core, order []int) []int {
-	for i := range h.parts {
-		order = append(order, int(h.parts[i].id.lo>>c.shift))
+// lockOrderOf appends the numbers of the shards of the parts, as takeMany locks them.
+func (c *core) lockOrderOf(sh *holdShard, h *hold, order []int) []int {
+	for _, p := range sh.open.parts(h) {
+		order = append(order, int(p.key().lo>>c.shift))
 	}
 	slices.Sort(order)
 	return slices.Compact(order)
 }
 
 // hasLapsedLocked reports whether the hold expired for somebody whose clock was ahead.
-func (h *hold) hasLapsedLocked() bool {
-	for i := range h.parts {
-		if h.parts[i].lapsed {
+func (sh *holdShard) hasLapsedLocked(h *hold) bool {
+	for _, p := range sh.open.parts(h) {
+		if p.part == hasLapsed {
 			return true
 		}
 	}
@@ -113,26 +108,26 @@ func (h *hold) hasLapsedLocked() bool {
 
 // extendLocked changes when a hold expires, and renews its places if that is wanted. It returns
 // false if the hold has lapsed.
-func (c *core) extendLocked(h *hold, s *weir.Settlement, now weir.Micros) bool {
+func (c *core) extendLocked(sh *holdShard, h *hold, s *weir.Settlement, now weir.Micros) bool {
 	var buf [8]int
-	order := h.lockOrder(c, buf[:0])
+	order := c.lockOrderOf(sh, h, buf[:0])
 	c.lock(order)
 	defer c.unlock(order)
-	if h.hasLapsedLocked() {
+	if sh.hasLapsedLocked(h) {
 		return false
 	}
-	for i := range h.parts {
-		p := &h.parts[i]
-		if s.Limit(p.limit); p.isListed() && s.Renews(p.limit) {
-			c.shardOf(p.id).renewLocked(p, now)
+	for _, p := range sh.open.parts(h) {
+		limit := p.under.limit
+		if s.Limit(limit); p.isListed() && s.Renews(limit) {
+			c.shardOf(p.key()).renewLocked(p, now)
 		}
 	}
-	h.expires = now.Add(s.TTL)
-	for i := range h.parts {
-		if p := &h.parts[i]; p.isListed() {
-			p.expireAt(h.expires)
-			if at := c.shardOf(p.id); p.releases() { // it may be sooner than before
-				at.releases = min(at.releases, h.expires)
+	for _, p := range sh.open.parts(h) {
+		p.expires = now.Add(s.TTL)
+		if p.isListed() {
+			p.under.among.expireAt(p, p.expires)
+			if at := c.shardOf(p.key()); p.releases() { // it may be sooner than before
+				at.releases = min(at.releases, p.expires)
 			}
 		}
 	}
@@ -141,28 +136,29 @@ func (c *core) extendLocked(h *hold, s *weir.Settlement, now weir.Micros) bool {
 
 // renewLocked gives back the place of a hold and takes another one. The key is there, because
 // the hold is on its list.
-func (sh *shard) renewLocked(p *heldPart, now weir.Micros) {
-	slot, _ := sh.table.find(p.id)
-	op := &weir.Op{Limit: p.limit, Cost: p.Cost, Always: true, Receipt: p.Receipt}
+func (sh *shard) renewLocked(p *hold, now weir.Micros) {
+	slot, _ := sh.table.find(p.key())
+	op := &weir.Op{Limit: p.under.limit, Cost: p.cost, Always: true, Receipt: weir.Receipt(p.time)}
 	sh.giveBackFirstLocked(slot, op)
 	charge := weir.Pending{Op: op}
 	sh.loadLocked(&charge, slot)
 	var d weir.Decision
 	charge.Decide(&d, now)
-	sh.keepLocked(p.id, slot, true, &charge, d.Allowed)
-	p.Receipt = d.Receipt
+	sh.keepLocked(p.key(), slot, true, &charge, d.Allowed)
+	p.time = weir.Micros(d.Receipt)
 }
 
 // settleOneLocked settles the only part of a hold, the usual case. If its key is not sure to be
 // there, it does nothing and returns false.
-func (c *core) settleOneLocked(p *heldPart, done *weir.SettledPart, now weir.Micros) bool {
-	at := c.shardOf(p.id)
+func (c *core) settleOneLocked(p *hold, done *weir.SettledPart, now weir.Micros) bool {
+	k := p.key()
+	at := c.shardOf(k)
 	at.mu.Lock()
 	listed := p.isListed()
 	if listed {
-		c.releaseDueLocked(at, p.id, now)
-		slot, _ := at.table.find(p.id)
-		c.settlePartLocked(at, slot, true, p, done, p.Cost, now)
+		c.releaseDueLocked(at, k, now)
+		slot, _ := at.table.find(k)
+		c.settlePartLocked(at, k, slot, true, p, done, p.cost, now)
 	}
 	at.mu.Unlock()
 	return listed
@@ -171,17 +167,17 @@ func (c *core) settleOneLocked(p *heldPart, done *weir.SettledPart, now weir.Mic
 // settleAllLocked makes the cost of each part what was used. All parts are settled at the same
 // time for everyone to see. If the hold comes late, nothing was charged before. It returns
 // false if the hold has lapsed.
-func (s *Store) settleAllLocked(c *core, h *hold, done []weir.SettledPart, now weir.Micros, late bool) bool {
+func (s *Store) settleAllLocked(c *core, sh *holdShard, h *hold, done []weir.SettledPart, now weir.Micros, late bool) bool {
 	var buf [8]int
-	order, room := h.lockOrder(c, buf[:0]), int64(0)
+	order, room := c.lockOrderOf(sh, h, buf[:0]), int64(0)
 	for {
 		c.lock(order)
-		if h.hasLapsedLocked() {
+		if sh.hasLapsedLocked(h) {
 			c.unlock(order)
 			c.keys.Add(-room)
 			return false
 		}
-		missing := c.missingLocked(h, done, now, late)
+		missing := c.missingLocked(sh, h, done, now, late)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
 			break
@@ -191,14 +187,14 @@ func (s *Store) settleAllLocked(c *core, h *hold, done []weir.SettledPart, now w
 		c.makeRoom(now, missing, s.maxKeys)
 		room = missing
 	}
-	for i := range h.parts {
-		p := &h.parts[i]
-		at, charged := c.shardOf(p.id), p.Cost
+	for i, p := range sh.open.parts(h) {
+		k, charged := p.key(), p.cost
 		if late {
 			charged = 0
 		}
-		slot, found := at.table.find(p.id)
-		if c.settlePartLocked(at, slot, found, p, &done[i], charged, now) {
+		at := c.shardOf(k)
+		slot, found := at.table.find(k)
+		if c.settlePartLocked(at, k, slot, found, p, &done[i], charged, now) {
 			room--
 		}
 	}
@@ -211,28 +207,27 @@ func (s *Store) settleAllLocked(c *core, h *hold, done []weir.SettledPart, now w
 
 // settlePartLocked makes what is charged of a part what was used. It reports whether it had to
 // make the key.
-func (c *core) settlePartLocked(at *shard, slot int, found bool, p *heldPart, done *weir.SettledPart, charged int64, now weir.Micros) (made bool) {
-	holds := p.isListed()
-	at.letGoLocked(slot, p)
-	switch {
-	case done.Used > charged:
-		op := weir.Op{Limit: p.limit, Cost: done.Used - charged, Always: true}
-		done.Excess, made = at.chargeLocked(p.id, slot, found, &op, now)
-	case done.Used < charged && holds:
-		c.giveBackLocked(at, slot, p, charged-done.Used)
+func (c *core) settlePartLocked(at *shard, k id, slot int, found bool, p *hold, done *weir.SettledPart, charged int64, now weir.Micros) (made bool) {
+	limit := p.under.limit
+	if p.isListed() {
+		c.letGoLocked(at, slot, p, max(0, charged-done.Used))
+	}
+	if done.Used > charged {
+		op := weir.Op{Limit: limit, Cost: done.Used - charged, Always: true}
+		done.Excess, made = at.chargeLocked(k, slot, found, &op, now)
 	}
 	return made
 }
 
 // missingLocked gives back what is due on the keys of a hold, and returns how many of the
 // keys have to be made to charge what was used beyond the estimate.
-func (c *core) missingLocked(h *hold, done []weir.SettledPart, now weir.Micros, late bool) (missing int64) {
-	for i := range h.parts {
-		p := &h.parts[i]
-		at := c.shardOf(p.id)
-		c.releaseDueLocked(at, p.id, now)
-		if used := done[i].Used; used > p.Cost || late && used > 0 {
-			if _, found := at.table.find(p.id); !found {
+func (c *core) missingLocked(sh *holdShard, h *hold, done []weir.SettledPart, now weir.Micros, late bool) (missing int64) {
+	for i, p := range sh.open.parts(h) {
+		k := p.key()
+		at := c.shardOf(k)
+		c.releaseDueLocked(at, k, now)
+		if used := done[i].Used; used > p.cost || late && used > 0 {
+			if _, found := at.table.find(k); !found {
 				missing++
 			}
 		}

@@ -10,42 +10,65 @@ import (
 	"github.com/weirhq/weir/internal/notation"
 )
 
-// beginSnapshot returns for each shard of holds the number of a snapshot.
-func (c *core) beginSnapshot() []uint32 {
-	numbers := make([]uint32, len(c.holds))
+// beginSnapshot lets holds be known that are opened from now on: they would have something to give back that is
+// not charged in the copy of the keys.
+func (c *core) beginSnapshot() {
 	for i := range c.holds {
 		sh := &c.holds[i]
 		sh.mu.Lock()
-		sh.snapshots++
-		numbers[i] = sh.snapshots
+		if sh.copying { // the last one has failed
+			sh.copyLocked(func(*hold) {})
+		}
+		sh.copying = true
 		sh.mu.Unlock()
 	}
-	return numbers
 }
 
-// copyHolds copies the holds of a shard; of those that are open, the ones from before a snapshot. Newer
-// ones would have something to give back that is not charged in the copy of the keys.
-func (c *core) copyHolds(sh *holdShard, snapshot uint32) (open []hold, ended [][]byte) {
+// copyLocked is for a snapshot that needs holds from before it no longer, and new ones not at all.
+func (sh *holdShard) copyLocked(do func(*hold)) {
+	for h := range sh.open.all() {
+		if h.record == isHold {
+			do(h)
+		}
+		h.record = isHold
+	}
+	sh.copying = false
+}
+
+// savedHold is an open hold in a snapshot.
+type savedHold struct {
+	id      weir.HoldID
+	expires weir.Micros
+	parts   []savedPart
+}
+
+type savedPart struct {
+	weir.Held
+	limit  *weir.Compiled
+	tag    string
+	id     id
+	listed bool
+}
+
+// copyHolds copies the holds of a shard; of those that are open, the ones from before the snapshot.
+func (c *core) copyHolds(sh *holdShard) (open []savedHold, ended [][]byte) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	for _, h := range sh.open.records {
-		if h == nil || h.before == 0 || h.before > snapshot {
-			continue
-		}
+	sh.copyLocked(func(h *hold) {
 		var buf [8]int
-		order := h.lockOrder(c, buf[:0])
+		order := c.lockOrderOf(sh, h, buf[:0])
 		c.lock(order)
-		one := *h
-		one.parts = slices.Clone(h.parts)
-		for i := range one.parts {
-			p := &one.parts[i]
-			if p.listed = p.isListed(); p.listed {
-				p.Level = p.level()
+		one := savedHold{id: h.id, expires: h.expires}
+		for _, p := range sh.open.parts(h) {
+			held := p.at(0)
+			if p.isListed() {
+				held = p.under.among.held(p)
 			}
+			one.parts = append(one.parts, savedPart{held, p.under.limit, p.under.tag, p.key(), p.isListed()})
 		}
 		c.unlock(order)
 		open = append(open, one)
-	}
+	})
 	for i, chunk := range sh.ended.chunks {
 		if i == 0 {
 			chunk = chunk[sh.ended.begin:]
@@ -56,7 +79,7 @@ func (c *core) copyHolds(sh *holdShard, snapshot uint32) (open []hold, ended [][
 }
 
 // write writes an open hold as readHold reads it.
-func (h *hold) write(out *disk.Writer) {
+func (h *savedHold) write(out *disk.Writer) {
 	writeHead(out, h.id, weir.HoldOpen, h.expires, h.expires, len(h.parts))
 	for i := range h.parts {
 		p := &h.parts[i]
@@ -96,7 +119,11 @@ func word(b bool) int64 {
 // other, by its time.
 func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 	var count int64
-	var listed []*heldPart
+	type restored struct {
+		savedPart
+		hold *hold
+	}
+	var parts []restored
 	limits := limits{}
 	for ; in.More(); count++ {
 		h, settled, state, until := limits.readHold(in)
@@ -104,7 +131,7 @@ func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 			return
 		}
 		sh := c.holdShard(&h.id)
-		full := sh.open.count+sh.ended.count >= c.maxHolds || state == weir.HoldOpen && sh.parts+len(h.parts) > c.maxParts
+		full := sh.open.count+sh.ended.count >= c.maxHolds || state == weir.HoldOpen && sh.open.records+len(h.parts) > c.maxParts
 		if full || sh.findLocked(&h.id) != nil || state != weir.HoldOpen && until <= now {
 			continue // of a larger store, forged, or to be forgotten
 		}
@@ -112,27 +139,19 @@ func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 			sh.putLocked(&h.id, sh.ended.add(&h.id, settled, state, until))
 			continue
 		}
-		open := sh.open.add()
-		open.id, open.expires = h.id, h.expires
-		open.grow(len(h.parts))
+		o := opening{shard: sh, reservation: &weir.Reservation{ID: h.id}, expires: h.expires}
 		for _, p := range h.parts {
-			p.hold = open
-			open.parts = append(open.parts, p)
+			parts = append(parts, restored{p, o.add()})
 		}
-		sh.addLocked(open)
-		for i := range open.parts {
-			if p := &open.parts[i]; p.listed {
-				listed = append(listed, p)
-			}
-		}
+		o.concludeLocked()
 	}
-	slices.SortFunc(listed, func(a, b *heldPart) int { // as they were reserved on a bucket
+	slices.SortFunc(parts, func(a, b restored) int { // as they were reserved on a bucket
 		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Level, b.Level))
 	})
-	for _, p := range listed {
+	for _, p := range parts {
 		keys := c.shardOf(p.id)
 		slot, found := keys.table.find(p.id)
-		keys.holdLocked(p, p.id, slot, found, p.Held)
+		keys.holdLocked(p.hold, terms{limit: p.limit, tag: p.tag}, p.id, slot, found && p.listed, p.Held, 0)
 	}
 	in.Must(in.Word() == count)
 }
@@ -140,16 +159,15 @@ func (c *core) readHolds(in *disk.Reader, now weir.Micros) {
 // limits are those of holds that were read: many have the same.
 type limits map[weir.Limit]*weir.Compiled
 
-func (ls limits) readHold(in *disk.Reader) (h *hold, settled []weir.SettledPart, state weir.HoldState, until weir.Micros) {
-	h = &hold{}
+func (ls limits) readHold(in *disk.Reader) (h *savedHold, settled []weir.SettledPart, state weir.HoldState, until weir.Micros) {
+	h = &savedHold{}
 	in.Raw(h.id[:])
 	state = weir.HoldState(in.Between(int64(weir.HoldOpen), int64(weir.HoldExpired)))
 	h.expires, until = weir.Micros(in.Between(0, exact)), weir.Micros(in.Between(0, exact))
 	parts := in.Between(0, weir.MaxOps)
 	in.Must(state == weir.HoldOpen || parts == 0)
-	h.grow(int(parts))
 	for ; parts > 0 && in.Err == nil; parts-- {
-		ls.readPart(in, h)
+		h.parts = append(h.parts, ls.readPart(in))
 	}
 	ended := in.Between(0, weir.MaxOps)
 	in.Must(state == weir.HoldSettled || ended == 0)
@@ -174,9 +192,9 @@ func zoneOf(name string) *time.Location {
 	return time.UTC
 }
 
-func (ls limits) readPart(in *disk.Reader, h *hold) {
+func (ls limits) readPart(in *disk.Reader) (p savedPart) {
 	l := weir.Limit{Name: in.Text(0, weir.MaxNameLen)}
-	p := h.add(in.Text(0, weir.MaxTagLen), nil)
+	p.tag = in.Text(0, weir.MaxTagLen)
 	if in.Version >= 4 {
 		if name := in.Text(0, maxText); name != "" {
 			l.Zone = zoneOf(name)
@@ -197,4 +215,5 @@ func (ls limits) readPart(in *disk.Reader, h *hold) {
 		in.Must(err == nil)
 		p.limit, ls[l] = limit, limit
 	}
+	return p
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,18 +71,82 @@ func TestRestoreHolds(t *testing.T) {
 }
 
 // A hold that was reserved while the snapshot was being written has no charge in it, and so
-// must not be in it.
+// must not be in it. It is in the next one, even if that one failed.
 func TestSnapshotWithoutNewHolds(t *testing.T) {
-	s, clock := open(0)
-	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 5}
-	var b bytes.Buffer
-	var late weir.HoldID
-	testkit.OK(t, s.Snapshot(&during{&b, func() { late = reserve(t, s, 1, op, false) }}))
-	next := restored(t, clock, b.Bytes())
-	testkit.Must(next.Take(t.Context(), nil, op))(t)
-	if done := settle(t, next, late, 0); done.State != weir.HoldUnknown {
-		t.Errorf("%+v", done)
+	for _, fails := range []bool{false, true} {
+		s, clock := open(0)
+		op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 5}
+		for i := range 5000 { // which are written before the holds are copied
+			take(t, s, fmt.Sprint("other ", i), op.Limit)
+		}
+		var b bytes.Buffer
+		var late weir.HoldID
+		func() {
+			defer func() {
+				if (recover() != nil) != fails {
+					t.Error("the panic did not reach the caller")
+				}
+			}()
+			testkit.OK(t, s.Snapshot(&during{&b, func() {
+				if late = reserve(t, s, 1, op, false); fails {
+					panic("no disk")
+				}
+			}}))
+			next := restored(t, clock, b.Bytes())
+			testkit.Must(next.Take(t.Context(), nil, op))(t)
+			if done := settle(t, next, late, 0); done.State != weir.HoldUnknown {
+				t.Errorf("%+v", done)
+			}
+		}()
+		b.Reset()
+		testkit.OK(t, s.Snapshot(&b))
+		if done := settle(t, restored(t, clock, b.Bytes()), late, 0); done.State != weir.HoldSettled {
+			t.Errorf("in the next snapshot: %+v", done)
+		}
 	}
+}
+
+// Records of holds that have ended are used again, and give their memory back.
+func TestRecordsGiveMemoryBack(t *testing.T) {
+	s, _ := open(1 << 15) // with one shard of holds
+	limits := []*weir.Compiled{weir.MustCompile("fixed_window 100000/1d"), weir.MustCompile("token_bucket 100000/1d")}
+	hold := func(i int) (id weir.HoldID) {
+		id = weir.HoldID{byte(i), byte(i >> 8)}
+		var ops []weir.Op
+		for _, limit := range limits[:1+i%2] {
+			ops = append(ops, weir.Op{Key: fmt.Sprint("k", i%50), Limit: limit, Cost: 1})
+		}
+		testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, ops...))(t)
+		return id
+	}
+	o := &s.core.Load().holds[0].open
+	var ids []weir.HoldID
+	for i := range 1000 {
+		ids = append(ids, hold(i))
+	}
+	if most := 1500/chunkHolds + 1; len(o.chunks) != most {
+		t.Errorf("%d chunks for 1500 records, want %d", len(o.chunks), most)
+	}
+	for _, id := range ids[2:] {
+		settle(t, s, id, 1)
+	}
+	left := 0
+	for _, c := range o.chunks {
+		if c != nil {
+			left++
+		}
+	}
+	if left != 1 || o.spare == nil {
+		t.Errorf("%d chunks are left", left)
+	}
+	chunks := len(o.chunks)
+	for i := range 900 {
+		hold(i + 2000)
+	}
+	if len(o.chunks) != chunks {
+		t.Errorf("%d chunks, before %d", len(o.chunks), chunks)
+	}
+	checkKeys(t, s, 1<<15)
 }
 
 // during does something at the first write.
@@ -175,61 +241,81 @@ func (sh *holdShard) found() (n int) {
 	return n
 }
 
-// all lists the open holds of the key of one of them.
-func (p *heldPart) all() (all []*heldPart) {
-	switch {
-	case p == nil:
-	case p.among == nil:
-		all = append(all, p)
-	default:
-		for _, d := range p.among.due {
-			all = append(all, d.part)
+// all lists the open holds of a key.
+func (k *keyHolds) all() (all []*hold) {
+	if k != nil {
+		for _, d := range k.due {
+			all = append(all, d.hold)
 		}
 	}
 	return all
 }
 
-// checkHolds compares lists, numbers and directories with each other.
+// checkHolds compares orders, numbers, records and directories with each other.
 func checkHolds(t *testing.T, c *core) {
 	t.Helper()
-	listed := map[*heldPart]bool{}
+	listed := map[*hold]bool{}
 	for i := range c.shards {
 		sh := &c.shards[i]
-		for slot, one := range sh.table.held {
+		for slot, k := range sh.table.held {
 			e := &sh.table.entries[slot]
-			for i, p := range one.all() {
-				if !p.isListed() || p.among != one.among || !e.is(p.id) || p.releases() && p.hold.expires < max(one.nextRelease(), sh.releases) ||
-					p.among != nil && (p.place != i || p.among.due[i].at != p.hold.expires || p.leaks() && int(p.number) >= len(p.among.up)) {
-					t.Fatalf("%+v on the list %+v of %v", p, one.among, e)
+			for i, p := range k.all() {
+				if !p.isListed() || p.under.among != k || !e.is(k.id) || p.releases() && p.expires < max(k.nextRelease(), sh.releases) ||
+					int(p.place) != i || k.due[i].at != p.expires || p.leaks() && int(p.number) >= len(k.levels) {
+					t.Fatalf("%+v among %+v of %v", p, k, e)
 				}
 				listed[p] = true
 			}
-			if one != nil && !listed[one] {
-				t.Fatalf("%+v is not on the list of %v", one, e)
+			if k != nil && len(k.due) == 0 {
+				t.Fatalf("%v has no hold: %+v", e, k)
 			}
 		}
 	}
 	for i := range c.holds {
-		sh, parts, open, ended, forgotten := &c.holds[i], 0, 0, 0, 0
+		sh, records, open, ended, forgotten := &c.holds[i], 0, 0, 0, 0
 		isIn := func(id weir.HoldID) bool {
 			return c.holdShard(&id) == sh && sh.findLocked(&id) != nil
 		}
-		for place, h := range sh.open.records {
-			if h == nil || h.before == 0 {
-				continue
+		for h := range sh.open.all() {
+			open++
+			for p := h; ; p = sh.open.at(int(p.next - 1)) {
+				if records++; p.id != h.id || p.expires != h.expires || (p.record > 0) != (p == h) {
+					t.Fatalf("%+v is a part of %+v", p, h)
+				}
+				if p.next == 0 {
+					break
+				}
 			}
-			for j := range h.parts {
-				if p := &h.parts[j]; p.isListed() != listed[p] {
+			for _, p := range sh.open.parts(h) {
+				if p.isListed() != listed[p] {
 					t.Fatalf("%+v is listed: %v", p, listed[p])
 				}
-				delete(listed, &h.parts[j])
+				delete(listed, p)
 			}
-			if open, parts = open+1, parts+len(h.parts); int(h.place) != place || !isIn(h.id) {
-				t.Fatalf("%+v is among the open", h)
+			if !isIn(h.id) {
+				t.Fatalf("%+v is not in the directory", h)
 			}
 		}
-		_, chunks := c.copyHolds(sh, 0)
-		for _, chunk := range chunks {
+		used, room := 0, 0
+		for number, chunk := range sh.open.chunks {
+			isRoomy := slices.Contains(sh.open.roomy, int32(number))
+			if chunk != nil {
+				used += bits.OnesCount64(chunk.used)
+			}
+			if isRoomy != (chunk == nil || chunk.used != fullChunk) {
+				t.Fatalf("chunk %d is full: %+v", number, sh.open.roomy)
+			}
+			if isRoomy {
+				room++
+			}
+		}
+		if used != records || records != sh.open.records || room != len(sh.open.roomy) {
+			t.Fatalf("%d records of %d are in use in %d chunks with room: %+v", used, records, room, sh.open)
+		}
+		for i, chunk := range sh.ended.chunks {
+			if i == 0 {
+				chunk = chunk[sh.ended.begin:]
+			}
 			for len(chunk) > 0 {
 				e := cut(chunk)
 				ended, chunk = ended+1, chunk[len(e):]
@@ -240,8 +326,8 @@ func checkHolds(t *testing.T, c *core) {
 				}
 			}
 		}
-		if open != sh.open.count || ended != sh.ended.count || open+ended-forgotten != sh.found() || parts != sh.parts || open+ended > c.maxHolds || parts > c.maxParts {
-			t.Fatalf("%d are open, with %d parts, and %d have ended: %+v", open, parts, ended, sh.open)
+		if open != sh.open.count || ended != sh.ended.count || open+ended-forgotten != sh.found() || open+ended > c.maxHolds || records > c.maxParts {
+			t.Fatalf("%d are open, with %d records, and %d have ended: %+v", open, records, ended, sh.open)
 		}
 	}
 	if len(listed) > 0 {

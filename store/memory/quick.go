@@ -96,11 +96,12 @@ func (q *quick) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duratio
 	c, now := s.core.Load(), s.now()
 	sh := c.holdShard(&r.ID)
 	sh.mu.Lock()
-	h, err := c.openLocked(sh, &r.ID, now, r.TTL, 1)
+	o := opening{shard: sh, reservation: &r, expires: now.Add(r.TTL)}
+	err = c.openLocked(&o, now, 1)
 	if err == nil {
-		h.add("", limit)
-		s.take(c, now, &op, &d, h)
-		sh.concludeLocked(h, d.Allowed)
+		if s.take(c, now, &op, &d, &o); d.Allowed {
+			o.concludeLocked()
+		}
 	}
 	sh.mu.Unlock()
 	return d, err

@@ -25,10 +25,13 @@ var format = disk.Format{
 }
 
 // Snapshot writes the usage of all keys to w, so that it survives a restart. The store
-// stays in use meanwhile; each shard is written as of one instant.
+// stays in use meanwhile; each shard is written as of one instant. One snapshot is written
+// after the other.
 func (s *Store) Snapshot(w io.Writer) error {
+	s.snapshot.Lock()
+	defer s.snapshot.Unlock()
 	c, now := s.core.Load(), s.now()
-	number := c.beginSnapshot()
+	c.beginSnapshot()
 	return format.Write(w, func(out *disk.Writer) {
 		out.Raw(c.seed[:])
 		var all, keys int64
@@ -43,7 +46,7 @@ func (s *Store) Snapshot(w io.Writer) error {
 		out.Words(0, all)
 		var holds int64
 		for i := range c.holds {
-			open, ended := c.copyHolds(&c.holds[i], number[i])
+			open, ended := c.copyHolds(&c.holds[i])
 			for j := range open {
 				open[j].write(out)
 			}

@@ -15,6 +15,7 @@ import (
 	"crypto/rand"
 	"math"
 	"math/bits"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -54,6 +55,8 @@ type Store struct {
 	own     func() weir.Micros   // the clock of Options; nil if it has none
 	clock   *clock.Clock         // then
 	core    atomic.Pointer[core] // replaced only by Restore
+
+	snapshot sync.Mutex // the one that is being written
 }
 
 // core is all that is remembered, under one seed.

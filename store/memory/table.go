@@ -39,9 +39,9 @@ type table struct {
 	homes   uint64 // entries beyond are room for what the last homes push on
 	keys    int
 
-	// Of the same slots, nil until a key needs one: the tail, and the newest open hold.
+	// Of the same slots, nil until a key needs one: the tail, and the open holds.
 	tails []block
-	held  []*heldPart
+	held  []*keyHolds
 }
 
 // A table grows by a fifth when it is 85 % full, so it is 71 to 85 % full and a
@@ -134,7 +134,7 @@ func (t *table) extend() {
 		t.tails = append(t.tails, make([]block, spill)...)
 	}
 	if t.held != nil {
-		t.held = append(t.held, make([]*heldPart, spill)...)
+		t.held = append(t.held, make([]*keyHolds, spill)...)
 	}
 }
 
@@ -177,7 +177,7 @@ func (t *table) resize(homes uint64) {
 		t.tails = make([]block, len(t.entries))
 	}
 	if old.held != nil {
-		t.held = make([]*heldPart, len(t.entries))
+		t.held = make([]*keyHolds, len(t.entries))
 	}
 	at := 0
 	for i := range old.entries {

@@ -8,16 +8,17 @@ import (
 
 // take is Take for one op, the usual case. If there is to be a hold on what is charged,
 // that takes effect at the same time.
-func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h *hold) {
+func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, o *opening) {
 	k, sh := c.identify(op)
-	for room := false; ; room = true {
+	for reserved := false; ; reserved = true {
 		sh.mu.Lock()
 		if sh.isDueLocked(now) {
 			c.tidyLocked(sh, now)
 			c.releaseDueLocked(sh, k, now)
 		}
 		slot, found := sh.table.find(k)
-		held := h != nil && found && sh.isHeldLocked(slot)
+		held := o != nil && found && sh.isHeldLocked(slot)
+		client := uint16(0)
 		var charge weir.Pending
 		charge.Op = op
 		if found {
@@ -31,27 +32,28 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 			charge.TellReserved(d, now, sh.table.held[slot].open(now))
 		}
 		if d.Allowed && held {
-			if is := c.roomLocked(&h.parts[0], sh, k, now); is != hasRoom {
+			var is room
+			if is, client = c.roomLocked(o, sh, k, now); is != hasRoom {
 				*d = op.Peek(charge.Prev, charge.Tail, now)
 				sh.denyLocked(d, is, k, now)
 				sh.mu.Unlock()
-				if room {
+				if reserved {
 					c.keys.Add(-1)
 				}
 				return
 			}
 		}
-		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
+		if !found && charge.Next != charge.Prev && !reserved && !c.reserve(1, s.maxKeys) {
 			sh.mu.Unlock()
 			c.makeRoom(now, 1, s.maxKeys)
 			continue
 		}
 		slot, made := sh.keepLocked(k, slot, found, &charge, d.Allowed)
-		if h != nil && d.Allowed {
-			sh.holdLocked(&h.parts[0], k, slot, found || made, op.Held(charge.Next))
+		if o != nil && d.Allowed {
+			sh.holdLocked(o.add(), terms{limit: op.Limit, tag: o.reservation.Tag(0)}, k, slot, found || made, op.Held(charge.Next), client)
 		}
 		sh.mu.Unlock()
-		if room && !made { // somebody else made the key meanwhile
+		if reserved && !made { // somebody else made the key meanwhile
 			c.keys.Add(-1)
 		}
 		return
@@ -90,6 +92,8 @@ type part struct {
 	// Under the locks, where the key is. What is inserted or removed may move others.
 	slot  int
 	found bool
+
+	client uint16 // whose share of the key's holds its hold counts for; 0 for nobody's
 }
 
 func (p *part) findLocked() { p.slot, p.found = p.shard.table.find(p.id) }
@@ -104,7 +108,7 @@ func (sh *shard) loadLocked(charge *weir.Pending, slot int) {
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
 // their numbers, and so charges all or none for everyone to see.
-func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) []weir.Decision {
+func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, o *opening) []weir.Decision {
 	var partsBuf [8]part
 	var chargesBuf [8]weir.Pending
 	parts, charges := partsBuf[:], chargesBuf[:]
@@ -138,9 +142,9 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 			}
 		}
 		dst = weir.DecideAll(dst[:first], now, charges)
-		holds := h != nil && weir.Allowed(dst[first:])
+		holds := o != nil && weir.Allowed(dst[first:])
 		tellReservedLocked(dst[first:], parts, charges, now)
-		if holds && c.denyAnyFullLocked(h, dst[first:], now, parts, charges) {
+		if holds && c.denyAnyFullLocked(o, dst[first:], now, parts, charges) {
 			c.unlock(order)
 			c.keys.Add(-room)
 			return dst
@@ -158,7 +162,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 				p.shard.keepLocked(p.id, p.slot, p.found, &charges[i], dst[first+i].Allowed)
 			}
 			if holds {
-				h.keepLocked(parts, charges)
+				o.keepLocked(parts, charges)
 			}
 			c.unlock(order)
 			if room > missing { // all cores share the number, so it is left alone if it can be

@@ -282,14 +282,14 @@ type sorter struct {
 type straggler struct {
 	held
 	came  int64 // of two at the same time, the first comes first
-	place int   // in the heap
+	place int32 // in the heap
 }
 
 func (s *straggler) Before(other *straggler) bool {
 	return cmp.Or(cmp.Compare(s.entry.At, other.entry.At), cmp.Compare(s.came, other.came)) < 0
 }
 
-func (s *straggler) Index() *int { return &s.place }
+func (s *straggler) Index() *int32 { return &s.place }
 
 func (o *sorter) len() int { return len(o.queue) - o.first + len(o.stragglers) }
 

@@ -340,11 +340,11 @@ type denials struct {
 	topKey
 	count, tooHigh int64
 	first, last    int64 // when
-	place          int   // in the heap
+	place          int32 // in the heap
 }
 
 func (d *denials) Before(other *denials) bool { return d.count < other.count }
-func (d *denials) Index() *int                { return &d.place }
+func (d *denials) Index() *int32              { return &d.place }
 
 func newTop(room int) *top {
 	return &top{room: room, clients: make(map[topKey]*denials), rules: make(map[int]int64)}
