@@ -41,12 +41,12 @@ type journalLine struct {
 const maxLine = 128 << 10
 
 // Load implements Store.
-func (j *Journal) Load(_ context.Context, each func(Record)) (Position, error) {
+func (j *Journal) Load(_ context.Context, each func(Record)) (Position, int, error) {
 	file, err := disk.Open(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Position{}, nil
+		return Position{}, 0, nil
 	} else if err != nil {
-		return Position{}, err
+		return Position{}, 0, err
 	}
 	defer file.Close()
 	j.size, j.lines = 0, 0
@@ -56,7 +56,7 @@ func (j *Journal) Load(_ context.Context, each func(Record)) (Position, error) {
 		switch {
 		case err == io.EOF:
 			j.Torn = int64(len(line)) // the process ended while it wrote, and nobody was told that it is there
-			return Position{Number: uint64(j.lines)}, nil
+			return Position{Number: uint64(j.lines)}, 0, nil
 		case err != nil:
 			// Zeros that a loss of power leaves have no end of a line. Anything else is no line of ours.
 			torn := len(line)
@@ -64,14 +64,14 @@ func (j *Journal) Load(_ context.Context, each func(Record)) (Position, error) {
 				line, err = in.ReadSlice('\n')
 			}
 			if err != io.EOF {
-				return Position{}, j.damaged(bufio.ErrTooLong)
+				return Position{}, 0, j.damaged(bufio.ErrTooLong)
 			}
 			j.Torn = int64(torn)
-			return Position{Number: uint64(j.lines)}, nil
+			return Position{Number: uint64(j.lines)}, 0, nil
 		}
 		var l journalLine
 		if err := json.Unmarshal(line, &l); err != nil {
-			return Position{}, j.damaged(err)
+			return Position{}, 0, j.damaged(err)
 		}
 		each(Record{l.Name, bytes.Clone(l.Entry)})
 		j.lines++

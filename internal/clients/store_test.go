@@ -188,15 +188,15 @@ func TestHistories(t *testing.T) {
 	server := testredis.Start(t)
 	a, b := New(Options{Store: redisStore(t, server.Addr)}), New(Options{Store: redisStore(t, server.Addr)})
 	apply(t, a, put(t, `{"client": "user:kept"}`))
-	backup := [2]string{server.Do("HGET", "weir:{clients}:position", "token"), server.Do("HGET", "weir:{clients}:entries", "user:kept")}
+	keys := server.List("KEYS", "weir:{clients}:*")
+	for _, key := range keys {
+		server.Do("COPY", key, "saved:"+key)
+	}
 	apply(t, a, put(t, `{"client": "user:lost"}`))
 	look(t, b)
-	// The state after the first change again, and another second change.
-	server.Do("HDEL", "weir:{clients}:entries", "user:lost")
-	server.Do("XDEL", "weir:{clients}:changes", "2-0")
-	server.Do("HSET", "weir:{clients}:position", "token", backup[0], "number", "1")
-	server.Do("DEL", "weir:{clients}:changes") // whose last id would be too high
-	server.Do("XADD", "weir:{clients}:changes", "1-0", "name", "user:kept", "entry", backup[1], "token", backup[0])
+	for _, key := range keys { // the state after the first change again, and another second change
+		server.Do("RENAME", "saved:"+key, key)
+	}
 	c := New(Options{Store: redisStore(t, server.Addr)})
 	apply(t, c, put(t, `{"client": "user:other"}`)) // the second change again, and a third one
 	apply(t, c, put(t, `{"client": "user:third"}`))
@@ -226,6 +226,95 @@ func TestHistories(t *testing.T) {
 		}
 	}
 	apply(t, a, put(t, `{"client": "user:x"}`))
+}
+
+// A part that Redis has lost alone, as by an eviction, is noticed by every instance and overwritten by none. Those that know the
+// clients keep them. What is saved there can be imported again.
+func TestLostPart(t *testing.T) {
+	for name, lose := range map[string][]string{
+		"entries":  {"UNLINK", "weir:{clients}:entries"},
+		"entry":    {"HDEL", "weir:{clients}:entries", "user:2"},
+		"stranger": {"HSET", "weir:{clients}:entries", "user:9", `{"serial": "1", "client": {}}`},
+		"position": {"UNLINK", "weir:{clients}:position"},
+		"most":     {"UNLINK", "weir:{clients}:position", "weir:{clients}:entries"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := testredis.Start(t)
+			knows := New(Options{Store: redisStore(t, server.Addr)})
+			for i := range 5 {
+				apply(t, knows, put(t, fmt.Sprintf(`{"client": "user:%d"}`, i)))
+			}
+			gone := put(t, `{"client": "user:0"}`)
+			gone.Delete = true
+			apply(t, knows, gone)
+			server.Do(lose...)
+			fresh := New(Options{Store: redisStore(t, server.Addr)})
+			for _, r := range []*Registry{knows, fresh} {
+				if _, err := r.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:x"}`)}); reason(err) != Unavailable || !errors.Is(err, ErrLost) {
+					t.Errorf("a change after the loss: %v", err)
+				}
+				if err := r.Look(t.Context()); !errors.Is(err, ErrLost) || r.Status().Err == nil || r.Status().Loaded != (r == knows) {
+					t.Errorf("%+v: %v", r.Status(), err)
+				}
+			}
+			if knows.Count() != 4 || fresh.Count() != 0 {
+				t.Errorf("one knows %s, the other %s", text(knows), text(fresh))
+			}
+			server.Do("UNLINK", "weir:{clients}:entries", "weir:{clients}:position", "weir:{clients}:changes")
+			for e := range knows.Export {
+				apply(t, fresh, Change{Client: e.Client})
+			}
+			if look(t, knows); text(knows) != text(fresh) || knows.Count() != 4 || knows.Status().Err != nil {
+				t.Errorf("after an import, one knows %s, the other %s: %+v", text(knows), text(fresh), knows.Status())
+			}
+		})
+	}
+}
+
+// A position of a version that did not count the clients is one, and gets their number by the next change.
+func TestPositionWithoutCount(t *testing.T) {
+	server := testredis.Start(t)
+	apply(t, New(Options{Store: redisStore(t, server.Addr)}), put(t, `{"client": "user:ann"}`), put(t, `{"client": "user:bob"}`))
+	server.Do("HDEL", "weir:{clients}:position", "clients")
+	r := New(Options{Store: redisStore(t, server.Addr)})
+	if look(t, r); r.Count() != 2 {
+		t.Errorf("it has %s", text(r))
+	}
+	apply(t, r, put(t, `{"client": "user:eve"}`))
+	if n := server.Do("HGET", "weir:{clients}:position", "clients"); n != "3" {
+		t.Errorf("there are %s clients", n)
+	}
+}
+
+// missing is a store whose scan misses a client a few times, as one may within a failover.
+type missing struct {
+	*Redis
+	times int
+}
+
+func (m *missing) Load(ctx context.Context, each func(Record)) (Position, int, error) {
+	m.times--
+	return m.Redis.Load(ctx, func(r Record) {
+		if m.times < 0 || r.Name != "user:ann" {
+			each(r)
+		}
+	})
+}
+
+// A client that a scan has missed is not unknown: all are read again, and not used until they are complete.
+func TestIncompleteScan(t *testing.T) {
+	server := testredis.Start(t)
+	a := New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, a, put(t, `{"client": "user:ann"}`), put(t, `{"client": "user:bob"}`), put(t, `{"client": "org:damaged"}`))
+	server.Do("HSET", "weir:{clients}:entries", "org:damaged", `{"client": 5}`) // counts, too
+	store := &missing{redisStore(t, server.Addr), 4}
+	r := New(Options{Store: store})
+	if err := r.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "2 of 3 clients were read") || r.Status().Loaded || r.Count() != 0 {
+		t.Errorf("%v; it has %s", err, text(r))
+	}
+	if look(t, r); r.Count() != 2 || store.times != -1 {
+		t.Errorf("it has %s; %d", text(r), store.times)
+	}
 }
 
 // Who is far behind reads everything again.
