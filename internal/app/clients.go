@@ -64,7 +64,7 @@ func (a *App) clientsStore() (clients.Store, error) {
 	case a.data == nil:
 		return nil, nil
 	}
-	journal := clients.NewJournal(a.data.file(clientsFile))
+	journal := clients.NewJournal(a.data.file(clientsFile), a.options.Logger)
 	a.later(journal.Close)
 	return journal, nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -18,86 +19,124 @@ import (
 // Journal is a store in a file that belongs to this process: a line for each change, which is on the disk before the change is
 // in force. When it has twice as many lines as there are clients, it is written again.
 type Journal struct {
-	path  string
-	file  *os.File // nil before Load
-	size  int64    // of what is whole
-	lines int
-	live  int // at the last rewrite
-
-	// Torn is how many bytes of a last line that was not written completely Load has removed.
-	Torn int64
+	path   string
+	logger *slog.Logger
+	file   *os.File // nil before the first change
+	size   int64    // of what is whole
+	number uint64   // of the last change
+	lines  int
+	live   int // at the last rewrite
 }
 
-// NewJournal returns a store in a file, which is made by the first change.
-func NewJournal(path string) *Journal { return &Journal{path: path} }
+// NewJournal returns a store in a file, which is made by the first change. The logger is told what of it could not be used.
+func NewJournal(path string, logger *slog.Logger) *Journal {
+	return &Journal{path: path, logger: logger}
+}
 
-// journalLine is a line of the file. Without an entry, the client was deleted.
+// journalLine is a line of the file. Without an entry, the client was deleted. Changes that are written together count only if all
+// are there.
 type journalLine struct {
 	Name  string          `json:"name"`
 	Entry json.RawMessage `json:"entry,omitempty"`
+	Place int             `json:"n,omitempty"`  // among those that are written together, from 1
+	Of    int             `json:"of,omitempty"` // how many these are, if there are several
 }
 
 // maxLine bounds a line: an entry, and its name with escapes.
 const maxLine = 128 << 10
 
-// Load implements Store.
-func (j *Journal) Load(_ context.Context, each func(Record)) (Position, error) {
+var errOrder = errors.New("it does not belong behind the line before")
+
+// Load implements Store. What is not whole at the end is left out: a process that ended while it wrote told nobody that it is there. A
+// loss of power can leave zeros in the place of any part that was written last.
+func (j *Journal) Load(_ context.Context, each func(Record)) (Position, int, error) {
+	j.size, j.lines, j.number = 0, 0, 0
 	file, err := disk.Open(j.path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Position{}, nil
+		return Position{}, 0, nil
 	} else if err != nil {
-		return Position{}, err
+		return Position{}, 0, err
 	}
 	defer file.Close()
-	j.size, j.lines = 0, 0
 	in := bufio.NewReaderSize(file, maxLine)
-	for {
-		line, err := in.ReadSlice('\n')
+	var together []Record // the last changes, until all are there that were written together
+	var last journalLine
+	size, zeros := int64(0), false // of these
+	for number := 1; ; number++ {
+		line, length, hollow, err := readLine(in)
+		size += length
 		switch {
 		case err == io.EOF:
-			j.Torn = int64(len(line)) // the process ended while it wrote, and nobody was told that it is there
-			return Position{Number: uint64(j.lines)}, nil
-		case err != nil:
-			// Zeros that a loss of power leaves have no end of a line. Anything else is no line of ours.
-			torn := len(line)
-			for ; err == bufio.ErrBufferFull; torn += len(line) {
-				line, err = in.ReadSlice('\n')
+			if size > 0 {
+				j.logger.Warn("the end of the journal of clients was not written completely and is left out; nobody was told that these changes were made",
+					"file", filepath.Base(j.path), "bytes", size, "changes", max(last.Of, 1))
 			}
-			if err != io.EOF {
-				return Position{}, j.damaged(bufio.ErrTooLong)
-			}
-			j.Torn = int64(torn)
-			return Position{Number: uint64(j.lines)}, nil
+			j.number = uint64(j.lines)
+			return Position{Number: j.number}, 0, nil
+		case hollow && err == nil:
+			zeros = true
+			continue
 		}
-		var l journalLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			return Position{}, j.damaged(err)
+		l := journalLine{Place: 1, Of: 1}
+		if err == nil {
+			err = json.Unmarshal(line, &l)
 		}
-		each(Record{l.Name, bytes.Clone(l.Entry)})
-		j.lines++
-		j.size += int64(len(line))
+		if err == nil && (l.Place <= last.Place || l.Of < l.Place || last.Of > 0 && l.Of != last.Of || !zeros && l.Place != last.Place+1 || zeros && l.Place == 1) {
+			err = errOrder
+		}
+		if err != nil {
+			return Position{}, 0, fmt.Errorf("line %d of %s is damaged: %w; restore the file, or remove the line", number, filepath.Base(j.path), err)
+		}
+		last = l
+		if zeros {
+			continue
+		}
+		if together = append(together, Record{l.Name, bytes.Clone(l.Entry)}); l.Place < l.Of {
+			continue
+		}
+		for _, r := range together {
+			each(r)
+		}
+		j.lines += len(together)
+		j.size += size
+		together, size, last = together[:0], 0, journalLine{}
 	}
 }
 
-func (j *Journal) damaged(err error) error {
-	return fmt.Errorf("line %d of %s is damaged: %w; restore the file, or remove the line", j.lines+1, filepath.Base(j.path), err)
+// readLine reads a line and its length. One with a zero is hollow, however long it is. The end is io.EOF; there may be a part of a line.
+func readLine(in *bufio.Reader) (line []byte, length int64, hollow bool, err error) {
+	for {
+		line, err = in.ReadSlice('\n')
+		length += int64(len(line))
+		hollow = hollow || bytes.IndexByte(line, 0) >= 0
+		switch {
+		case length > maxLine && !hollow:
+			return nil, length, false, bufio.ErrTooLong
+		case err != bufio.ErrBufferFull:
+			return line, length, hollow, err
+		}
+	}
 }
 
-// Changes implements Store: nobody else writes.
+// Changes implements Store. Nobody else writes; but the process does not know what it has written with an error.
 func (j *Journal) Changes(_ context.Context, since Position) ([]Record, Position, error) {
+	if since.Number != j.number {
+		return nil, Position{}, ErrMoved
+	}
 	return nil, since, nil
 }
 
 // Write implements Store.
 func (j *Journal) Write(_ context.Context, base Position, records []Record, all func(func(Record) bool)) (Position, error) {
+	if base.Number != j.number {
+		return Position{}, ErrMoved
+	}
 	next := Position{Number: base.Number + uint64(len(records))}
 	if j.lines+len(records) > 2*j.live+10_000 {
 		replaced, err := j.rewrite(all)
-		switch {
-		case err == nil:
-			return next, nil
-		case replaced: // though perhaps not on the disk yet
-			return Position{}, err
+		if replaced { // though with an error perhaps not on the disk yet
+			j.number = next.Number
+			return next, err
 		}
 		j.live = j.lines // there is room for the changes alone, perhaps; and it is not tried again with each of them
 	}
@@ -105,8 +144,12 @@ func (j *Journal) Write(_ context.Context, base Position, records []Record, all 
 		return Position{}, err
 	}
 	var text bytes.Buffer
-	for _, r := range records {
-		r.appendLine(&text)
+	for i, r := range records {
+		l := journalLine{Name: r.Name, Entry: r.Text}
+		if len(records) > 1 {
+			l.Place, l.Of = i+1, len(records)
+		}
+		l.append(&text)
 	}
 	_, err := j.file.WriteAt(text.Bytes(), j.size)
 	if err == nil {
@@ -118,6 +161,7 @@ func (j *Journal) Write(_ context.Context, base Position, records []Record, all 
 	}
 	j.size += int64(text.Len())
 	j.lines += len(records)
+	j.number = next.Number
 	return next, nil
 }
 
@@ -149,7 +193,7 @@ func (j *Journal) rewrite(all func(func(Record) bool)) (replaced bool, err error
 		var text bytes.Buffer
 		for r := range all {
 			text.Reset()
-			r.appendLine(&text)
+			(&journalLine{Name: r.Name, Entry: r.Text}).append(&text)
 			n, err := out.Write(text.Bytes())
 			if err != nil {
 				return err
@@ -169,8 +213,8 @@ func (j *Journal) rewrite(all func(func(Record) bool)) (replaced bool, err error
 	return true, err
 }
 
-func (r Record) appendLine(to *bytes.Buffer) {
-	line, _ := json.Marshal(journalLine{r.Name, r.Text}) // which was JSON before
+func (l *journalLine) append(to *bytes.Buffer) {
+	line, _ := json.Marshal(l) // which was JSON before
 	to.Write(line)
 	to.WriteByte('\n')
 }

@@ -6,6 +6,7 @@ import (
 	crand "crypto/rand"
 	"embed"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -18,14 +19,14 @@ import (
 var scripts embed.FS
 
 var (
-	writeScript   = redislink.Script(scripts, "write")
-	changesScript = redislink.Script(scripts, "changes")
+	writeScript   = redislink.Script(scripts, "position", "write")
+	changesScript = redislink.Script(scripts, "position", "changes")
 )
 
 // Redis is a store that the instances of weir share. Its keys, with the prefix "weir:", are
 //
 //	weir:{clients}:entries   a hash: name → entry
-//	weir:{clients}:position  a hash: token, number
+//	weir:{clients}:position  a hash: token, number, and how many clients there are
 //	weir:{clients}:changes   a stream of the last changes
 //
 // and the channel weir:{clients}:changed tells of changes. The keys do not expire, because clients stay even if they do not
@@ -61,77 +62,95 @@ func NewRedis(client func() (rueidis.Client, error), o RedisOptions) (*Redis, er
 	return s, s.Check(time.Second)
 }
 
-func (s *Redis) exec(ctx context.Context, script *rueidis.Lua, args []string) (answer []string, err error) {
+func (s *Redis) exec(ctx context.Context, script *rueidis.Lua, args []string) (result rueidis.RedisResult, err error) {
 	err = s.Do(ctx, func(ctx context.Context, c rueidis.Client) error {
-		answer, err = script.Exec(ctx, c, s.keys, args).AsStrSlice()
-		return err
+		result = script.Exec(ctx, c, s.keys, args)
+		return result.Error()
 	})
 	if err != nil {
-		return nil, s.Explain("a key that begins with "+s.keys[0], err)
+		err = s.Explain("a key that begins with "+s.keys[0], err)
 	}
-	return answer, nil
+	return result, err
 }
 
 // Write implements Store. It sends nothing twice.
 func (s *Redis) Write(ctx context.Context, base Position, records []Record, _ func(func(Record) bool)) (Position, error) {
-	args := []string{base.Token, strconv.FormatUint(base.Number, 10), crand.Text(), s.channel, strconv.Itoa(keptChanges)}
+	next := Position{crand.Text(), base.Number + uint64(len(records))}
+	args := []string{base.Token, strconv.FormatUint(base.Number, 10), next.Token, s.channel, strconv.Itoa(keptChanges)}
 	for _, r := range records {
 		args = append(args, r.Name, rueidis.BinaryString(r.Text))
 	}
-	answer, err := s.exec(ctx, writeScript, args)
-	switch {
-	case err != nil:
+	result, err := s.exec(ctx, writeScript, args)
+	if err != nil {
 		return Position{}, err
-	case len(answer) == 0:
-		return Position{}, ErrMoved
 	}
-	return position(answer)
+	if written, err := result.AsBool(); err != nil || !written {
+		return Position{}, cmp.Or(err, ErrMoved)
+	}
+	return next, nil
 }
 
-// position reads the beginning of an answer.
-func position(answer []string) (Position, error) {
-	if len(answer)%3 != 2 {
-		return Position{}, errors.New("clients: unexpected answer from Redis; check for a proxy in between")
+// answer is what Redis has: its position, how many clients, and some changes behind a position.
+type answer struct {
+	now     Position
+	clients int
+	changes []string // name, text and token of each
+}
+
+// ask returns what has changed since a position, or ErrLost.
+func (s *Redis) ask(ctx context.Context, since Position) (a answer, err error) {
+	result, err := s.exec(ctx, changesScript, []string{since.Token, strconv.FormatUint(since.Number, 10), strconv.Itoa(readChanges)})
+	if err != nil {
+		return a, err
 	}
-	number, err := strconv.ParseUint(answer[1], 10, 64)
-	return Position{answer[0], number}, err
+	parts, err := result.AsStrSlice()
+	if err != nil || len(parts)%3 != 1 || len(parts) < 4 {
+		return a, errors.New("clients: unexpected answer from Redis; check for a proxy in between")
+	}
+	a.now.Token, a.changes = parts[0], parts[4:]
+	if a.now.Number, err = strconv.ParseUint(parts[1], 10, 64); err != nil {
+		return a, err
+	}
+	a.clients, err = strconv.Atoi(parts[2])
+	switch {
+	case err != nil:
+		return a, err
+	case a.now.Token == "" && (since.Token != "" || parts[3] != "0"):
+		return a, ErrLost
+	case parts[2] != parts[3]:
+		return a, fmt.Errorf("%s of %s clients are there: %w", parts[3], parts[2], ErrLost)
+	}
+	return a, nil
+}
+
+// behind returns the changes behind the position of which ask was asked.
+func (a *answer) behind(since Position) (records []Record, to Position, err error) {
+	switch {
+	case a.now == since:
+		return nil, since, nil
+	case len(a.changes) == 0:
+		return nil, Position{}, ErrMoved
+	}
+	for i := 0; i < len(a.changes); i += 3 {
+		records = append(records, Record{a.changes[i], []byte(a.changes[i+1])})
+	}
+	return records, Position{a.changes[len(a.changes)-1], since.Number + uint64(len(records))}, nil
 }
 
 // Changes implements Store.
 func (s *Redis) Changes(ctx context.Context, since Position) ([]Record, Position, error) {
-	answer, err := s.exec(ctx, changesScript, []string{since.Token, strconv.FormatUint(since.Number, 10), strconv.Itoa(readChanges)})
+	a, err := s.ask(ctx, since)
 	if err != nil {
 		return nil, Position{}, err
 	}
-	now, err := position(answer)
-	if err != nil {
-		return nil, Position{}, err
-	}
-	changes := answer[2:]
-	switch {
-	case now == since:
-		return nil, now, nil
-	case now.Token == "" && since.Token != "":
-		return nil, Position{}, ErrLost
-	case len(changes) == 0:
-		return nil, Position{}, ErrMoved
-	}
-	var records []Record
-	for i := 0; i < len(changes); i += 3 {
-		records = append(records, Record{changes[i], []byte(changes[i+1])})
-	}
-	return records, Position{changes[len(changes)-1], since.Number + uint64(len(records))}, nil
+	return a.behind(since)
 }
 
 // Load implements Store.
-func (s *Redis) Load(ctx context.Context, each func(Record)) (Position, error) {
-	answer, err := s.exec(ctx, changesScript, []string{"", "0", "1"})
+func (s *Redis) Load(ctx context.Context, each func(Record)) (Position, int, error) {
+	a, err := s.ask(ctx, Position{})
 	if err != nil {
-		return Position{}, err
-	}
-	known, err := position(answer)
-	if err != nil {
-		return Position{}, err
+		return Position{}, 0, err
 	}
 	for cursor := uint64(0); ; {
 		var found rueidis.ScanEntry
@@ -140,7 +159,7 @@ func (s *Redis) Load(ctx context.Context, each func(Record)) (Position, error) {
 			return err
 		})
 		if err != nil {
-			return Position{}, s.Explain(s.keys[0], err)
+			return Position{}, 0, s.Explain(s.keys[0], err)
 		}
 		for i := 0; i+1 < len(found.Elements); i += 2 {
 			each(Record{found.Elements[i], []byte(found.Elements[i+1])})
@@ -149,15 +168,17 @@ func (s *Redis) Load(ctx context.Context, each func(Record)) (Position, error) {
 			break
 		}
 	}
-	for {
-		records, now, err := s.Changes(ctx, known)
-		if err != nil || now == known {
-			return now, err
+	for known := a.now; ; {
+		if a, err = s.ask(ctx, known); err != nil || a.now == known {
+			return known, a.clients, err
+		}
+		var records []Record
+		if records, known, err = a.behind(known); err != nil {
+			return known, 0, err
 		}
 		for _, r := range records {
 			each(r)
 		}
-		known = now
 	}
 }
 

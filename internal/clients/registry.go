@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -42,6 +43,20 @@ type state struct {
 	position  Position
 	unusable  map[string]Record // records that this version cannot use, by name; it is not changed
 	Status
+}
+
+// names is how many clients the store has, as far as they were read.
+func (s *state) names() int {
+	n := s.directory.Len()
+	for name, record := range s.unusable {
+		switch known := len(s.directory.Line(name)) > 0; {
+		case known && len(record.Text) == 0:
+			n--
+		case !known && len(record.Text) > 0:
+			n++
+		}
+	}
+	return n
 }
 
 // New returns a registry that knows no clients. Look or Follow reads them.
@@ -230,12 +245,16 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 	}
 	for tries := 0; errors.Is(err, ErrMoved) && tries < 3; tries++ {
 		settle := newSettler(rule.NewDirectory())
-		var now Position
-		if now, err = r.options.Store.Load(ctx, settle.take); err != nil {
+		loaded, clients := next, 0
+		if loaded.position, clients, err = r.options.Store.Load(ctx, settle.take); err != nil {
 			continue
 		}
-		r.take(&next, settle)
-		next.position, next.Loaded = now, true
+		r.take(&loaded, settle)
+		if n := loaded.names(); clients > 0 && n != clients { // as after a failover within the scan
+			err = fmt.Errorf("%d of %d clients were read: %w", n, clients, ErrMoved)
+			continue
+		}
+		next, next.Loaded = loaded, true
 		if n := next.directory.Len(); n > 0 {
 			r.options.Logger.Info("loaded the clients", "clients", n)
 		}

@@ -29,8 +29,8 @@ type Position struct {
 // Store keeps the truth. Its methods are called one at a time, except Watch.
 type Store interface {
 	// Load calls each with all records, and then with those that changed meanwhile, so that the last of a name counts. If
-	// that cannot be followed, the error is ErrMoved.
-	Load(ctx context.Context, each func(Record)) (Position, error)
+	// that cannot be followed, the error is ErrMoved. It also returns how many clients there are then; 0 if the store does not know.
+	Load(ctx context.Context, each func(Record)) (Position, int, error)
 
 	// Changes returns what has changed since a position, in order, perhaps not all of it, and up to where. If the store does
 	// not know that any more, the error is ErrMoved.
@@ -47,9 +47,9 @@ type Store interface {
 // ErrMoved is returned if others have changed the store.
 var ErrMoved = errors.New("the directory of clients has changed meanwhile")
 
-// ErrLost is returned by Changes if a store is empty that was not.
-var ErrLost = errors.New("redis has lost the clients; those that are known stay in force, but cannot be changed. Restore the data of redis. " +
-	"Or save them with weir clients export, restart one instance, and import them there")
+// ErrLost is returned if a store has less than was written to it.
+var ErrLost = errors.New("redis has lost clients; those that are known stay in force, but cannot be changed. Restore the data of redis. " +
+	"Or save them with weir clients export, delete the keys weir:{clients}:* that are left, restart one instance, and import them there")
 
 // stored is the text of a record.
 type stored struct {
@@ -109,7 +109,9 @@ type inMemory struct {
 	logger *slog.Logger
 }
 
-func (m *inMemory) Load(context.Context, func(Record)) (Position, error) { return Position{}, nil }
+func (m *inMemory) Load(context.Context, func(Record)) (Position, int, error) {
+	return Position{}, 0, nil
+}
 
 func (m *inMemory) Changes(context.Context, Position) ([]Record, Position, error) {
 	return nil, Position{Number: m.number}, nil

@@ -1,9 +1,12 @@
 package clients
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -188,15 +191,15 @@ func TestHistories(t *testing.T) {
 	server := testredis.Start(t)
 	a, b := New(Options{Store: redisStore(t, server.Addr)}), New(Options{Store: redisStore(t, server.Addr)})
 	apply(t, a, put(t, `{"client": "user:kept"}`))
-	backup := [2]string{server.Do("HGET", "weir:{clients}:position", "token"), server.Do("HGET", "weir:{clients}:entries", "user:kept")}
+	keys := server.List("KEYS", "weir:{clients}:*")
+	for _, key := range keys {
+		server.Do("COPY", key, "saved:"+key)
+	}
 	apply(t, a, put(t, `{"client": "user:lost"}`))
 	look(t, b)
-	// The state after the first change again, and another second change.
-	server.Do("HDEL", "weir:{clients}:entries", "user:lost")
-	server.Do("XDEL", "weir:{clients}:changes", "2-0")
-	server.Do("HSET", "weir:{clients}:position", "token", backup[0], "number", "1")
-	server.Do("DEL", "weir:{clients}:changes") // whose last id would be too high
-	server.Do("XADD", "weir:{clients}:changes", "1-0", "name", "user:kept", "entry", backup[1], "token", backup[0])
+	for _, key := range keys { // the state after the first change again, and another second change
+		server.Do("RENAME", "saved:"+key, key)
+	}
 	c := New(Options{Store: redisStore(t, server.Addr)})
 	apply(t, c, put(t, `{"client": "user:other"}`)) // the second change again, and a third one
 	apply(t, c, put(t, `{"client": "user:third"}`))
@@ -226,6 +229,95 @@ func TestHistories(t *testing.T) {
 		}
 	}
 	apply(t, a, put(t, `{"client": "user:x"}`))
+}
+
+// A part that Redis has lost alone, as by an eviction, is noticed by every instance and overwritten by none. Those that know the
+// clients keep them. What is saved there can be imported again.
+func TestLostPart(t *testing.T) {
+	for name, lose := range map[string][]string{
+		"entries":  {"UNLINK", "weir:{clients}:entries"},
+		"entry":    {"HDEL", "weir:{clients}:entries", "user:2"},
+		"stranger": {"HSET", "weir:{clients}:entries", "user:9", `{"serial": "1", "client": {}}`},
+		"position": {"UNLINK", "weir:{clients}:position"},
+		"most":     {"UNLINK", "weir:{clients}:position", "weir:{clients}:entries"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := testredis.Start(t)
+			knows := New(Options{Store: redisStore(t, server.Addr)})
+			for i := range 5 {
+				apply(t, knows, put(t, fmt.Sprintf(`{"client": "user:%d"}`, i)))
+			}
+			gone := put(t, `{"client": "user:0"}`)
+			gone.Delete = true
+			apply(t, knows, gone)
+			server.Do(lose...)
+			fresh := New(Options{Store: redisStore(t, server.Addr)})
+			for _, r := range []*Registry{knows, fresh} {
+				if _, err := r.Apply(t.Context(), "x", []Change{put(t, `{"client": "user:x"}`)}); reason(err) != Unavailable || !errors.Is(err, ErrLost) {
+					t.Errorf("a change after the loss: %v", err)
+				}
+				if err := r.Look(t.Context()); !errors.Is(err, ErrLost) || r.Status().Err == nil || r.Status().Loaded != (r == knows) {
+					t.Errorf("%+v: %v", r.Status(), err)
+				}
+			}
+			if knows.Count() != 4 || fresh.Count() != 0 {
+				t.Errorf("one knows %s, the other %s", text(knows), text(fresh))
+			}
+			server.Do("UNLINK", "weir:{clients}:entries", "weir:{clients}:position", "weir:{clients}:changes")
+			for e := range knows.Export {
+				apply(t, fresh, Change{Client: e.Client})
+			}
+			if look(t, knows); text(knows) != text(fresh) || knows.Count() != 4 || knows.Status().Err != nil {
+				t.Errorf("after an import, one knows %s, the other %s: %+v", text(knows), text(fresh), knows.Status())
+			}
+		})
+	}
+}
+
+// A position of a version that did not count the clients is one, and gets their number by the next change.
+func TestPositionWithoutCount(t *testing.T) {
+	server := testredis.Start(t)
+	apply(t, New(Options{Store: redisStore(t, server.Addr)}), put(t, `{"client": "user:ann"}`), put(t, `{"client": "user:bob"}`))
+	server.Do("HDEL", "weir:{clients}:position", "clients")
+	r := New(Options{Store: redisStore(t, server.Addr)})
+	if look(t, r); r.Count() != 2 {
+		t.Errorf("it has %s", text(r))
+	}
+	apply(t, r, put(t, `{"client": "user:eve"}`))
+	if n := server.Do("HGET", "weir:{clients}:position", "clients"); n != "3" {
+		t.Errorf("there are %s clients", n)
+	}
+}
+
+// missing is a store whose scan misses a client a few times, as one may within a failover.
+type missing struct {
+	*Redis
+	times int
+}
+
+func (m *missing) Load(ctx context.Context, each func(Record)) (Position, int, error) {
+	m.times--
+	return m.Redis.Load(ctx, func(r Record) {
+		if m.times < 0 || r.Name != "user:ann" {
+			each(r)
+		}
+	})
+}
+
+// A client that a scan has missed is not unknown: all are read again, and not used until they are complete.
+func TestIncompleteScan(t *testing.T) {
+	server := testredis.Start(t)
+	a := New(Options{Store: redisStore(t, server.Addr)})
+	apply(t, a, put(t, `{"client": "user:ann"}`), put(t, `{"client": "user:bob"}`), put(t, `{"client": "org:damaged"}`))
+	server.Do("HSET", "weir:{clients}:entries", "org:damaged", `{"client": 5}`) // counts, too
+	store := &missing{redisStore(t, server.Addr), 4}
+	r := New(Options{Store: store})
+	if err := r.Look(t.Context()); err == nil || !strings.Contains(err.Error(), "2 of 3 clients were read") || r.Status().Loaded || r.Count() != 0 {
+		t.Errorf("%v; it has %s", err, text(r))
+	}
+	if look(t, r); r.Count() != 2 || store.times != -1 {
+		t.Errorf("it has %s; %d", text(r), store.times)
+	}
 }
 
 // Who is far behind reads everything again.
@@ -282,11 +374,14 @@ func TestDamagedEntry(t *testing.T) {
 	}
 }
 
-// A journal brings back what was acknowledged, wherever the last line was torn.
+// A journal brings back what was acknowledged, wherever the last batch of changes was torn.
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clients.ndjson")
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, nil))
 	open := func() *Registry {
-		j := NewJournal(path)
+		log.Reset()
+		j := NewJournal(path, logger)
 		t.Cleanup(j.Close)
 		r := New(Options{Store: j})
 		look(t, r)
@@ -299,7 +394,7 @@ func TestJournal(t *testing.T) {
 	}
 	apply(t, r, put(t, `{"client": "org:z"}`))
 	before, whole := text(r), testkit.Must(os.ReadFile(path))(t)
-	apply(t, r, put(t, `{"client": "user:last", "parent": "org:z", "note": "the last line"}`))
+	apply(t, r, put(t, `{"client": "user:a", "parent": "org:z"}`), put(t, `{"client": "org:y", "note": "the last batch"}`), put(t, `{"client": "user:b"}`))
 	after, all := text(r), testkit.Must(os.ReadFile(path))(t)
 	for n := len(whole); n <= len(all); n++ {
 		if err := os.WriteFile(path, all[:n], 0o600); err != nil {
@@ -312,15 +407,43 @@ func TestJournal(t *testing.T) {
 		if got := text(r); got != want {
 			t.Fatalf("with %d of %d bytes: %s", n, len(all), got)
 		}
+		if torn := n > len(whole) && n < len(all); torn != strings.Contains(log.String(), fmt.Sprint("bytes=", n-len(whole))) {
+			t.Fatalf("with %d of %d bytes, the log is %s", n-len(whole), len(all), &log)
+		}
+		if n%10 > 0 && n < len(all) {
+			continue
+		}
 		apply(t, r, put(t, `{"client": "user:more"}`))
 		if again := open(); again.Count() != r.Count() {
 			t.Fatalf("a change after %d bytes is not there", n)
 		}
 	}
+	// Zeros, as a loss of power leaves where something was not written yet, make the last batch none, but no other.
+	const hole = 8
+	for n := len(whole); n <= len(all)-hole; n += 3 {
+		holed := bytes.Clone(all)
+		clear(holed[n : n+hole])
+		testkit.OK(t, os.WriteFile(path, holed, 0o600))
+		if got := text(open()); got != before || !strings.Contains(log.String(), fmt.Sprint("bytes=", len(all)-len(whole), " changes=3")) {
+			t.Fatalf("with zeros at %d of %d bytes: %s; %s", n, len(all), got, &log)
+		}
+		testkit.OK(t, os.WriteFile(path, append(holed, all[len(whole):]...), 0o600))
+		if err := New(Options{Store: NewJournal(path, logger), Logger: logger}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "is damaged") {
+			t.Fatalf("with zeros at %d of %d bytes, and another batch: %v", n, len(all), err)
+		}
+	}
+	lines := bytes.SplitAfter(all[len(whole):], []byte("\n"))
+	of := func(line []byte, n int) []byte { return bytes.Replace(line, []byte(`"of":3`), fmt.Appendf(nil, `"of":%d`, n), 1) }
+	for i, wrong := range [][][]byte{{lines[0], lines[2]}, {lines[1], lines[2]}, {lines[0], lines[0]}, {lines[0], whole}, {lines[0], of(lines[1], 4)}, {of(lines[0], 0)}} {
+		testkit.OK(t, os.WriteFile(path, append(bytes.Clone(whole), bytes.Join(wrong, nil)...), 0o600))
+		if err := New(Options{Store: NewJournal(path, logger), Logger: logger}).Look(t.Context()); !errors.Is(err, errOrder) {
+			t.Errorf("lines in another order, %d: %v", i, err)
+		}
+	}
 	if err := os.WriteFile(path, append([]byte("{\n"), all...), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := New(Options{Store: NewJournal(path)}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "line 1 of clients.ndjson is damaged") {
+	if err := New(Options{Store: NewJournal(path, slog.Default())}).Look(t.Context()); err == nil || !strings.Contains(err.Error(), "line 1 of clients.ndjson is damaged") {
 		t.Errorf("a damaged line: %v", err)
 	}
 }
@@ -328,7 +451,7 @@ func TestJournal(t *testing.T) {
 // A journal does not grow with the number of changes.
 func TestJournalIsRewritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clients.ndjson")
-	j := NewJournal(path)
+	j := NewJournal(path, slog.Default())
 	defer j.Close()
 	r := New(Options{Store: j})
 	for i := range 25 {
@@ -341,7 +464,7 @@ func TestJournalIsRewritten(t *testing.T) {
 	if n := strings.Count(string(testkit.Must(os.ReadFile(path))(t)), "\n"); n > 13_000 {
 		t.Errorf("it has %d lines", n)
 	}
-	again := New(Options{Store: NewJournal(path)})
+	again := New(Options{Store: NewJournal(path, slog.Default())})
 	look(t, again)
 	if text(again) != text(r) {
 		t.Error("it has become another directory")
@@ -377,7 +500,7 @@ func TestUnusableStays(t *testing.T) {
 	usable := `{"name":"org:acme","entry":{"serial":"1","at":0,"client":{"blocked":true}}}` + "\n"
 	rest := `{"name":"user:ann","entry":{"serial":"2","at":0,"client":{"parent":"org:acme"}}}` + "\n"
 	testkit.OK(t, os.WriteFile(path, []byte(strings.Replace(usable, "blocked", "later", 1)+rest), 0o600))
-	r := New(Options{Store: NewJournal(path)})
+	r := New(Options{Store: NewJournal(path, slog.Default())})
 	if look(t, r); r.Count() != 0 || r.Status().Unusable == nil {
 		t.Errorf("%d clients: %+v", r.Count(), r.Status())
 	}
@@ -393,7 +516,7 @@ func TestUnusableStays(t *testing.T) {
 		t.Fatalf("the journal has %d lines", n)
 	}
 	testkit.OK(t, os.WriteFile(path, []byte(strings.Replace(string(kept), "later", "blocked", 1)), 0o600))
-	r = New(Options{Store: NewJournal(path)})
+	r = New(Options{Store: NewJournal(path, slog.Default())})
 	look(t, r)
 	if line := r.Line("user:ann"); len(line) != 2 || !line[1].Blocked || r.Status().Unusable != nil {
 		t.Errorf("%+v, %+v", line, r.Status())
@@ -416,7 +539,7 @@ func TestTooLongToRead(t *testing.T) {
 	if _, err := recordOf(stamped).client(); err == nil {
 		t.Fatalf("it can be read, so this tests nothing: %d bytes", len(recordOf(stamped).Text))
 	}
-	r := New(Options{Store: NewJournal(filepath.Join(t.TempDir(), "clients.ndjson"))})
+	r := New(Options{Store: NewJournal(filepath.Join(t.TempDir(), "clients.ndjson"), slog.Default())})
 	if o := apply(t, r, long); reason(o[0].Err) != Invalid || r.Count() != 0 {
 		t.Errorf("%v, and there are %d clients", o[0].Err, r.Count())
 	}
@@ -425,22 +548,27 @@ func TestTooLongToRead(t *testing.T) {
 // Zeros that a loss of power has left behind the last line are none, however many.
 func TestZerosInJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "clients.ndjson")
-	r := New(Options{Store: NewJournal(path)})
+	r := New(Options{Store: NewJournal(path, slog.Default())})
 	look(t, r)
 	apply(t, r, put(t, `{"client": "user:ann"}`))
 	whole := testkit.Must(os.ReadFile(path))(t)
 	for _, zeros := range []int{1, 1000, maxLine, 3*maxLine + 1} {
 		testkit.OK(t, os.WriteFile(path, append(whole[:len(whole):len(whole)], make([]byte, zeros)...), 0o600))
-		again := New(Options{Store: NewJournal(path)})
+		again := New(Options{Store: NewJournal(path, slog.Default())})
 		look(t, again)
 		apply(t, again, put(t, `{"client": "user:bob"}`))
-		last := New(Options{Store: NewJournal(path)})
+		last := New(Options{Store: NewJournal(path, slog.Default())})
 		if look(t, last); last.Count() != 2 {
 			t.Errorf("%d zeros: %s", zeros, text(last))
 		}
 	}
-	testkit.OK(t, os.WriteFile(path, append(append(whole[:len(whole):len(whole)], make([]byte, 2*maxLine)...), '\n'), 0o600))
-	if err := New(Options{Store: NewJournal(path)}).Look(t.Context()); err == nil {
-		t.Error("a line of zeros is none")
+	zeros := append(append(bytes.Clone(whole), make([]byte, 2*maxLine)...), '\n')
+	testkit.OK(t, os.WriteFile(path, append(zeros, whole...), 0o600))
+	if err := New(Options{Store: NewJournal(path, slog.Default())}).Look(t.Context()); err == nil {
+		t.Error("a line of zeros before another is none")
+	}
+	testkit.OK(t, os.WriteFile(path, bytes.ReplaceAll(zeros, []byte{0}, []byte{'0'}), 0o600))
+	if err := New(Options{Store: NewJournal(path, slog.Default())}).Look(t.Context()); !errors.Is(err, bufio.ErrTooLong) {
+		t.Errorf("a line that is too long: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ var budget = map[string]int{
 	"examples":          500,
 	"internal":          10850,
 	"internal/app":      3350,
-	"internal/clients":  1200,
+	"internal/clients":  1300,
 	"internal/envoy":    2900,
 	"internal/gateway":  4350,
 	"internal/overload": 1450,

@@ -1,10 +1,8 @@
--- KEYS: entries, position, changes. ARGV: the token and the number of the last change that is known, and how many to return.
--- Returns the token and the number that there are, and name, text and token of the changes behind the known one. There are none if
+-- ARGV: the token and the number of the last change that is known, and how many to return. Returns the token and the number that there
+-- are, the number of clients and that of entries, and name, text and token of the changes behind the known one. There are none if
 -- that is not in the stream: it is too old, or of another history, such as that of a master before a failover.
-local token = redis.call('HGET', KEYS[2], 'token') or ''
-local number = redis.call('HGET', KEYS[2], 'number') or '0'
 local known = tonumber(ARGV[2])
-local out = {token, number}
+local out = {token, number, tostring(clients), tostring(entries)}
 if tonumber(number) <= known then
   return out
 end
