@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,6 +75,7 @@ type importer struct {
 // importLine is a client of a file, or one to delete.
 type importLine struct {
 	number int // in the file
+	name   string
 	text   []byte
 	parent string
 	depth  int // of those above it in the file
@@ -99,7 +101,7 @@ func (i *importer) open(cmd *cobra.Command, path string) error {
 		problems = append(problems, wrong...)
 		if len(wrong) == 0 {
 			i.places[c.Name] = len(i.lines)
-			i.lines = append(i.lines, importLine{number: number, text: rule.ClientToJSON(&c), parent: c.Parent})
+			i.lines = append(i.lines, importLine{number: number, name: c.Name, text: rule.ClientToJSON(&c), parent: c.Parent})
 		}
 	}
 	if err := eachClient(name, in, add); err != nil {
@@ -111,10 +113,13 @@ func (i *importer) open(cmd *cobra.Command, path string) error {
 // eachClient yields the clients of a file as JSON.
 func eachClient(name string, in io.Reader, yield func(line int, source []byte)) error {
 	r := bufio.NewReader(in)
-	first, _ := r.Peek(1)
 	ending := strings.ToLower(filepath.Ext(name))
-	if ending == ".yaml" || ending == ".yml" || ending == ".json" || ending != ".ndjson" && ending != ".jsonl" && string(first) != "{" {
-		return eachInDocument(name, r, yield)
+	if first, _ := r.Peek(r.Size()); ending != ".ndjson" && ending != ".jsonl" && clients.IsDocument(first) {
+		source, err := io.ReadAll(io.LimitReader(r, rule.MaxDocument+1))
+		if err != nil {
+			return err
+		}
+		return clients.EachInDocument(name, source, yield)
 	}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxClientLine)
@@ -134,25 +139,10 @@ func eachClient(name string, in io.Reader, yield func(line int, source []byte)) 
 // maxClientLine is the maximum length of a line of NDJSON, in bytes.
 const maxClientLine = 64 << 10
 
-func eachInDocument(name string, in io.Reader, yield func(line int, source []byte)) error {
-	source, err := io.ReadAll(io.LimitReader(in, rule.MaxDocument+1))
-	if err != nil {
-		return err
-	}
-	var wrong error
-	root := document.ReadEach(name, string(source), func(f document.Fault) {
-		wrong = cmp.Or(wrong, fmt.Errorf("%s:%d:%d: %s", name, f.Line, f.Column, f.Message))
-	}, "clients", func(e *document.Element) { yield(e.Line, e.JSON()) })
-	if wrong == nil && root != nil && root.Kind == document.Mapping && (len(root.Members) != 1 || root.Get("clients") == nil) {
-		wrong = fmt.Errorf("%s: write only the list of clients, as in clients: [{client: \"user:ann\"}]", name)
-	}
-	return wrong
-}
-
 // run sends the lines, those above first, and then deletes what is not in the file.
 func (i *importer) run(cmd *cobra.Command) error {
 	i.begun = time.Now()
-	if err := unusable(cmd, i.file, "imported", order(i.file, i.lines, i.places)); err != nil {
+	if err := unusable(cmd, i.file, "imported", append(order(i.file, i.lines, i.places), i.pruned()...)); err != nil {
 		return err
 	}
 	b := newBar(cmd.ErrOrStderr())
@@ -167,13 +157,28 @@ func (i *importer) run(cmd *cobra.Command) error {
 		return fmt.Errorf("%s has no clients, so --prune would delete all; delete them with weir clients delete", i.file)
 	}
 	others, err := i.others(cmd.Context())
-	if err == nil {
+	switch {
+	case err != nil:
+	case i.dry: // none of them has clients below it that stay
+		i.answer.Deleted += len(others)
+	default:
 		err = i.send(cmd.Context(), &b, others)
 	}
 	if err != nil {
 		return i.unfinished(err)
 	}
 	return i.wrong(cmd)
+}
+
+// pruned are lines with a parent that would be deleted.
+func (i *importer) pruned() (problems rule.Problems) {
+	for _, l := range i.lines {
+		if _, known := i.places[l.parent]; i.prune && l.parent != "" && !known {
+			problems = append(problems, rule.Problem{File: i.file, Line: l.number, Column: 1, Field: "parent",
+				Message: fmt.Sprintf("parent: %s is not in the file, so --prune would delete it; add it", l.parent)})
+		}
+	}
+	return problems
 }
 
 // order sorts lines by how many of the others are above. It returns those that are above themselves.
@@ -194,39 +199,57 @@ func order(file string, lines []importLine, places map[string]int) (cycles rule.
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b importLine) int { return cmp.Compare(a.depth, b.depth) })
+	for at, l := range lines {
+		places[l.name] = at
+	}
 	return cycles
 }
 
 // send sends lines in batches.
 func (i *importer) send(ctx context.Context, b *bar, lines []importLine) error {
 	for sent := 0; sent < len(lines); {
-		var body []byte
-		n := 0
-		for _, l := range lines[sent:min(len(lines), sent+clients.MaxChanges)] {
-			if len(body)+len(l.text) >= httpapi.MaxImportBody {
-				break
-			}
-			body, n = append(append(body, l.text...), '\n'), n+1
-		}
+		body, assumed, n := i.batch(lines[sent:])
 		var got httpapi.ImportAnswer
-		if err := i.ask(ctx, body, &got); err != nil {
+		if err := i.ask(ctx, body, assumed, &got); err != nil {
 			return err
 		}
-		i.add(&got, lines[sent:sent+n])
+		i.add(&got, assumed, lines[sent:sent+n])
 		sent += n
 		b.draw(float64(sent)/float64(len(lines)), "%s of %s", grouped(int64(sent)), grouped(int64(len(lines))))
 	}
 	return nil
 }
 
+// batch is as many of the first lines as one call takes. A dry run makes none of the batches before, so those that are above
+// come first, as assumed.
+func (i *importer) batch(lines []importLine) (body []byte, assumed, n int) {
+	var above, own []byte
+	there := map[string]bool{}
+	for n < len(lines) {
+		l, more, count := &lines[n], []byte(nil), 0
+		for at, known := i.places[l.parent]; i.dry && known && !there[i.lines[at].name]; at, known = i.places[i.lines[at].parent] {
+			there[i.lines[at].name] = true
+			more, count = append(append(more, i.lines[at].text...), '\n'), count+1
+		}
+		if n > 0 && (assumed+count+n >= clients.MaxChanges || len(above)+len(more)+len(own)+len(l.text) >= httpapi.MaxImportBody) {
+			break
+		}
+		above, own = append(above, more...), append(append(own, l.text...), '\n')
+		there[l.name] = true
+		assumed, n = assumed+count, n+1
+	}
+	return append(above, own...), assumed, n
+}
+
 // maxTries is how often a batch is sent while the server is busy.
 const maxTries = 20
 
 // ask sends a batch, which may be sent again: what is there already does not change.
-func (i *importer) ask(ctx context.Context, body []byte, into *httpapi.ImportAnswer) error {
+func (i *importer) ask(ctx context.Context, body []byte, assumed int, into *httpapi.ImportAnswer) error {
 	q := question{method: http.MethodPost, path: []string{"clients", "import"}, query: url.Values{}, body: body}
 	if i.dry {
 		q.query.Set("dry_run", "true")
+		q.query.Set("assumed", strconv.Itoa(assumed))
 	}
 	for try := 1; ; try++ {
 		_, err := i.server.ask(ctx, q, into)
@@ -243,14 +266,14 @@ func (i *importer) ask(ctx context.Context, body []byte, into *httpapi.ImportAns
 }
 
 // add counts what became of a batch. Its errors have the lines of the file.
-func (i *importer) add(got *httpapi.ImportAnswer, lines []importLine) {
+func (i *importer) add(got *httpapi.ImportAnswer, assumed int, lines []importLine) {
 	i.answer.Added += got.Added
 	i.answer.Changed += got.Changed
 	i.answer.Unchanged += got.Unchanged
 	i.answer.Deleted += got.Deleted
 	inFile := func(all []httpapi.ImportError) []httpapi.ImportError {
 		for j := range all {
-			if at := all[j].Line; at >= 1 && at <= len(lines) {
+			if at := all[j].Line - assumed; at >= 1 && at <= len(lines) {
 				all[j].Line = lines[at-1].number
 			}
 		}
@@ -280,7 +303,7 @@ func (i *importer) others(ctx context.Context) (others []importLine, err error) 
 			e.Add("client", document.NewText(c.Name))
 			e.Add("deleted", document.NewTruth(true))
 			places[c.Name] = len(others)
-			others = append(others, importLine{text: e.JSON(), parent: c.Parent})
+			others = append(others, importLine{name: c.Name, text: e.JSON(), parent: c.Parent})
 		})
 	})
 	order("", others, places)

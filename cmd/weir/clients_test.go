@@ -104,6 +104,11 @@ func TestClientsImport(t *testing.T) {
 	all := lines.String()
 	long := file(t, "clients.ndjson", all)
 	some := file(t, "clients.yaml", "clients:\n  - {client: \"user:1\", parent: \"org:acme\"}\n  - {client: \"org:acme\", tier: pro}\n  - {client: \"user:new\", parent: \"org:other\"}\n")
+	parts := `{"client":"org:parts"}` + "\n" // a second part, whose parent is in the first
+	for i := range n {
+		parts += fmt.Sprintf(`{"client":"user:part-%d","parent":"org:parts"}`+"\n", i)
+	}
+	parts = file(t, "parts.ndjson", parts+`{"client":"org:lost","parent":"org:parts"}`)
 	few := file(t, "few.json", `{"clients": [{"client": "user:1", "parent": "org:acme"}, {"client": "org:acme", "tier": "pro"}]}`)
 	for _, c := range []struct {
 		args string
@@ -111,12 +116,15 @@ func TestClientsImport(t *testing.T) {
 		want string
 	}{
 		{"clients import " + long + " --dry-run", 0, "would be 3,001 added, 0 changed, 0 deleted, 0 unchanged"},
+		{"clients import " + parts + " --dry-run", 1, fmt.Sprintf("%s:%d: parent", parts, n+2)},
+		{"clients import " + parts + " --dry-run", 1, "would be 1,501 added, 0 changed, 0 deleted, 0 unchanged"},
 		{"clients list", 0, "no clients"},
 		{"clients import " + long, 0, "3,001 added, 0 changed, 0 deleted, 0 unchanged"},
 		{"clients import " + long, 0, "0 added, 0 changed, 0 deleted, 3,001 unchanged"},
-		{"clients import " + some + " --dry-run", 0, some + ":3: warning: tier \"pro\": no rule has it"},
+		{"clients import " + some + " --dry-run", 1, some + ":3: warning: tier \"pro\": no rule has it"},
 		{"clients import " + some, 1, some + ":4: parent"},
-		{"clients import " + some + " --prune", 1, "0 added, 0 changed, 0 deleted, 2 unchanged"},
+		{"clients import " + some + " --dry-run", 1, some + ":4: parent"},
+		{"clients import " + some + " --prune", 1, some + ":4:1: error: parent: org:other is not in the file"},
 		{"clients import " + few + " --prune --dry-run", 0, "would be 0 added, 0 changed, 2,999 deleted, 2 unchanged"},
 		{"clients import " + few + " --prune", 0, "0 added, 0 changed, 2,999 deleted, 2 unchanged"},
 		{"clients import " + file(t, "none.ndjson", "") + " --prune", 1, "has no clients"},

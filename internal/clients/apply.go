@@ -30,7 +30,7 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 	for range 10 {
 		s := r.state.Load()
 		if s.ReadOnly {
-			return nil, &Error{Reason: ReadOnly, Message: "the clients come from the file of --clients; change the file"}
+			return nil, errReadOnly
 		}
 		if !s.Loaded || s.Err != nil {
 			if err := r.lookLocked(ctx); err != nil {
@@ -67,9 +67,7 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 			return b.outcomes, nil
 		}
 		if !errors.Is(err, ErrMoved) {
-			clean := *r.state.Load()
-			clean.directory = s.directory.Edit().Directory() // without the values of changes that failed, if these are many
-			r.state.Store(&clean)
+			r.forgetLocked()
 			return nil, unavailable("the changes may or may not have been made; make them again later", err)
 		}
 		if err := r.lookLocked(ctx); err != nil {
@@ -77,6 +75,31 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 		}
 	}
 	return nil, &Error{Reason: Busy, Message: "other instances keep changing the clients, so nothing was changed; try again"}
+}
+
+// Try returns what Apply would, as far as is known here, and changes nothing.
+func (r *Registry) Try(ctx context.Context, changes []Change) ([]Outcome, error) {
+	if err := r.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer r.end()
+	s := r.state.Load()
+	if s.ReadOnly {
+		return nil, errReadOnly
+	}
+	b := &batch{edit: s.directory.Edit(), outcomes: make([]Outcome, len(changes))}
+	b.stage(changes)
+	r.forgetLocked()
+	return b.outcomes, nil
+}
+
+var errReadOnly = &Error{Reason: ReadOnly, Message: "the clients come from the file of --clients; change the file"}
+
+// forgetLocked removes the values of changes that were not made, if these are many.
+func (r *Registry) forgetLocked() {
+	clean := *r.state.Load()
+	clean.directory = clean.directory.Edit().Directory()
+	r.state.Store(&clean)
 }
 
 func unavailable(message string, err error) error {

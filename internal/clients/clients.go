@@ -15,6 +15,7 @@ import (
 const (
 	MaxChanges = 1000 // of one Apply
 	MaxPage    = 1000 // entries of one List
+	UsualPage  = 100  // entries, if a call does not say how many
 	MaxAuthor  = 200  // bytes of who makes a change
 )
 

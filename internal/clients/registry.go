@@ -116,14 +116,14 @@ func (r *Registry) Tiers() map[string]int { return r.state.Load().directory.Tier
 // It looks at all clients, and keeps no more than a page.
 func (r *Registry) List(q Query) (page []Entry, next string) {
 	limit := min(cmp.Or(max(q.Limit, 0), MaxPage), MaxPage)
-	parent := q.Parent
+	parent, kind := q.Parent, strings.TrimSuffix(q.Kind, ":")
 	if canonical, err := rule.ClientName(parent); err == nil {
 		parent = canonical
 	}
 	var first firstNames
 	for c := range r.state.Load().directory.All {
 		if c.Name > q.After && (parent == "" || c.Parent == parent) && (q.Tier == "" || c.Tier == q.Tier) &&
-			(q.Kind == "" || strings.HasPrefix(c.Name, q.Kind+":")) && strings.Contains(c.Name, q.Contains) {
+			(kind == "" || strings.HasPrefix(c.Name, kind+":")) && strings.Contains(c.Name, q.Contains) {
 			first.add(c, limit+1)
 		}
 	}

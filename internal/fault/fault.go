@@ -52,7 +52,7 @@ var (
 	NoRule           = newKind("no-rule", http.StatusNotFound, codes.NotFound, "Rule not found")
 	NoVersion        = newKind("no-version", http.StatusNotFound, codes.NotFound, "Version not found")
 	NoOverride       = newKind("no-override", http.StatusNotFound, codes.OK, "Override not found")
-	NoClient         = newKind("no-client", http.StatusNotFound, codes.OK, "Client not found")
+	NoClient         = newKind("no-client", http.StatusNotFound, codes.NotFound, "Client not found")
 	NotFound         = newKind("not-found", http.StatusNotFound, codes.OK, "Path not found")
 	NotEnabled       = newKind("not-enabled", http.StatusNotFound, codes.OK, "Feature not enabled")
 	NoService        = newKind("no-service", 0, codes.NotFound, "Service not found")

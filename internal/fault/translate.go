@@ -111,7 +111,7 @@ func ofClient(err *clients.Error) *Fault {
 	said := manage.Sentence(errors.New(err.Message))
 	switch err.Reason {
 	case clients.NotFound:
-		return NoClient.Of("There is no such client in the directory; add it with PUT.")
+		return NoClient.Of("There is no such client in the directory; add it over the HTTP API, or correct the name.")
 	case clients.Mismatch:
 		return VersionConflict.Of("The client has changed since you read it; read it, make your change again, and send its new ETag.").Coded("client-changed")
 	case clients.HasMembers:

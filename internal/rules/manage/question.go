@@ -81,6 +81,18 @@ func CheckClient(key, tier, example, answer string) *FieldError {
 	return nil
 }
 
+// ClientName returns the name of a client in a field as rules count it.
+func ClientName(field, text string) (string, *FieldError) {
+	if len(text) > MaxWord {
+		return "", fault(field, "%d bytes exceed the maximum of %d; send less.", len(text), MaxWord)
+	}
+	name, err := rule.ClientName(text)
+	if err != nil {
+		return "", fault(field, "%s", Ended(err.Error()))
+	}
+	return name, nil
+}
+
 // bounds reports the first field that is too long or out of range.
 func (q *Question) bounds(ip string) *FieldError {
 	size := 0

@@ -140,7 +140,7 @@ func TestDocsAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc, pb.Counters_ServiceDesc} {
+	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc, pb.Clients_ServiceDesc, pb.Counters_ServiceDesc} {
 		for _, m := range d.Methods {
 			name, right := "/"+d.ServiceName+"/"+m.MethodName, trust.Read.String()
 			switch call, counts := managedCalls[name], counterCalls[name]; {
@@ -149,6 +149,8 @@ func TestDocsAreComplete(t *testing.T) {
 				if m.MethodName == "Charge" {
 					right = trust.Charge.String()
 				}
+			case d.ServiceName == pb.Clients_ServiceDesc.ServiceName:
+				right = trust.Read.String() + ", " + trust.Look.String()
 			case call.changes:
 				right = trust.Admin.String()
 			case counts.changes:
@@ -167,7 +169,7 @@ func TestDocsAreComplete(t *testing.T) {
 			t.Errorf("docs/reference/grpc.md lacks the line %s", row)
 		}
 	}
-	if n := len(regexp.MustCompile("(?m)^\\| `(Limiter|Rules|Keys|Counters)/").FindAll(doc, -1)); n != methods {
+	if n := len(regexp.MustCompile("(?m)^\\| `(Limiter|Rules|Keys|Clients|Counters)/").FindAll(doc, -1)); n != methods {
 		t.Errorf("docs/reference/grpc.md lists %d methods, there are %d", n, methods)
 	}
 	if n := len(regexp.MustCompile("(?m)^\\| `[A-Z_]+` \\| `").FindAll(doc, -1)); n != len(kinds) {

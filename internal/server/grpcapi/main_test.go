@@ -145,6 +145,8 @@ type stand struct {
 	keys     pb.KeysClient
 	counters pb.CountersClient
 	health   healthpb.HealthClient
+
+	directory pb.ClientsClient
 }
 
 // newEngine is an engine on a store of its own.
@@ -214,6 +216,9 @@ func standOn(t testing.TB, o Options, listen net.Listener, target string, more [
 	if o.Counters == nil {
 		o.Counters = countermemory.New(countermemory.Options{Clock: s.micros})
 	}
+	if o.Clients == nil {
+		o.Clients = registry(t)
+	}
 	if o.Apply == nil {
 		o.Apply = install
 	}
@@ -240,6 +245,7 @@ func standOn(t testing.TB, o Options, listen net.Listener, target string, more [
 		}
 	})
 	s.limiter, s.admin, s.keys = pb.NewLimiterClient(s.conn), pb.NewRulesClient(s.conn), pb.NewKeysClient(s.conn)
+	s.directory = pb.NewClientsClient(s.conn)
 	s.counters, s.health = pb.NewCountersClient(s.conn), healthpb.NewHealthClient(s.conn)
 	return s
 }

@@ -5,7 +5,7 @@
 //	api.Register(server)
 //
 // It has the services of package weir.v1, grpc.health.v1 and reflection. Limiter needs a token
-// if Checks say so. Rules, Keys and Counters need a token as soon as there is a list of tokens.
+// if Checks say so. The others need a token as soon as there is a list of tokens.
 // docs/reference/grpc.md is the reference; calls have the same meaning as in the HTTP API.
 //
 // A denial by a limit is an answer. Every error is a status with an ErrorInfo of
@@ -262,6 +262,9 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterLimiterServer(s.checking.Registrar(r), limiter{s: s})
 	pb.RegisterRulesServer(managed, rules{s: s})
 	pb.RegisterKeysServer(managed, keys{s: s})
+	if s.options.Clients != nil {
+		pb.RegisterClientsServer(managed, directory{s: s})
+	}
 	if s.options.Counters != nil {
 		pb.RegisterCountersServer(s.counting.Registrar(r), counters{s: s})
 	}

@@ -127,7 +127,7 @@ func TestShutdownIsTold(t *testing.T) {
 func TestReflection(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	names := s.described(t)
-	for _, name := range []string{"grpc.health.v1.Health", "weir.v1.Counters", "weir.v1.Keys", "weir.v1.Limiter", "weir.v1.Rules"} {
+	for _, name := range []string{"grpc.health.v1.Health", "weir.v1.Clients", "weir.v1.Counters", "weir.v1.Keys", "weir.v1.Limiter", "weir.v1.Rules"} {
 		if !slices.Contains(names, name) {
 			t.Errorf("%s is not among %v", name, names)
 		}

@@ -55,15 +55,24 @@ const maxWait = 2 * time.Second
 // written.
 func (c *call) body(most int64) ([]byte, error) {
 	body, err := c.read(most, nil)
-	if n := int64(len(body)); err == nil && n > budget.Free && most < rule.MaxDocument { // rules make room for documents by themselves
-		ctx, cancel := context.WithTimeout(c.r.Context(), maxWait)
-		defer cancel()
-		if c.bodies.decoded.Take(ctx, n) != nil {
-			return nil, c.unread(budget.ErrBusy, most)
-		}
-		c.releases = append(c.releases, func() { c.bodies.decoded.Give(n) })
+	if err == nil && most < rule.MaxDocument { // rules make room for documents by themselves
+		err = c.makeRoom(int64(len(body)))
 	}
 	return body, err
+}
+
+// makeRoom waits for room to decode so many bytes.
+func (c *call) makeRoom(n int64) error {
+	if n <= budget.Free {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(c.r.Context(), maxWait)
+	defer cancel()
+	if c.bodies.decoded.Take(ctx, n) != nil {
+		return c.unread(budget.ErrBusy, 0)
+	}
+	c.releases = append(c.releases, func() { c.bodies.decoded.Give(n) })
+	return nil
 }
 
 // read reads a body, into the memory if it is short.

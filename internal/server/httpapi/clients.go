@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir/engine"
@@ -101,8 +100,8 @@ func (h *Handler) stale() Stale { return Stale{h.options.Clients.Status().Since}
 func (h *Handler) listClients(c *call) (any, error) {
 	q := c.queryOfTexts("", "parent", "tier", "kind", "contains", "after", "limit")
 	want := clients.Query{
-		Tier: q.text("tier"), Kind: strings.TrimSuffix(q.text("kind"), ":"), Contains: q.text("contains"), After: q.text("after"),
-		Limit: int(q.whole("limit", 100, 1, clients.MaxPage)),
+		Tier: q.text("tier"), Kind: q.text("kind"), Contains: q.text("contains"), After: q.text("after"),
+		Limit: int(q.whole("limit", clients.UsualPage, 1, clients.MaxPage)),
 	}
 	if parent := q.text("parent"); parent != "" {
 		var err error

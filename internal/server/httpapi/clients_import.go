@@ -4,14 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clients"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -23,75 +24,119 @@ const (
 
 // ImportAnswer is what became of the lines of an import.
 type ImportAnswer struct {
-	Added     int           `json:"added"`
-	Changed   int           `json:"changed"`
-	Unchanged int           `json:"unchanged"`
-	Deleted   int           `json:"deleted"`
-	Errors    []ImportError `json:"errors"`             // of lines that changed nothing
-	Warnings  []ImportError `json:"warnings,omitempty"` // of lines with something that has no effect under the rules in force
+	Added     int            `json:"added"`
+	Changed   int            `json:"changed"`
+	Unchanged int            `json:"unchanged"`
+	Deleted   int            `json:"deleted"`
+	Errors    []ImportError  `json:"errors"`             // of lines that changed nothing
+	Warnings  []ImportError  `json:"warnings,omitempty"` // of lines with something that has no effect under the rules in force
+	Changes   []ImportChange `json:"changes,omitempty"`  // the first ones, of a dry run only
 }
 
 // ImportError is what is wrong with a line.
 type ImportError struct {
-	Line    int    `json:"line"` // from 1
+	Line    int    `json:"line"` // from 1; 0 is a client that prune deletes
 	Field   string `json:"field,omitempty"`
 	Message string `json:"message"`
 }
 
+// ImportChange is what would become of a client.
+type ImportChange struct {
+	Line   int          `json:"line"`             // as in ImportError
+	Before *EntryAnswer `json:"before,omitempty"` // nil if it would be added
+	After  *EntryAnswer `json:"after,omitempty"`  // nil if it would be deleted
+}
+
+// maxShown is how many changes a dry run shows.
+const maxShown = 50
+
 // batch is an import while its lines are read.
 type batch struct {
 	ImportAnswer
-	registry *clients.Registry
-	seen     map[string]int // the line of a client
-	dry      bool
-	changes  []clients.Change
-	lines    []int // of the changes
+	h       *Handler
+	c       *call
+	dry     bool
+	assumed int            // lines of a dry run that are not told of
+	seen    map[string]int // the line of a client
+	changes []clients.Change
+	lines   []int // of the changes
 }
 
 // importClients answers POST /v1/clients/import: a line is a client as a file has it, or {"client": "…", "deleted": true}. Each line
 // alone is imported or has an error. Those that change nothing cost nothing, so that an import can be repeated.
 func (h *Handler) importClients(c *call) (any, error) {
-	q := c.query("dry_run")
-	dry := q.yes("dry_run")
+	q := c.query("dry_run", "prune", "assumed")
+	b := batch{ImportAnswer: ImportAnswer{Errors: []ImportError{}}, h: h, c: c, seen: map[string]int{}}
+	prune := q.yes("prune")
+	b.dry, b.assumed = q.yes("dry_run"), int(q.whole("assumed", 0, 0, clients.MaxChanges))
+	if b.assumed > 0 && (!b.dry || prune) {
+		q.wrong(fault.BadField.Of("assumed: this is only for a dry run without prune; send dry_run=true.").In("assumed"))
+	}
 	if q.err != nil {
 		return nil, q.err
 	}
-	body, err := c.read(MaxImportBody, nil)
-	if err != nil {
+	if err := b.readAll(); err != nil {
 		return nil, err
 	}
-	b := batch{ImportAnswer: ImportAnswer{Errors: []ImportError{}}, registry: h.options.Clients, seen: map[string]int{}, dry: dry}
-	number, count := 0, 0
-	for line := range bytes.Lines(body) {
-		number++
-		if line = bytes.TrimSpace(line); len(line) == 0 {
-			continue
+	var others []clients.Change
+	more := 0
+	if prune {
+		var err error
+		if others, more, err = b.others(); err != nil {
+			return nil, err
 		}
-		if count++; count > clients.MaxChanges {
-			return nil, fault.Length("lines", count, clients.MaxChanges)
-		}
-		b.read(number, line)
 	}
-	if dry {
-		b.preview(h.options.Engine)
-		return b.ImportAnswer, nil
+	err := b.make(b.changes, b.lines)
+	if err == nil && len(b.Errors) == 0 {
+		b.Deleted += more
+		err = b.delete(others)
 	}
-	return b.apply(h, c)
+	slices.SortStableFunc(b.Errors, func(x, y ImportError) int { return cmp.Compare(x.Line, y.Line) })
+	return b.ImportAnswer, err
 }
 
 // wrong keeps what is wrong with a line.
 func (b *batch) wrong(line int, field, message string) {
-	b.Errors = append(b.Errors, ImportError{line, field, message})
-}
-
-// warn tells of a client what of it has no effect.
-func (b *batch) warn(line int, e *engine.Engine, change *clients.Change) {
-	if err := e.Idle(&change.Client); err != nil {
-		b.Warnings = append(b.Warnings, ImportError{Line: line, Message: err.Error()})
+	if line == 0 || line > b.assumed {
+		b.Errors = append(b.Errors, ImportError{line, field, message})
 	}
 }
 
-// read reads a line. A dry run finds out here whether it changes anything.
+// readAll reads the body.
+func (b *batch) readAll() error {
+	body, err := b.c.read(MaxImportBody, nil)
+	if err != nil {
+		return err
+	}
+	count := 0
+	read := func(number int, line []byte) {
+		if count++; count <= clients.MaxChanges {
+			b.read(number, line)
+		}
+	}
+	if clients.IsDocument(body) {
+		if err := b.c.makeRoom(int64(len(body))); err != nil {
+			return err
+		}
+		if err := clients.EachInDocument("clients", body, read); err != nil {
+			return fault.BadBody.Of("The body is no list of clients: %s", manage.Ended(err.Error()))
+		}
+	} else {
+		number := 0
+		for line := range bytes.Lines(body) {
+			number++
+			if line = bytes.TrimSpace(line); len(line) > 0 {
+				read(number, line)
+			}
+		}
+	}
+	if count > clients.MaxChanges {
+		return fault.Length("lines", count, clients.MaxChanges)
+	}
+	return nil
+}
+
+// read reads a line.
 func (b *batch) read(number int, line []byte) {
 	change, problems := readChange(line)
 	name := change.Client.Name
@@ -105,12 +150,106 @@ func (b *batch) read(number int, line []byte) {
 		return
 	}
 	b.seen[name] = number
-	was, known := b.registry.Get(name)
-	if b.dry && (change.Delete && !known || !change.Delete && known && bytes.Equal(rule.ClientToJSON(&was.Client), rule.ClientToJSON(&change.Client))) {
-		b.Unchanged++
+	b.changes, b.lines = append(b.changes, change), append(b.lines, number)
+}
+
+// others are clients of the directory that no line has, and how many more there are. Nobody may belong to them.
+func (b *batch) others() (others []clients.Change, more int, err error) {
+	for i := range b.changes {
+		switch c := &b.changes[i]; {
+		case c.Delete:
+			b.wrong(b.lines[i], "deleted", "deleted: prune deletes the clients that no line has; remove this line")
+		case c.Client.Parent != "" && b.seen[c.Client.Parent] == 0:
+			b.wrong(b.lines[i], "parent", fmt.Sprintf("parent: no line has %s, so prune would delete it; add it", c.Client.Parent))
+		}
+	}
+	if len(b.seen) == 0 {
+		return nil, 0, fault.BadBody.Of("No line has a client, so prune would delete all; delete them one by one.")
+	}
+	for e := range b.h.options.Clients.Export {
+		switch {
+		case b.seen[e.Name] > 0:
+		case len(others) == clients.MaxChanges:
+			more++
+		default:
+			others = append(others, clients.Change{Client: e.Client, Delete: true})
+		}
+	}
+	if more > 0 && !b.dry {
+		return nil, 0, fault.BadField.Of("prune: this would delete %d clients; the maximum is %d at a time; use weir clients import --prune.", len(others)+more, clients.MaxChanges).In("prune")
+	}
+	return others, more, nil
+}
+
+// delete deletes clients to which none belong but others of these.
+func (b *batch) delete(others []clients.Change) error {
+	if !b.dry {
+		return b.make(others, make([]int, len(others)))
+	}
+	for i := range others {
+		b.done(0, &others[i], false)
+	}
+	return nil
+}
+
+// make makes changes, or tries them.
+func (b *batch) make(changes []clients.Change, lines []int) error {
+	if len(changes) == 0 {
+		return nil
+	}
+	var outcomes []clients.Outcome
+	var err error
+	if registry := b.h.options.Clients; b.dry {
+		outcomes, err = registry.Try(b.c.r.Context(), changes)
+	} else {
+		outcomes, err = registry.Apply(b.c.r.Context(), b.c.author(), changes)
+	}
+	if err != nil {
+		return b.h.trouble(b.c).Client(err)
+	}
+	for i := range outcomes {
+		o, change, line := &outcomes[i], &changes[i], lines[i]
+		switch wrong := calls.Of(o.Err); {
+		case line > 0 && line <= b.assumed:
+		case o.Unchanged || change.Delete && errors.Is(o.Err, clients.ErrNotFound):
+			b.Unchanged++
+		case o.Err == nil:
+			b.done(line, change, o.Created)
+		case wrong == nil:
+			return b.h.trouble(b.c).Client(o.Err)
+		default:
+			b.wrong(line, wrong.Field, wrong.Detail)
+		}
+	}
+	return nil
+}
+
+// done counts a change that was made, or would be.
+func (b *batch) done(line int, change *clients.Change, created bool) {
+	switch {
+	case change.Delete:
+		b.Deleted++
+	case created:
+		b.Added++
+	default:
+		b.Changed++
+	}
+	if err := b.h.options.Engine.Idle(&change.Client); err != nil && !change.Delete {
+		b.Warnings = append(b.Warnings, ImportError{Line: line, Message: err.Error()})
+	}
+	if !b.dry || len(b.Changes) == maxShown {
 		return
 	}
-	b.changes, b.lines = append(b.changes, change), append(b.lines, number)
+	shown := ImportChange{Line: line}
+	if was, known := b.h.options.Clients.Get(change.Client.Name); known {
+		before := entryAnswer(&was)
+		shown.Before = &before
+	}
+	if !change.Delete {
+		after := entryAnswer(&clients.Entry{Client: change.Client})
+		shown.After = &after
+	}
+	b.Changes = append(b.Changes, shown)
 }
 
 // maxOfLine is how many errors of one line are told.
@@ -133,56 +272,6 @@ func readChange(line []byte) (change clients.Change, problems rule.Problems) {
 
 func isTrue(e *document.Element) bool {
 	return e != nil && e.Kind == document.Truth && e.Text == "true"
-}
-
-// preview counts the changes as if they were made.
-func (b *batch) preview(e *engine.Engine) {
-	for i := range b.changes {
-		b.warn(b.lines[i], e, &b.changes[i])
-		_, known := b.registry.Get(b.changes[i].Client.Name)
-		b.count(&b.changes[i], !known)
-	}
-}
-
-func (b *batch) count(change *clients.Change, created bool) {
-	switch {
-	case change.Delete:
-		b.Deleted++
-	case created:
-		b.Added++
-	default:
-		b.Changed++
-	}
-}
-
-// apply makes the changes.
-func (b *batch) apply(h *Handler, c *call) (any, error) {
-	if len(b.changes) == 0 {
-		return b.ImportAnswer, nil
-	}
-	outcomes, err := b.registry.Apply(c.r.Context(), c.author(), b.changes)
-	if err != nil {
-		return nil, h.trouble(c).Client(err)
-	}
-	for i := range outcomes {
-		wasGone := b.changes[i].Delete && errors.Is(outcomes[i].Err, clients.ErrNotFound)
-		switch {
-		case outcomes[i].Unchanged || wasGone:
-			b.Unchanged++
-			continue
-		case outcomes[i].Err == nil:
-			b.warn(b.lines[i], h.options.Engine, &b.changes[i])
-			b.count(&b.changes[i], outcomes[i].Created)
-			continue
-		}
-		wrong := calls.Of(outcomes[i].Err)
-		if wrong == nil {
-			return nil, h.trouble(c).Client(outcomes[i].Err)
-		}
-		b.wrong(b.lines[i], wrong.Field, wrong.Detail)
-	}
-	slices.SortStableFunc(b.Errors, func(x, y ImportError) int { return cmp.Compare(x.Line, y.Line) })
-	return b.ImportAnswer, nil
 }
 
 // exportClients answers GET /v1/clients/export with NDJSON: the clients of one moment, in no order.

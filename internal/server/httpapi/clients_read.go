@@ -21,12 +21,9 @@ func (c *call) clientBody() (name string, source []byte, err error) {
 
 // clientName returns a client's name in a URL as rules count it. An API key there has to be hashed, because URLs are logged by others.
 func clientName(field, text string) (string, error) {
-	if len(text) > manage.MaxWord {
-		return "", fault.BadField.Of("%s: %d bytes exceed the maximum of %d; send less.", field, len(text), manage.MaxWord).In(field)
-	}
-	switch name, err := rule.ClientName(text); {
-	case err != nil:
-		return "", fault.BadField.Of("%s: %s", field, manage.Ended(err.Error())).In(field)
+	switch name, bad := manage.ClientName(field, text); {
+	case bad != nil:
+		return "", bad
 	case name != text && strings.HasPrefix(text, "api_key:"):
 		return "", fault.BadField.Of("%s: a URL must not have an API key itself; send its hash: %s.", field, name).In(field)
 	default:

@@ -289,7 +289,7 @@ func TestImport(t *testing.T) {
 		`{"client":"org:acme","deleted":false}` + "\n" +
 		`{"client":"user:x","tier":[]}`
 	for _, c := range []struct{ query, want string }{
-		{"?dry_run=true", "4 0 2 1 [1 6 11 12 13]"},
+		{"?dry_run=true", "3 0 2 1 [1 6 7 11 12 13]"},
 		{"", "3 0 2 1 [1 6 7 11 12 13]"},
 		{"", "0 0 6 0 [1 6 7 11 12 13]"},
 	} {
@@ -343,6 +343,78 @@ func TestImport(t *testing.T) {
 	if again := other.call("GET /v1/clients/export", "").want(t, 200, nil); a.Added != 6 || len(a.Errors) > 0 || sorted(again.body) != sorted(exported.body) {
 		t.Errorf("%+v\n%s\nis imported as\n%s", a, exported.body, again.body)
 	}
+}
+
+// A dry run says what an import would do, and prune deletes what no line has. Both take the clients as a document, too.
+func TestImportPreview(t *testing.T) {
+	s := newStand(t, Options{})
+	const (
+		yaml = "# all of them\nclients:\n  - {client: \"org:acme\", tier: free, zone: Europe/Berlin, starts: 15}\n  - {client: \"user:ann\", parent: \"org:acme\"}\n"
+		json = `{"clients": [{"client": "user:ann", "parent": "org:acme"}]}`
+		ann  = `{"client":"user:ann","parent":"org:acme"}` + "\n"
+	)
+	for _, c := range []struct{ query, body, want string }{
+		{"?dry_run=true&prune=true", yaml, "0 2 0 2 [] 3:org:acme:pro>free 4:user:ann:> 0:api_key:sha256:f2cdc8c72fd298956aef69228aa88a4d:- 0:user:bob:-"},
+		{"?dry_run=true", yaml, "0 2 0 0 [] 3:org:acme:pro>free 4:user:ann:>"},
+		{"?dry_run=true", json, "0 1 0 0 [] 1:user:ann:>"},
+		{"?dry_run=true&prune=true", json, "0 1 0 0 [1 parent] 1:user:ann:>"},
+		{"?dry_run=true&prune=true", ann + `{"client":"org:acme","deleted":true}`, "0 1 0 0 [2 deleted 2 ] 1:user:ann:>"},
+		{"?dry_run=true", `{"client":"org:acme","deleted":true}`, "0 0 0 0 [1 ]"},
+		{"?dry_run=true", `{"client":"user:new","tier":"pro"}` + "\n" + `{"client":"api_key:k","parent":"user:new"}`, "2 0 0 0 [] 1:user:new:+pro 2:api_key:sha256:5493fecab15fd4dc897f19617619e444:+"},
+		{"?dry_run=true&assumed=1", `{"client":"user:new","tier":"pro"}` + "\n" + `{"client":"user:new2","parent":"user:new"}`, "0 0 0 0 [2 parent]"},
+		{"?dry_run=true&assumed=1", `{"client":"org:new","tier":[]}` + "\n" + ann, "0 1 0 0 [] 2:user:ann:>"},
+		{"?dry_run=true&assumed=1", `{"client":"org:new","tier":"pro"}` + "\n" + `{"client":"user:ann","parent":"org:new"}`, "0 1 0 0 [] 2:user:ann:>"},
+		{"?prune=true", json, "0 1 0 0 [1 parent]"}, // and nothing is pruned
+		{"?prune=true", yaml, "0 1 1 2 []"},
+		{"?prune=true", yaml, "0 0 2 0 []"},
+	} {
+		var a ImportAnswer
+		s.call("POST /v1/clients/import"+c.query, c.body).want(t, 200, &a)
+		var wrong []string
+		for _, e := range a.Errors {
+			wrong = append(wrong, fmt.Sprint(e.Line, " ", e.Field))
+		}
+		got := fmt.Sprint(a.Added, a.Changed, a.Unchanged, a.Deleted, wrong)
+		for _, change := range a.Changes {
+			was, is := change.Before, change.After
+			switch {
+			case was == nil:
+				got += fmt.Sprintf(" %d:%s:+%s", change.Line, is.Client, is.Tier)
+			case is == nil:
+				got += fmt.Sprintf(" %d:%s:-", change.Line, was.Client)
+			default:
+				got += fmt.Sprintf(" %d:%s:%s>%s", change.Line, is.Client, was.Tier, is.Tier)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s %s: %s, want %s", c.query, c.body, got, c.want)
+		}
+	}
+	for query, field := range map[string]string{"?assumed=1": "assumed", "?assumed=1&dry_run=true&prune=true": "assumed", "?prune=1": "prune"} {
+		if p := s.call("POST /v1/clients/import"+query, ann).wantProblem(t, fault.BadField); p.Field != field {
+			t.Errorf("%s: %+v", query, p)
+		}
+	}
+	for body, words := range map[string]string{"": "would delete all", "clients: []": "would delete all", "users: []": "only the list of clients", "hello": "only the list", "a\n  b: [": ":2:", "clients: 5": "only the list"} {
+		s.call("POST /v1/clients/import?prune=true", body).wantProblem(t, fault.BadBody, words)
+	}
+	lines := func(n int) (all string) {
+		for i := range n {
+			all += fmt.Sprintf(`{"client":"user:n%d"}`+"\n", i)
+		}
+		return all
+	}
+	s.call("POST /v1/clients/import", lines(clients.MaxChanges)).want(t, 200, nil)
+	s.call("POST /v1/clients/import?prune=true", ann+`{"client":"org:acme"}`).want(t, 200, nil)
+	s.call("POST /v1/clients/import", lines(clients.MaxChanges)).want(t, 200, nil)
+	s.call("POST /v1/clients/import?prune=true", `{"client":"org:acme"}`).wantProblem(t, fault.BadField, "would delete 1001 clients")
+	var a ImportAnswer
+	s.call("POST /v1/clients/import?prune=true&dry_run=true", `{"client":"org:acme"}`).want(t, 200, &a)
+	if a.Deleted != clients.MaxChanges+1 || len(a.Changes) != maxShown {
+		t.Errorf("%+v", a)
+	}
+	s.call("GET /v1/clients/user:n1", "").want(t, 200, nil)
+	newStand(t, fromFile).call("POST /v1/clients/import?dry_run=true", ann).wantProblem(t, fault.ClientsReadOnly)
 }
 
 // sorted has the lines of a text in order.

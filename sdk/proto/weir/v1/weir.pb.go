@@ -13,6 +13,7 @@ import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	durationpb "google.golang.org/protobuf/types/known/durationpb"
+	structpb "google.golang.org/protobuf/types/known/structpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -2569,6 +2570,379 @@ func (x *ResetKeyResponse) GetRules() []string {
 	return nil
 }
 
+type GetClientRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Client        string                 `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"` // such as "user:ann"; weir hashes an API key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetClientRequest) Reset() {
+	*x = GetClientRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetClientRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetClientRequest) ProtoMessage() {}
+
+func (x *GetClientRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetClientRequest.ProtoReflect.Descriptor instead.
+func (*GetClientRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *GetClientRequest) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+// Client is a client of the directory.
+type Client struct {
+	state         protoimpl.MessageState     `protogen:"open.v1"`
+	Client        string                     `protobuf:"bytes,1,opt,name=client,proto3" json:"client,omitempty"` // as rules count it; an API key is a hash
+	Parent        string                     `protobuf:"bytes,2,opt,name=parent,proto3" json:"parent,omitempty"` // the client that it belongs to
+	Tier          string                     `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`     // its own; without one, it has that of the nearest client above
+	Zone          string                     `protobuf:"bytes,4,opt,name=zone,proto3" json:"zone,omitempty"`
+	Starts        string                     `protobuf:"bytes,5,opt,name=starts,proto3" json:"starts,omitempty"`
+	Limits        map[string]*structpb.Value `protobuf:"bytes,6,rep,name=limits,proto3" json:"limits,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by rule, in place of the rule's limits: as a file of clients has them
+	Blocked       bool                       `protobuf:"varint,7,opt,name=blocked,proto3" json:"blocked,omitempty"`
+	Note          string                     `protobuf:"bytes,8,opt,name=note,proto3" json:"note,omitempty"`
+	Version       string                     `protobuf:"bytes,9,opt,name=version,proto3" json:"version,omitempty"` // changes with the client, as its ETag does
+	By            string                     `protobuf:"bytes,10,opt,name=by,proto3" json:"by,omitempty"`          // who made the last change, and when
+	At            *timestamppb.Timestamp     `protobuf:"bytes,11,opt,name=at,proto3" json:"at,omitempty"`
+	Line          []*Client                  `protobuf:"bytes,12,rep,name=line,proto3" json:"line,omitempty"`         // those that it belongs to, from below; of GetClient only
+	Warnings      []*ClientWarning           `protobuf:"bytes,13,rep,name=warnings,proto3" json:"warnings,omitempty"` // what of it has no effect under the rules in force; of GetClient only
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Client) Reset() {
+	*x = Client{}
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Client) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Client) ProtoMessage() {}
+
+func (x *Client) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Client.ProtoReflect.Descriptor instead.
+func (*Client) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Client) GetClient() string {
+	if x != nil {
+		return x.Client
+	}
+	return ""
+}
+
+func (x *Client) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *Client) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *Client) GetZone() string {
+	if x != nil {
+		return x.Zone
+	}
+	return ""
+}
+
+func (x *Client) GetStarts() string {
+	if x != nil {
+		return x.Starts
+	}
+	return ""
+}
+
+func (x *Client) GetLimits() map[string]*structpb.Value {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *Client) GetBlocked() bool {
+	if x != nil {
+		return x.Blocked
+	}
+	return false
+}
+
+func (x *Client) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+func (x *Client) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *Client) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Client) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Client) GetLine() []*Client {
+	if x != nil {
+		return x.Line
+	}
+	return nil
+}
+
+func (x *Client) GetWarnings() []*ClientWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
+type ClientWarning struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Message       string                 `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClientWarning) Reset() {
+	*x = ClientWarning{}
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClientWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClientWarning) ProtoMessage() {}
+
+func (x *ClientWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClientWarning.ProtoReflect.Descriptor instead.
+func (*ClientWarning) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ClientWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+type ListClientsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Parent        string                 `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`     // the client that they belong to directly
+	Tier          string                 `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`         // of their own
+	Kind          string                 `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`         // what the name begins with, such as "user" or "attr:customer"
+	Contains      string                 `protobuf:"bytes,4,opt,name=contains,proto3" json:"contains,omitempty"` // a part of the name
+	After         string                 `protobuf:"bytes,5,opt,name=after,proto3" json:"after,omitempty"`       // next of the page before
+	Limit         int32                  `protobuf:"varint,6,opt,name=limit,proto3" json:"limit,omitempty"`      // at most 1000; default 100. A page with large clients can have fewer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClientsRequest) Reset() {
+	*x = ListClientsRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClientsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClientsRequest) ProtoMessage() {}
+
+func (x *ListClientsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClientsRequest.ProtoReflect.Descriptor instead.
+func (*ListClientsRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *ListClientsRequest) GetParent() string {
+	if x != nil {
+		return x.Parent
+	}
+	return ""
+}
+
+func (x *ListClientsRequest) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *ListClientsRequest) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *ListClientsRequest) GetContains() string {
+	if x != nil {
+		return x.Contains
+	}
+	return ""
+}
+
+func (x *ListClientsRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *ListClientsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListClientsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clients       []*Client              `protobuf:"bytes,1,rep,name=clients,proto3" json:"clients,omitempty"`
+	Next          string                 `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`                               // after of the next page; left out if this is the last
+	StaleSince    *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=stale_since,json=staleSince,proto3" json:"stale_since,omitempty"` // since when the list may be outdated, because the store of the clients is unavailable
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListClientsResponse) Reset() {
+	*x = ListClientsResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListClientsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListClientsResponse) ProtoMessage() {}
+
+func (x *ListClientsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListClientsResponse.ProtoReflect.Descriptor instead.
+func (*ListClientsResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ListClientsResponse) GetClients() []*Client {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+func (x *ListClientsResponse) GetNext() string {
+	if x != nil {
+		return x.Next
+	}
+	return ""
+}
+
+func (x *ListClientsResponse) GetStaleSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StaleSince
+	}
+	return nil
+}
+
 // CounterKey names a counter or a distribution. The same name with another window or zone is
 // another counter, and so is one with distinct.
 type CounterKey struct {
@@ -2586,7 +2960,7 @@ type CounterKey struct {
 
 func (x *CounterKey) Reset() {
 	*x = CounterKey{}
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2972,7 @@ func (x *CounterKey) String() string {
 func (*CounterKey) ProtoMessage() {}
 
 func (x *CounterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2985,7 @@ func (x *CounterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterKey.ProtoReflect.Descriptor instead.
 func (*CounterKey) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CounterKey) GetName() string {
@@ -2658,7 +3032,7 @@ type AddCountersRequest struct {
 
 func (x *AddCountersRequest) Reset() {
 	*x = AddCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +3044,7 @@ func (x *AddCountersRequest) String() string {
 func (*AddCountersRequest) ProtoMessage() {}
 
 func (x *AddCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +3057,7 @@ func (x *AddCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddCountersRequest.ProtoReflect.Descriptor instead.
 func (*AddCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AddCountersRequest) GetAdd() []*CounterDelta {
@@ -2704,7 +3078,7 @@ type CounterDelta struct {
 
 func (x *CounterDelta) Reset() {
 	*x = CounterDelta{}
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +3090,7 @@ func (x *CounterDelta) String() string {
 func (*CounterDelta) ProtoMessage() {}
 
 func (x *CounterDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +3103,7 @@ func (x *CounterDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterDelta.ProtoReflect.Descriptor instead.
 func (*CounterDelta) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CounterDelta) GetKey() *CounterKey {
@@ -2762,7 +3136,7 @@ type SetCountersRequest struct {
 
 func (x *SetCountersRequest) Reset() {
 	*x = SetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +3148,7 @@ func (x *SetCountersRequest) String() string {
 func (*SetCountersRequest) ProtoMessage() {}
 
 func (x *SetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +3161,7 @@ func (x *SetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCountersRequest.ProtoReflect.Descriptor instead.
 func (*SetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetCountersRequest) GetSet() []*CounterSetting {
@@ -2807,7 +3181,7 @@ type CounterSetting struct {
 
 func (x *CounterSetting) Reset() {
 	*x = CounterSetting{}
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +3193,7 @@ func (x *CounterSetting) String() string {
 func (*CounterSetting) ProtoMessage() {}
 
 func (x *CounterSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +3206,7 @@ func (x *CounterSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterSetting.ProtoReflect.Descriptor instead.
 func (*CounterSetting) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CounterSetting) GetKey() *CounterKey {
@@ -2858,7 +3232,7 @@ type ResetCountersRequest struct {
 
 func (x *ResetCountersRequest) Reset() {
 	*x = ResetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +3244,7 @@ func (x *ResetCountersRequest) String() string {
 func (*ResetCountersRequest) ProtoMessage() {}
 
 func (x *ResetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +3257,7 @@ func (x *ResetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetCountersRequest.ProtoReflect.Descriptor instead.
 func (*ResetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ResetCountersRequest) GetKeys() []*CounterKey {
@@ -2902,7 +3276,7 @@ type GetCountersRequest struct {
 
 func (x *GetCountersRequest) Reset() {
 	*x = GetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3288,7 @@ func (x *GetCountersRequest) String() string {
 func (*GetCountersRequest) ProtoMessage() {}
 
 func (x *GetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3301,7 @@ func (x *GetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCountersRequest.ProtoReflect.Descriptor instead.
 func (*GetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GetCountersRequest) GetKeys() []*CounterKey {
@@ -2947,7 +3321,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3333,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3346,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CountersResponse) GetValues() []string {
@@ -2994,7 +3368,7 @@ type GetCounterHistoryRequest struct {
 
 func (x *GetCounterHistoryRequest) Reset() {
 	*x = GetCounterHistoryRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3380,7 @@ func (x *GetCounterHistoryRequest) String() string {
 func (*GetCounterHistoryRequest) ProtoMessage() {}
 
 func (x *GetCounterHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3393,7 @@ func (x *GetCounterHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCounterHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetCounterHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GetCounterHistoryRequest) GetKeys() []*CounterKey {
@@ -3045,7 +3419,7 @@ type GetCounterHistoryResponse struct {
 
 func (x *GetCounterHistoryResponse) Reset() {
 	*x = GetCounterHistoryResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3057,7 +3431,7 @@ func (x *GetCounterHistoryResponse) String() string {
 func (*GetCounterHistoryResponse) ProtoMessage() {}
 
 func (x *GetCounterHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3070,7 +3444,7 @@ func (x *GetCounterHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCounterHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetCounterHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetCounterHistoryResponse) GetCounters() []*CounterHistory {
@@ -3089,7 +3463,7 @@ type CounterHistory struct {
 
 func (x *CounterHistory) Reset() {
 	*x = CounterHistory{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3475,7 @@ func (x *CounterHistory) String() string {
 func (*CounterHistory) ProtoMessage() {}
 
 func (x *CounterHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3488,7 @@ func (x *CounterHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterHistory.ProtoReflect.Descriptor instead.
 func (*CounterHistory) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CounterHistory) GetPoints() []*CounterPoint {
@@ -3134,7 +3508,7 @@ type CounterPoint struct {
 
 func (x *CounterPoint) Reset() {
 	*x = CounterPoint{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3520,7 @@ func (x *CounterPoint) String() string {
 func (*CounterPoint) ProtoMessage() {}
 
 func (x *CounterPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3533,7 @@ func (x *CounterPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterPoint.ProtoReflect.Descriptor instead.
 func (*CounterPoint) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CounterPoint) GetStart() *timestamppb.Timestamp {
@@ -3185,7 +3559,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3571,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3584,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ObserveRequest) GetObserve() []*Sample {
@@ -3231,7 +3605,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3617,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3630,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Sample) GetKey() *CounterKey {
@@ -3281,7 +3655,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3293,7 +3667,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3306,7 +3680,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
 }
 
 type GetDistributionsRequest struct {
@@ -3321,7 +3695,7 @@ type GetDistributionsRequest struct {
 
 func (x *GetDistributionsRequest) Reset() {
 	*x = GetDistributionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3707,7 @@ func (x *GetDistributionsRequest) String() string {
 func (*GetDistributionsRequest) ProtoMessage() {}
 
 func (x *GetDistributionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3720,7 @@ func (x *GetDistributionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDistributionsRequest.ProtoReflect.Descriptor instead.
 func (*GetDistributionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetDistributionsRequest) GetKeys() []*CounterKey {
@@ -3372,7 +3746,7 @@ type GetDistributionsResponse struct {
 
 func (x *GetDistributionsResponse) Reset() {
 	*x = GetDistributionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3758,7 @@ func (x *GetDistributionsResponse) String() string {
 func (*GetDistributionsResponse) ProtoMessage() {}
 
 func (x *GetDistributionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3771,7 @@ func (x *GetDistributionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDistributionsResponse.ProtoReflect.Descriptor instead.
 func (*GetDistributionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetDistributionsResponse) GetDistributions() []*Distribution {
@@ -3417,7 +3791,7 @@ type Distribution struct {
 
 func (x *Distribution) Reset() {
 	*x = Distribution{}
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3803,7 @@ func (x *Distribution) String() string {
 func (*Distribution) ProtoMessage() {}
 
 func (x *Distribution) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3816,7 @@ func (x *Distribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distribution.ProtoReflect.Descriptor instead.
 func (*Distribution) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Distribution) GetPoints() []*Percentiles {
@@ -3478,7 +3852,7 @@ type Percentiles struct {
 
 func (x *Percentiles) Reset() {
 	*x = Percentiles{}
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3490,7 +3864,7 @@ func (x *Percentiles) String() string {
 func (*Percentiles) ProtoMessage() {}
 
 func (x *Percentiles) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3503,7 +3877,7 @@ func (x *Percentiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Percentiles.ProtoReflect.Descriptor instead.
 func (*Percentiles) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Percentiles) GetStart() *timestamppb.Timestamp {
@@ -3573,7 +3947,7 @@ var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
-	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc0\x06\n" +
+	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc0\x06\n" +
 	"\fCheckRequest\x12\x0e\n" +
 	"\x02ip\x18\x01 \x01(\tR\x02ip\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x17\n" +
@@ -3780,7 +4154,41 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\"(\n" +
 	"\x10ResetKeyResponse\x12\x14\n" +
-	"\x05rules\x18\x01 \x03(\tR\x05rules\"\x8f\x01\n" +
+	"\x05rules\x18\x01 \x03(\tR\x05rules\"*\n" +
+	"\x10GetClientRequest\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\tR\x06client\"\xdd\x03\n" +
+	"\x06Client\x12\x16\n" +
+	"\x06client\x18\x01 \x01(\tR\x06client\x12\x16\n" +
+	"\x06parent\x18\x02 \x01(\tR\x06parent\x12\x12\n" +
+	"\x04tier\x18\x03 \x01(\tR\x04tier\x12\x12\n" +
+	"\x04zone\x18\x04 \x01(\tR\x04zone\x12\x16\n" +
+	"\x06starts\x18\x05 \x01(\tR\x06starts\x123\n" +
+	"\x06limits\x18\x06 \x03(\v2\x1b.weir.v1.Client.LimitsEntryR\x06limits\x12\x18\n" +
+	"\ablocked\x18\a \x01(\bR\ablocked\x12\x12\n" +
+	"\x04note\x18\b \x01(\tR\x04note\x12\x18\n" +
+	"\aversion\x18\t \x01(\tR\aversion\x12\x0e\n" +
+	"\x02by\x18\n" +
+	" \x01(\tR\x02by\x12*\n" +
+	"\x02at\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12#\n" +
+	"\x04line\x18\f \x03(\v2\x0f.weir.v1.ClientR\x04line\x122\n" +
+	"\bwarnings\x18\r \x03(\v2\x16.weir.v1.ClientWarningR\bwarnings\x1aQ\n" +
+	"\vLimitsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12,\n" +
+	"\x05value\x18\x02 \x01(\v2\x16.google.protobuf.ValueR\x05value:\x028\x01\")\n" +
+	"\rClientWarning\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\"\x9c\x01\n" +
+	"\x12ListClientsRequest\x12\x16\n" +
+	"\x06parent\x18\x01 \x01(\tR\x06parent\x12\x12\n" +
+	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x1a\n" +
+	"\bcontains\x18\x04 \x01(\tR\bcontains\x12\x14\n" +
+	"\x05after\x18\x05 \x01(\tR\x05after\x12\x14\n" +
+	"\x05limit\x18\x06 \x01(\x05R\x05limit\"\x91\x01\n" +
+	"\x13ListClientsResponse\x12)\n" +
+	"\aclients\x18\x01 \x03(\v2\x0f.weir.v1.ClientR\aclients\x12\x12\n" +
+	"\x04next\x18\x02 \x01(\tR\x04next\x12;\n" +
+	"\vstale_since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"staleSince\"\x8f\x01\n" +
 	"\n" +
 	"CounterKey\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
@@ -3900,7 +4308,10 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bRollback\x12\x18.weir.v1.RollbackRequest\x1a\x16.weir.v1.WriteResponse2\x82\x01\n" +
 	"\x04Keys\x129\n" +
 	"\x06GetKey\x12\x16.weir.v1.GetKeyRequest\x1a\x17.weir.v1.GetKeyResponse\x12?\n" +
-	"\bResetKey\x12\x18.weir.v1.ResetKeyRequest\x1a\x19.weir.v1.ResetKeyResponse2\x9d\x04\n" +
+	"\bResetKey\x12\x18.weir.v1.ResetKeyRequest\x1a\x19.weir.v1.ResetKeyResponse2\x8c\x01\n" +
+	"\aClients\x127\n" +
+	"\tGetClient\x12\x19.weir.v1.GetClientRequest\x1a\x0f.weir.v1.Client\x12H\n" +
+	"\vListClients\x12\x1b.weir.v1.ListClientsRequest\x1a\x1c.weir.v1.ListClientsResponse2\x9d\x04\n" +
 	"\bCounters\x12E\n" +
 	"\vAddCounters\x12\x1b.weir.v1.AddCountersRequest\x1a\x19.weir.v1.CountersResponse\x12E\n" +
 	"\vSetCounters\x12\x1b.weir.v1.SetCountersRequest\x1a\x19.weir.v1.CountersResponse\x12I\n" +
@@ -3923,7 +4334,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Priority)(0),                     // 0: weir.v1.Priority
 	(HoldState)(0),                    // 1: weir.v1.HoldState
@@ -3962,62 +4373,69 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*GetKeyResponse)(nil),            // 34: weir.v1.GetKeyResponse
 	(*ResetKeyRequest)(nil),           // 35: weir.v1.ResetKeyRequest
 	(*ResetKeyResponse)(nil),          // 36: weir.v1.ResetKeyResponse
-	(*CounterKey)(nil),                // 37: weir.v1.CounterKey
-	(*AddCountersRequest)(nil),        // 38: weir.v1.AddCountersRequest
-	(*CounterDelta)(nil),              // 39: weir.v1.CounterDelta
-	(*SetCountersRequest)(nil),        // 40: weir.v1.SetCountersRequest
-	(*CounterSetting)(nil),            // 41: weir.v1.CounterSetting
-	(*ResetCountersRequest)(nil),      // 42: weir.v1.ResetCountersRequest
-	(*GetCountersRequest)(nil),        // 43: weir.v1.GetCountersRequest
-	(*CountersResponse)(nil),          // 44: weir.v1.CountersResponse
-	(*GetCounterHistoryRequest)(nil),  // 45: weir.v1.GetCounterHistoryRequest
-	(*GetCounterHistoryResponse)(nil), // 46: weir.v1.GetCounterHistoryResponse
-	(*CounterHistory)(nil),            // 47: weir.v1.CounterHistory
-	(*CounterPoint)(nil),              // 48: weir.v1.CounterPoint
-	(*ObserveRequest)(nil),            // 49: weir.v1.ObserveRequest
-	(*Sample)(nil),                    // 50: weir.v1.Sample
-	(*ObserveResponse)(nil),           // 51: weir.v1.ObserveResponse
-	(*GetDistributionsRequest)(nil),   // 52: weir.v1.GetDistributionsRequest
-	(*GetDistributionsResponse)(nil),  // 53: weir.v1.GetDistributionsResponse
-	(*Distribution)(nil),              // 54: weir.v1.Distribution
-	(*Percentiles)(nil),               // 55: weir.v1.Percentiles
-	nil,                               // 56: weir.v1.CheckRequest.HeadersEntry
-	nil,                               // 57: weir.v1.CheckRequest.CookiesEntry
-	nil,                               // 58: weir.v1.CheckRequest.QueryEntry
-	nil,                               // 59: weir.v1.CheckRequest.AttributesEntry
-	nil,                               // 60: weir.v1.CheckRequest.CostsEntry
-	nil,                               // 61: weir.v1.SettleRequest.UsedByUnitEntry
-	(*durationpb.Duration)(nil),       // 62: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),     // 63: google.protobuf.Timestamp
+	(*GetClientRequest)(nil),          // 37: weir.v1.GetClientRequest
+	(*Client)(nil),                    // 38: weir.v1.Client
+	(*ClientWarning)(nil),             // 39: weir.v1.ClientWarning
+	(*ListClientsRequest)(nil),        // 40: weir.v1.ListClientsRequest
+	(*ListClientsResponse)(nil),       // 41: weir.v1.ListClientsResponse
+	(*CounterKey)(nil),                // 42: weir.v1.CounterKey
+	(*AddCountersRequest)(nil),        // 43: weir.v1.AddCountersRequest
+	(*CounterDelta)(nil),              // 44: weir.v1.CounterDelta
+	(*SetCountersRequest)(nil),        // 45: weir.v1.SetCountersRequest
+	(*CounterSetting)(nil),            // 46: weir.v1.CounterSetting
+	(*ResetCountersRequest)(nil),      // 47: weir.v1.ResetCountersRequest
+	(*GetCountersRequest)(nil),        // 48: weir.v1.GetCountersRequest
+	(*CountersResponse)(nil),          // 49: weir.v1.CountersResponse
+	(*GetCounterHistoryRequest)(nil),  // 50: weir.v1.GetCounterHistoryRequest
+	(*GetCounterHistoryResponse)(nil), // 51: weir.v1.GetCounterHistoryResponse
+	(*CounterHistory)(nil),            // 52: weir.v1.CounterHistory
+	(*CounterPoint)(nil),              // 53: weir.v1.CounterPoint
+	(*ObserveRequest)(nil),            // 54: weir.v1.ObserveRequest
+	(*Sample)(nil),                    // 55: weir.v1.Sample
+	(*ObserveResponse)(nil),           // 56: weir.v1.ObserveResponse
+	(*GetDistributionsRequest)(nil),   // 57: weir.v1.GetDistributionsRequest
+	(*GetDistributionsResponse)(nil),  // 58: weir.v1.GetDistributionsResponse
+	(*Distribution)(nil),              // 59: weir.v1.Distribution
+	(*Percentiles)(nil),               // 60: weir.v1.Percentiles
+	nil,                               // 61: weir.v1.CheckRequest.HeadersEntry
+	nil,                               // 62: weir.v1.CheckRequest.CookiesEntry
+	nil,                               // 63: weir.v1.CheckRequest.QueryEntry
+	nil,                               // 64: weir.v1.CheckRequest.AttributesEntry
+	nil,                               // 65: weir.v1.CheckRequest.CostsEntry
+	nil,                               // 66: weir.v1.SettleRequest.UsedByUnitEntry
+	nil,                               // 67: weir.v1.Client.LimitsEntry
+	(*durationpb.Duration)(nil),       // 68: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),     // 69: google.protobuf.Timestamp
+	(*structpb.Value)(nil),            // 70: google.protobuf.Value
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	56, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	57, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	58, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	59, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	60, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
+	61, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	62, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	63, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	64, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	65, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
 	0,  // 5: weir.v1.CheckRequest.priority:type_name -> weir.v1.Priority
 	2,  // 6: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	62, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	62, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	62, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	68, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	68, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	68, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
 	14, // 10: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	63, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
+	69, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
 	0,  // 12: weir.v1.CheckResponse.priority:type_name -> weir.v1.Priority
-	63, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
+	69, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
 	6,  // 14: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
-	62, // 15: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
-	61, // 16: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
-	62, // 17: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
+	68, // 15: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	66, // 16: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
+	68, // 17: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
 	1,  // 18: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
-	63, // 19: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
+	69, // 19: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
 	13, // 20: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
-	62, // 21: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	62, // 22: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	62, // 23: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	68, // 21: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	68, // 22: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	68, // 23: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
 	15, // 24: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
-	63, // 25: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
-	63, // 26: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	69, // 25: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
+	69, // 26: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
 	6,  // 27: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
 	7,  // 28: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
 	29, // 29: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
@@ -4025,85 +4443,96 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	28, // 31: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
 	28, // 32: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
 	3,  // 33: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	63, // 34: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	69, // 34: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
 	29, // 35: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
 	14, // 36: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
 	4,  // 37: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	5,  // 38: weir.v1.CounterKey.window:type_name -> weir.v1.Window
-	39, // 39: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
-	37, // 40: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
-	41, // 41: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
-	37, // 42: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
-	37, // 43: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	37, // 44: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	37, // 45: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
-	47, // 46: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
-	48, // 47: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
-	63, // 48: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
-	50, // 49: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
-	37, // 50: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
-	37, // 51: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
-	54, // 52: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
-	55, // 53: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
-	55, // 54: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
-	63, // 55: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
-	6,  // 56: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	16, // 57: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	6,  // 58: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	6,  // 59: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
-	8,  // 60: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
-	9,  // 61: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
-	10, // 62: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
-	11, // 63: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
-	18, // 64: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	20, // 65: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	21, // 66: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	22, // 67: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	23, // 68: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	26, // 69: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	30, // 70: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	32, // 71: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	24, // 72: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	33, // 73: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	35, // 74: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	38, // 75: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
-	40, // 76: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
-	42, // 77: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
-	43, // 78: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
-	45, // 79: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
-	49, // 80: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
-	52, // 81: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
-	7,  // 82: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	17, // 83: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	7,  // 84: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	7,  // 85: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
-	7,  // 86: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
-	12, // 87: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
-	12, // 88: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
-	12, // 89: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
-	19, // 90: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	25, // 91: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	25, // 92: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	25, // 93: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	25, // 94: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	27, // 95: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	31, // 96: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	29, // 97: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	25, // 98: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	34, // 99: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	36, // 100: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	44, // 101: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
-	44, // 102: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
-	44, // 103: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
-	44, // 104: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
-	46, // 105: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
-	51, // 106: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
-	53, // 107: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
-	82, // [82:108] is the sub-list for method output_type
-	56, // [56:82] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	67, // 38: weir.v1.Client.limits:type_name -> weir.v1.Client.LimitsEntry
+	69, // 39: weir.v1.Client.at:type_name -> google.protobuf.Timestamp
+	38, // 40: weir.v1.Client.line:type_name -> weir.v1.Client
+	39, // 41: weir.v1.Client.warnings:type_name -> weir.v1.ClientWarning
+	38, // 42: weir.v1.ListClientsResponse.clients:type_name -> weir.v1.Client
+	69, // 43: weir.v1.ListClientsResponse.stale_since:type_name -> google.protobuf.Timestamp
+	5,  // 44: weir.v1.CounterKey.window:type_name -> weir.v1.Window
+	44, // 45: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
+	42, // 46: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
+	46, // 47: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
+	42, // 48: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
+	42, // 49: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	42, // 50: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	42, // 51: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
+	52, // 52: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
+	53, // 53: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
+	69, // 54: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
+	55, // 55: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
+	42, // 56: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
+	42, // 57: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
+	59, // 58: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
+	60, // 59: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
+	60, // 60: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
+	69, // 61: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
+	70, // 62: weir.v1.Client.LimitsEntry.value:type_name -> google.protobuf.Value
+	6,  // 63: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	16, // 64: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	6,  // 65: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	6,  // 66: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
+	8,  // 67: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
+	9,  // 68: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
+	10, // 69: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
+	11, // 70: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
+	18, // 71: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	20, // 72: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	21, // 73: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	22, // 74: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	23, // 75: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	26, // 76: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	30, // 77: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	32, // 78: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	24, // 79: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	33, // 80: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	35, // 81: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	37, // 82: weir.v1.Clients.GetClient:input_type -> weir.v1.GetClientRequest
+	40, // 83: weir.v1.Clients.ListClients:input_type -> weir.v1.ListClientsRequest
+	43, // 84: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
+	45, // 85: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
+	47, // 86: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
+	48, // 87: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
+	50, // 88: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
+	54, // 89: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
+	57, // 90: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
+	7,  // 91: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	17, // 92: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	7,  // 93: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	7,  // 94: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
+	7,  // 95: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
+	12, // 96: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
+	12, // 97: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
+	12, // 98: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
+	19, // 99: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	25, // 100: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	25, // 101: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	25, // 102: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	25, // 103: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	27, // 104: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	31, // 105: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	29, // 106: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	25, // 107: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	34, // 108: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	36, // 109: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	38, // 110: weir.v1.Clients.GetClient:output_type -> weir.v1.Client
+	41, // 111: weir.v1.Clients.ListClients:output_type -> weir.v1.ListClientsResponse
+	49, // 112: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
+	49, // 113: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
+	49, // 114: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
+	49, // 115: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
+	51, // 116: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
+	56, // 117: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
+	58, // 118: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
+	91, // [91:119] is the sub-list for method output_type
+	63, // [63:91] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -4123,9 +4552,9 @@ func file_weir_v1_weir_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   56,
+			NumMessages:   62,
 			NumExtensions: 0,
-			NumServices:   4,
+			NumServices:   5,
 		},
 		GoTypes:           file_weir_v1_weir_proto_goTypes,
 		DependencyIndexes: file_weir_v1_weir_proto_depIdxs,

@@ -986,6 +986,158 @@ var Keys_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
+	Clients_GetClient_FullMethodName   = "/weir.v1.Clients/GetClient"
+	Clients_ListClients_FullMethodName = "/weir.v1.Clients/ListClients"
+)
+
+// ClientsClient is the client API for Clients service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Clients shows the directory of clients: to whom an API key belongs, and what limits of its
+// own a client has. It needs a token with the right clients or read. Only the HTTP API changes
+// the directory.
+type ClientsClient interface {
+	// GetClient returns a client, and those that it belongs to.
+	GetClient(ctx context.Context, in *GetClientRequest, opts ...grpc.CallOption) (*Client, error)
+	// ListClients returns a page of clients, in the order of their names.
+	ListClients(ctx context.Context, in *ListClientsRequest, opts ...grpc.CallOption) (*ListClientsResponse, error)
+}
+
+type clientsClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewClientsClient(cc grpc.ClientConnInterface) ClientsClient {
+	return &clientsClient{cc}
+}
+
+func (c *clientsClient) GetClient(ctx context.Context, in *GetClientRequest, opts ...grpc.CallOption) (*Client, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Client)
+	err := c.cc.Invoke(ctx, Clients_GetClient_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *clientsClient) ListClients(ctx context.Context, in *ListClientsRequest, opts ...grpc.CallOption) (*ListClientsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListClientsResponse)
+	err := c.cc.Invoke(ctx, Clients_ListClients_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// ClientsServer is the server API for Clients service.
+// All implementations must embed UnimplementedClientsServer
+// for forward compatibility.
+//
+// Clients shows the directory of clients: to whom an API key belongs, and what limits of its
+// own a client has. It needs a token with the right clients or read. Only the HTTP API changes
+// the directory.
+type ClientsServer interface {
+	// GetClient returns a client, and those that it belongs to.
+	GetClient(context.Context, *GetClientRequest) (*Client, error)
+	// ListClients returns a page of clients, in the order of their names.
+	ListClients(context.Context, *ListClientsRequest) (*ListClientsResponse, error)
+	mustEmbedUnimplementedClientsServer()
+}
+
+// UnimplementedClientsServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedClientsServer struct{}
+
+func (UnimplementedClientsServer) GetClient(context.Context, *GetClientRequest) (*Client, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetClient not implemented")
+}
+func (UnimplementedClientsServer) ListClients(context.Context, *ListClientsRequest) (*ListClientsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListClients not implemented")
+}
+func (UnimplementedClientsServer) mustEmbedUnimplementedClientsServer() {}
+func (UnimplementedClientsServer) testEmbeddedByValue()                 {}
+
+// UnsafeClientsServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to ClientsServer will
+// result in compilation errors.
+type UnsafeClientsServer interface {
+	mustEmbedUnimplementedClientsServer()
+}
+
+func RegisterClientsServer(s grpc.ServiceRegistrar, srv ClientsServer) {
+	// If the following call panics, it indicates UnimplementedClientsServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Clients_ServiceDesc, srv)
+}
+
+func _Clients_GetClient_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetClientRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientsServer).GetClient(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Clients_GetClient_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientsServer).GetClient(ctx, req.(*GetClientRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Clients_ListClients_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListClientsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ClientsServer).ListClients(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Clients_ListClients_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ClientsServer).ListClients(ctx, req.(*ListClientsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Clients_ServiceDesc is the grpc.ServiceDesc for Clients service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Clients_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "weir.v1.Clients",
+	HandlerType: (*ClientsServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "GetClient",
+			Handler:    _Clients_GetClient_Handler,
+		},
+		{
+			MethodName: "ListClients",
+			Handler:    _Clients_ListClients_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "weir/v1/weir.proto",
+}
+
+const (
 	Counters_AddCounters_FullMethodName       = "/weir.v1.Counters/AddCounters"
 	Counters_SetCounters_FullMethodName       = "/weir.v1.Counters/SetCounters"
 	Counters_ResetCounters_FullMethodName     = "/weir.v1.Counters/ResetCounters"
