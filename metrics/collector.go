@@ -307,10 +307,8 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 			counter(ch, decisionsDesc, n, l.label, s.String())
 		}
 	}
-	if levels := l.levels.Load(); levels != nil {
-		for i, name := range levels.names {
-			counter(ch, levelsDesc, levels.denied[i].Load(), l.label, name)
-		}
+	for name, n := range l.levels.Load().All {
+		counter(ch, levelsDesc, n.Load(), l.label, name)
 	}
 	if n := l.warned.Load(); n > 0 || l.warns {
 		counter(ch, warningsDesc, n, l.label)

@@ -72,7 +72,7 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 		c := rules.Find(v.Results[from].Rule)
 		c.say(at, said)
 		if said == engine.OutcomeDenied || said == engine.OutcomeShadowDenied || said == engine.OutcomeSoftDenied {
-			c.denyLevels(v.Results[from:to])
+			c.levels.Load().Deny(v.Results[from:to])
 		}
 		if v.Held(from, said) {
 			c.held().rule[reservedEvent].Add(1)

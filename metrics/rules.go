@@ -23,7 +23,7 @@ type ruleCounters struct {
 	holds   atomic.Pointer[holdCounters]  // nil as long as there were none
 	exprs   atomic.Pointer[expressions]   // nil as long as there were none
 	places  atomic.Pointer[placeCounters] // nil as long as there were none
-	levels  atomic.Pointer[levelCounters] // nil if the rule has none
+	levels  atomic.Pointer[tally.Levels]  // nil if the rule has none
 
 	warned atomic.Uint64
 	_      [64 - 40]byte
@@ -70,49 +70,6 @@ func (c *ruleCounters) follow(e *rule.Entry) {
 		c.exprs.Store(&expressions{of: e})
 	case last != nil && last.of != e:
 		c.exprs.Store(&expressions{e, last.failures()})
-	}
-}
-
-// levelCounters count how often each level of a rule has denied. What they are does not change, so that it is read without
-// a lock.
-type levelCounters struct {
-	names  []string
-	denied []*atomic.Uint64
-}
-
-// followLevels goes on counting with the levels that the rule has now.
-func (c *ruleCounters) followLevels(e *rule.Entry) {
-	var next *levelCounters
-	if names := e.Levels(); len(names) > 0 {
-		next = &levelCounters{names: names}
-		last := c.levels.Load()
-		for _, name := range names {
-			n := new(atomic.Uint64)
-			if last != nil {
-				if i := slices.Index(last.names, name); i >= 0 {
-					n = last.denied[i]
-				}
-			}
-			next.denied = append(next.denied, n)
-		}
-	}
-	c.levels.Store(next)
-}
-
-// denyLevels counts each level once that denies by some of the results of a rule.
-func (c *ruleCounters) denyLevels(results []engine.Result) {
-	levels := c.levels.Load()
-	if levels == nil {
-		return
-	}
-	var counted [rule.MaxLine]bool
-	for i := range results {
-		if r := &results[i]; !r.Allowed && r.Asked {
-			if n := slices.Index(levels.names, r.Level()); n >= 0 && !counted[n] {
-				counted[n] = true
-				levels.denied[n].Add(1)
-			}
-		}
 	}
 }
 
@@ -196,7 +153,7 @@ func (m *Metrics) labelled(e *rule.Entry, _ int) *labelled {
 		}
 	}
 	l.follow(e)
-	l.followLevels(e)
+	l.levels.Store(l.levels.Load().For(e))
 	if e.Concurrent() {
 		l.flying(m.options.Clock) // so that its series begin at 0
 	}

@@ -203,6 +203,17 @@ func (c *collector) use(p *place, tier, limit, used int, n int64) {
 	}
 }
 
+// takeLevels takes what levels have denied.
+func (c *collector) takeLevels(x *index) {
+	for _, p := range x.All {
+		for name, denied := range p.levels.All {
+			if denied.Load() > 0 {
+				*c.frame.Level(archive.RuleLevel{Rule: p.id, Level: name}) += int64(denied.Swap(0))
+			}
+		}
+	}
+}
+
 // remembered is for how many seconds a line is kept whose rule is not in force any more:
 // a request may still be counting there. If rules change so often that there are
 // maxLines, unused lines are dropped earlier.
@@ -241,6 +252,7 @@ func (r *Recorder) takeCountsLocked() {
 			delete(c.lines, key)
 		}
 	}
+	c.takeLevels(r.index.Load())
 	events := r.events.take()
 	c.warned, events.Warned = events.Warned, archive.Warned{}
 	if c.warned.N > 0 {

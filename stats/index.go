@@ -25,6 +25,7 @@ type place struct {
 	limits [][]limit // of its tiers
 	keyed  bool      // its keys tell clients apart
 	shadow bool      // it denies nothing
+	levels *tally.Levels
 }
 
 // limit is a limit of a tier.
@@ -61,6 +62,12 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 			p = placeOf(e, lineOf)
 		}
 		p.number, p.shadow = number, !e.Mode.Denies()
+		if before != nil {
+			if had, own := before.ByID(e.ID); own {
+				p.levels = had.levels
+			}
+		}
+		p.levels = p.levels.For(e)
 		return p
 	}
 	if before != nil {

@@ -64,6 +64,9 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		}
 		p := x.Find(v.Results[from].Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
+		if said != engine.OutcomeAllowed {
+			p.levels.Deny(v.Results[from:to])
+		}
 		if v.Held(from, said) {
 			r.events.count(func(f *archive.Frame) { f.Hold(p.id).Opened++ })
 		}

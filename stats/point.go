@@ -94,7 +94,8 @@ type Point struct {
 	Traffic
 	Decision Percentiles
 	Upstream Upstream
-	InFlight *InFlight // in the series of a rule, as in RuleSummary
+	InFlight *InFlight      // in the series of a rule, as in RuleSummary
+	Levels   []LevelSummary // likewise
 }
 
 func pointOf(at time.Time, step time.Duration, f *archive.Frame) Point {
@@ -110,6 +111,30 @@ type RuleSummary struct {
 	Decision *Percentiles  `json:"latency_us,omitempty"` // of the requests to which the rule applied; nil for single seconds
 	InFlight *InFlight     `json:"in_flight,omitempty"`  // nil if the rule limits no concurrency, or nothing was in flight
 	Tiers    []TierSummary `json:"tiers,omitempty"`
+
+	// Levels are those that have denied, or would have in a shadow or soft rule, those that did so most often first. A request
+	// that several levels deny counts at each.
+	Levels []LevelSummary `json:"levels,omitempty"`
+}
+
+// LevelSummary is how often a level of a rule has denied.
+type LevelSummary struct {
+	Level  string `json:"level"`
+	Denied int64  `json:"denied"`
+}
+
+// levelsOf lists the levels of rules.
+func levelsOf(f *archive.Frame) map[string][]LevelSummary {
+	byID := map[string][]LevelSummary{}
+	for l, denied := range f.Levels {
+		byID[l.Rule] = append(byID[l.Rule], LevelSummary{l.Level, *denied})
+	}
+	for _, all := range byID {
+		slices.SortFunc(all, func(a, b LevelSummary) int {
+			return cmp.Or(cmp.Compare(b.Denied, a.Denied), cmp.Compare(a.Level, b.Level))
+		})
+	}
+	return byID
 }
 
 // InFlight is how many requests of a rule were in flight, and for how long. Requests of whose
@@ -146,6 +171,9 @@ func rulesOf(f *archive.Frame, took time.Duration) []RuleSummary {
 	}
 	for id, in := range f.InFlight {
 		of(id).InFlight = inFlightOf(in, took)
+	}
+	for id, levels := range levelsOf(f) {
+		of(id).Levels = levels
 	}
 	for line, counts := range f.Rules {
 		s := of(line.Rule)

@@ -49,8 +49,8 @@ type Series struct {
 	InFlight *InFlight // of a rule, in the whole range, as in RuleSummary
 }
 
-// Series returns the traffic over time. The points of a rule contain only counts and requests in
-// flight.
+// Series returns the traffic over time. The points of a rule contain only counts, requests in
+// flight, and levels.
 func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 	return ask(ctx, r, func(a archive.Store) (*Series, error) {
 		g, err := r.plan(a, q.From, q.To, q.Step, MaxPoints)
@@ -71,6 +71,7 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 			p := pointOf(g.time(int64(i)), series.Step, &frames[i])
 			if q.Rule != "" {
 				p.InFlight = inFlightOf(frames[i].InFlight[q.Rule], series.Step)
+				p.Levels = levelsOf(&frames[i])[q.Rule]
 				total.Merge(&archive.Frame{InFlight: frames[i].InFlight})
 			}
 			series.Points = append(series.Points, p)
@@ -86,6 +87,13 @@ func partOf(f *archive.Frame, q Query) *archive.Frame {
 		part := &archive.Frame{Requests: countsOf(f, q)}
 		if in := f.InFlight[q.Rule]; in != nil && q.Tier == "" {
 			part.InFlight = map[string]*archive.InFlight{q.Rule: in}
+		}
+		if q.Tier == "" {
+			for l, denied := range f.Levels {
+				if l.Rule == q.Rule {
+					*part.Level(l) = *denied
+				}
+			}
 		}
 		return part
 	}

@@ -145,7 +145,9 @@ func (r *Recorder) installLocked() {
 		found.left = 0
 		return found
 	})
-	r.index.Store(x)
+	if last := r.index.Swap(x); last != nil {
+		c.takeLevels(last)
+	}
 	r.takeSamplesLocked(x)
 }
 

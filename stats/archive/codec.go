@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -15,12 +14,14 @@ import (
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
 // no requests in flight, version 6 no priorities and no Busy below 0, version 7 no addresses of
-// denied clients, version 8 no unknown clients, and version 9 nothing that was spent. A frame is written in the first version from 2 on that has its
+// denied clients, version 8 no unknown clients, version 9 nothing that was spent, and version 10 no denials by level. A frame is written in the first version from 2 on that has its
 // sections, so that older instances can read it.
-const version = 10
+const version = 11
 
 func (f *Frame) version() byte {
 	switch {
+	case len(f.Levels) > 0:
+		return 11
 	case len(f.Spend) > 0:
 		return 10
 	case f.knowsUnknown():
@@ -157,6 +158,9 @@ func (c *codec) frame(f *Frame) {
 			c.signed(&s.Units)
 		})
 	}
+	if c.version > 10 {
+		table(c, &f.Levels, compareLevels, func(l *RuleLevel) { c.texts(&l.Rule, &l.Level) }, c.number)
+	}
 }
 
 // sampling is the name of a ranking without keys whose total is Frame.Sampling. Instances that do
@@ -181,14 +185,6 @@ func (c *codec) rankings(f *Frame) {
 		delete(top, sampling)
 	}
 	f.Top = top
-}
-
-func compareLines(a, b Line) int {
-	return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Tier, b.Tier))
-}
-
-func compareQuotas(a, b Quota) int {
-	return cmp.Or(strings.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
 }
 
 // check ends the reading of data that is not as it must be.

@@ -45,7 +45,12 @@ type Frame struct {
 	Priorities Priorities
 
 	Spend map[Spender]*Spent
+
+	Levels map[RuleLevel]*int64 // how often each level of a rule has denied, or would have
 }
+
+// RuleLevel identifies a level of a rule with levels.
+type RuleLevel struct{ Rule, Level string }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
 // without a tier, and Other for tiers that the rule does not name.
@@ -97,6 +102,7 @@ func (f *Frame) Merge(other *Frame) {
 	merge(&f.InFlight, other.InFlight, (*InFlight).Merge)
 	f.Priorities.Merge(&other.Priorities)
 	merge(&f.Spend, other.Spend, (*Spent).Add)
+	merge(&f.Levels, other.Levels, func(mine, n *int64) { *mine = min(*mine+min(*n, maxExact), maxExact) })
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -116,6 +122,9 @@ func (f *Frame) Hold(id string) *Holds { return entry(&f.Holds, id) }
 
 // Flight returns the requests in flight of a rule, for adding to them.
 func (f *Frame) Flight(id string) *InFlight { return entry(&f.InFlight, id) }
+
+// Level returns how often a level has denied, for adding to it.
+func (f *Frame) Level(l RuleLevel) *int64 { return entry(&f.Levels, l) }
 
 // Quota returns the usage of a limit, for adding to it.
 func (d *Detail) Quota(q Quota) *Usage { return entry(&d.Usage, q) }
@@ -161,7 +170,7 @@ func (r *Ranking) merge(other *Ranking) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0 && f.Priorities == Priorities{} && len(f.Spend) == 0
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0 && f.Priorities == Priorities{} && len(f.Spend) == 0 && len(f.Levels) == 0
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
@@ -182,6 +191,9 @@ func (f *Frame) Weight() int64 {
 	for _, s := range f.Spend {
 		n += s.weight()
 	}
+	for _, denied := range f.Levels {
+		n += *denied
+	}
 	if all := f.Top[""]; all != nil {
 		n += all.Allowed.Total + all.Denied.Total
 	}
@@ -196,6 +208,7 @@ const (
 	MaxDetails   = 1000
 	MaxHolds     = 1000 // rules with holds
 	MaxInFlight  = 1000 // rules with requests in flight
+	MaxLevels    = 2000 // levels of all rules
 	MaxQuotas    = 64   // of one rule
 	MaxRankings  = 64   // of rules, and as many of Others; besides the ranking of all requests
 	MaxRanked    = 32   // keys in each half of a ranking of a rule
@@ -210,6 +223,7 @@ func (f *Frame) Trim() {
 	fold(f.Routes, MaxRoutes, func(r *Route) int64 { return r.Requests }, func(r *Route) { f.Route(Other).merge(r) })
 	fold(f.Holds, MaxHolds, (*Holds).weight, func(h *Holds) { f.Hold(Other).Merge(h) })
 	fold(f.InFlight, MaxInFlight, (*InFlight).weight, func(in *InFlight) { f.Flight(Other).Merge(in) })
+	fold(f.Levels, MaxLevels, func(n *int64) int64 { return *n }, func(n *int64) { *f.Level(RuleLevel{Other, Other}) += *n })
 	fold(f.Details, MaxDetails, func(d *Detail) int64 { return d.Decision.Count }, nil)
 	for _, d := range f.Details {
 		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, nil)
@@ -260,4 +274,16 @@ func fold[K comparable, V any](m map[K]*V, most int, size func(*V) int64, into f
 			into(v)
 		}
 	}
+}
+
+func compareLines(a, b Line) int {
+	return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Tier, b.Tier))
+}
+
+func compareLevels(a, b RuleLevel) int {
+	return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Level, b.Level))
+}
+
+func compareQuotas(a, b Quota) int {
+	return cmp.Or(strings.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
 }

@@ -61,6 +61,9 @@ var frames = rapid.Custom(func(t *rapid.T) *Frame {
 		in.Use(durations.Draw(t, "busy"))
 		f.Warned.Merge(&Warned{N: 1 + count(t, "warned"), List: rapid.SliceOfN(warnings, 0, 3).Draw(t, "warnings")})
 		f.Denials = mergeDenials(f.Denials, denials.Draw(t, "denials"))
+		if rapid.Bool().Draw(t, "levels") {
+			*f.Level(RuleLevel{name.Draw(t, "leveled"), name.Draw(t, "level")}) = count(t, "denied there")
+		}
 		f.Sampling = rapid.Int64Range(0, 4).Draw(t, "sampling") / 2 * 2 // 1 is not told from 0
 		top.Allowed, top.Denied = sketches.Draw(t, "allowed"), sketches.Draw(t, "denied")
 	}
@@ -114,6 +117,46 @@ func TestDecodeEarlierVersions(t *testing.T) {
 		if got, err := Decode(src); err != nil || !same(got, f) {
 			t.Errorf("version %d is read as %+v, %v", src[0], got, err)
 		}
+	}
+}
+
+// A frame without denials by level is written as before there were any, and what was written then is read.
+func TestDecodeBeforeLevels(t *testing.T) {
+	f := &Frame{Requests: Counts{Denied: 3}}
+	f.Spender(Spender{Rule: "spend", Key: "user:alice"}).Units = 7
+	src := f.Append(nil)
+	if got, err := Decode(src); src[0] != 10 || err != nil || !same(got, f) {
+		t.Fatalf("version %d is read as %+v, %v", src[0], got, err)
+	}
+	later := append([]byte{11}, append(src[1:], 0)...)
+	if got, err := Decode(later); err != nil || !same(got, f) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	*f.Level(RuleLevel{"spend", "org"}) = 3
+	src = f.Append(nil)
+	got, err := Decode(src)
+	if src[0] != 11 || err != nil || *got.Level(RuleLevel{"spend", "org"}) != 3 {
+		t.Errorf("version %d is read as %+v, %v", src[0], got, err)
+	}
+	got.Merge(f)
+	if *got.Level(RuleLevel{"spend", "org"}) != 6 || *f.Level(RuleLevel{"spend", "org"}) != 3 || got.Weight() != f.Weight()*2 || (&Frame{Levels: f.Levels}).Empty() {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Too many levels become one, which has their sum.
+func TestTrimLevels(t *testing.T) {
+	f, sum := &Frame{}, int64(0)
+	for i := range int64(MaxLevels + 100) {
+		*f.Level(RuleLevel{fmt.Sprint("rule", i), "org"}) = i + 1
+		sum += i + 1
+	}
+	f.Trim()
+	for _, n := range f.Levels {
+		sum -= *n
+	}
+	if len(f.Levels) != MaxLevels || sum != 0 || *f.Level(RuleLevel{Other, Other}) != 101*102/2 {
+		t.Errorf("%d levels, %d are missing, others %d", len(f.Levels), sum, *f.Level(RuleLevel{Other, Other}))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/test/bench/accuracy"
 	"github.com/weirhq/weir/test/bench/adaptive"
+	"github.com/weirhq/weir/test/bench/clients"
 	"github.com/weirhq/weir/test/bench/curves"
 	"github.com/weirhq/weir/test/bench/engine"
 	"github.com/weirhq/weir/test/bench/envoy"
@@ -38,6 +39,7 @@ var suites = []bench.Suite{
 	{Name: "leased", About: "Envoy's service and the engine with leases on Redis, near and far", Takes: "15 minutes; -quick: 2 minutes", Files: []string{"leased.txt"}, Run: envoy.RunLeased},
 	{Name: "resp", About: "commands of Redis clients, beside Redis", Takes: "3 minutes; -quick: some seconds", Files: []string{"resp.txt"}, Run: resp.Run},
 	{Name: "start", About: "starts, and what weir takes without requests", Takes: "2 minutes; -quick: half a minute", Files: []string{"start.txt"}, Run: start.Run},
+	{Name: "clients", About: "the import of clients, and a start with them", Takes: "half a minute; -clients 1000000: 2 minutes; -quick: some seconds", Files: []string{"clients.txt"}, Run: clients.Run, Clients: 100_000},
 	{Name: "accuracy", About: "how often each algorithm decides wrongly", Takes: "1 minute; -quick: a second", Files: []string{"accuracy.txt"}, Run: accuracy.Run},
 	{Name: "overrun", About: "costs that are known only afterwards", Takes: "a second", Files: []string{"overrun.txt"}, Run: overrun.Run},
 	{Name: "holds", About: "reserve and settle, beside a take", Takes: "5 minutes; -quick: half a minute", Files: []string{"holds.txt"}, Run: holds.Run},

@@ -89,11 +89,19 @@ func (h *Handler) inTurn(ctx context.Context, most time.Duration, read func(cont
 	return read(ctx)
 }
 
+// ruleInForce returns a rule, or nil.
+func (h *Handler) ruleInForce(id string) *rule.Entry {
+	table, _ := h.options.Engine.Rules()
+	if i := slices.IndexFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }); i >= 0 {
+		return table.Rules()[i]
+	}
+	return nil
+}
+
 // knownRule returns an error if there is no rule with this id; "" stands for all rules.
 // Statistics are kept after a rule is removed: if there are any, there is no error.
 func (h *Handler) knownRule(id string, remembered bool) error {
-	table, _ := h.options.Engine.Rules()
-	if remembered || id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
+	if remembered || id == "" || h.options.Stats.Counts(id) || h.ruleInForce(id) != nil {
 		return nil
 	}
 	return fault.NoRule.Of("There is no rule %q, and there are no statistics of a removed rule with this id; GET /v1/rules lists all rules.", id).In("rule").Coded("", "rule", id)

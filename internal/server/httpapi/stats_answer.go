@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/rules/manage"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -73,7 +74,7 @@ func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
 	some := false
 	for i, p := range s.Points {
 		some = some || p.Requests > 0
-		point := StatsPoint{T: p.Time.Unix(), Traffic: p.Traffic, InFlight: p.InFlight}
+		point := StatsPoint{T: p.Time.Unix(), Traffic: p.Traffic, InFlight: p.InFlight, Levels: p.Levels}
 		if q.Rule == "" {
 			point.StatsPointTimes = &StatsPointTimes{
 				P50: stats.Micros(p.Decision.P50), P90: stats.Micros(p.Decision.P90), P99: stats.Micros(p.Decision.P99),
@@ -86,13 +87,24 @@ func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
 }
 
 func (h *Handler) statsTop(q stats.TopQuery, top *stats.Top) (any, error) {
-	for i := range top.Keys {
-		top.Keys[i].Key = readable(top.Keys[i].Key)
+	entries := make([]TopEntry, len(top.Keys))
+	of := h.ruleInForce(q.Rule)
+	for i, e := range top.Keys {
+		entries[i] = ranked(of, e)
 	}
 	return &TopAnswer{
 		By: q.By.String(), Window: q.Window.String(), Rule: q.Rule, From: top.From.Unix(), To: top.To.Unix(),
-		Total: top.Total, Floor: top.Floor, Sampling: top.Sampling, Local: top.Local, Entries: listed(top.Keys),
+		Total: top.Total, Floor: top.Floor, Sampling: top.Sampling, Local: top.Local, Entries: entries,
 	}, h.knownRule(q.Rule, len(top.Keys) > 0)
+}
+
+// ranked is a key in the ranking of a rule, which may be nil.
+func ranked(of *rule.Entry, e archive.Entry) TopEntry {
+	level := ""
+	if of != nil {
+		level = of.Level(e.Key)
+	}
+	return TopEntry{readable(e.Key), e.Count, e.Error, level}
 }
 
 // listed is a list that is there even if it is empty.
@@ -127,9 +139,9 @@ func (h *Handler) statsClients(q stats.ClientsQuery, s *stats.Clients) (any, err
 		StatsRange: rangeOf(s.Range), By: q.By.String(), Rule: q.Rule, Total: s.Total, Floor: s.Floor,
 		Sampling: s.Sampling, Local: s.Local, Clients: make([]StatsClient, len(s.Clients)),
 	}
+	of := h.ruleInForce(q.Rule)
 	for i, k := range s.Clients {
-		k.Key = readable(k.Key)
-		answer.Clients[i] = StatsClient{k.Entry, k.Rules, k.First.Unix(), k.Last.Unix(), k.Values}
+		answer.Clients[i] = StatsClient{ranked(of, k.Entry), k.Rules, k.First.Unix(), k.Last.Unix(), k.Values}
 	}
 	return answer, h.knownRule(q.Rule, len(s.Clients) > 0)
 }

@@ -178,7 +178,7 @@ func TestTop(t *testing.T) {
 	}
 	var a TopAnswer
 	r := s.call("GET /v1/stats/top?by=allowed&n=256", "").want(t, 200, &a)
-	if !strings.Contains(fmt.Sprint(a.Entries), "{user:m\uFFFDl\x00\u202e<b> 3 0}") || bytes.ContainsAny(r.body, "\x00<") {
+	if !strings.Contains(fmt.Sprint(a.Entries), "{user:m\uFFFDl\x00\u202e<b> 3 0 }") || bytes.ContainsAny(r.body, "\x00<") {
 		t.Errorf("a key of any bytes is %q", r.body)
 	}
 }

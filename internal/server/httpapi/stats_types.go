@@ -72,8 +72,9 @@ type SeriesAnswer struct {
 type StatsPoint struct {
 	T int64 `json:"t"` // when it began
 	stats.Traffic
-	*StatsPointTimes                 // nil in the series of a rule
-	InFlight         *stats.InFlight `json:"in_flight,omitempty"` // as in stats.RuleSummary
+	*StatsPointTimes                      // nil in the series of a rule
+	InFlight         *stats.InFlight      `json:"in_flight,omitempty"` // as in stats.RuleSummary
+	Levels           []stats.LevelSummary `json:"levels,omitempty"`    // likewise
 }
 
 // StatsPointTimes is how long the requests of a step took, and what became of those that
@@ -102,7 +103,12 @@ type TopAnswer struct {
 }
 
 // TopEntry is a key that came at least Count-Error times, and at most Count times.
-type TopEntry = archive.Entry
+type TopEntry struct {
+	Key   string `json:"key"`
+	Count int64  `json:"count"`
+	Error int64  `json:"error"`
+	Level string `json:"level,omitempty"` // of the rule in force, if it has levels
+}
 
 // SuggestAnswer is what GET /v1/stats/suggest answers.
 type SuggestAnswer struct {
@@ -162,7 +168,7 @@ type ClientsAnswer struct {
 
 // StatsClient is a client that came at least Count-Error times, and at most Count times.
 type StatsClient struct {
-	archive.Entry
+	TopEntry
 	Rules   []stats.RuleCount `json:"rules"` // those with the most first
 	FirstAt int64             `json:"first_at"`
 	LastAt  int64             `json:"last_at"`

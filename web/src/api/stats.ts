@@ -31,9 +31,16 @@ export interface InFlight {
   held_us?: Latency // of those that ended
 }
 
+// LevelTotals is how often a level of a rule has denied.
+export interface LevelTotals {
+  level: string
+  denied: number
+}
+
 export interface RuleTotals extends Counts {
   rule: string
   in_flight?: InFlight
+  levels?: LevelTotals[]
   tiers?: (Omit<Counts, 'rate'> & { tier: string })[] // '' is without one; events of the stream have none
   latency_us?: Latency // events of the stream have none
 }
@@ -83,6 +90,7 @@ export interface Point extends Counts {
   upstream_errors?: number
   upstream_p99_us?: number
   in_flight?: InFlight // of a rule
+  levels?: LevelTotals[] // of a rule with levels
 }
 
 export interface Series {
@@ -95,6 +103,7 @@ export interface Series {
 
 export interface TopEntry {
   key: string
+  level?: string // of the rule that was asked for
   count: number
   error: number // by how much the count may be too high
 }

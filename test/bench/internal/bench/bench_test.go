@@ -206,6 +206,7 @@ func TestRunner(t *testing.T) {
 			fmt.Fprint(r.File("a.txt"), Pick(r, "full", "quick"))
 			fmt.Fprint(r.File("b.txt"), "more")
 		}},
+		{Name: "many", Files: []string{"d.txt"}, Clients: 7, Run: func(r *Run) { fmt.Fprintf(r.File("d.txt"), "-%d clients-", r.Clients) }},
 		{Name: "bad", Files: []string{"c.txt"}, Run: func(r *Run) { r.Fatal("no luck") }},
 	}
 	for _, c := range []struct {
@@ -214,12 +215,14 @@ func TestRunner(t *testing.T) {
 	}{
 		{0, []string{"good", "-quick", "-results", filepath.Join(dir, "results")}}, {0, []string{"good", "-results", ""}}, {0, []string{"-h"}},
 		{1, []string{"bad", "-results", dir}}, {2, nil}, {2, []string{"other"}}, {2, []string{"good", "-other"}}, {2, []string{"good", "bad"}}, {2, []string{"good", "-beside", dir}},
+		{0, []string{"many", "-results", ""}}, {0, []string{"many", "-results", "", "-clients", "9"}},
+		{2, []string{"good", "-clients", "9"}}, {2, []string{"many", "-clients", "-1"}}, {2, []string{"many", "-clients", "10000001"}},
 	} {
 		if got := Main(suites, c.args, out, said); got != c.want {
 			t.Errorf("%v: %d, want %d", c.args, got, c.want)
 		}
 	}
-	for name, want := range map[string]string{"results/a.txt": "quick", "results/b.txt": "more", "out": "quickfull"} {
+	for name, want := range map[string]string{"results/a.txt": "quick", "results/b.txt": "more", "out": "quickfull-7 clients--9 clients-"} {
 		if got := testkit.Must(os.ReadFile(filepath.Join(dir, name)))(t); string(got) != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}

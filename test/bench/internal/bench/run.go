@@ -4,6 +4,7 @@ package bench
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -28,15 +29,21 @@ type Suite struct {
 	Run   func(*Run)
 
 	Compares bool // it measures another version of weir, too
+	Clients  int  // how many there are, unless -clients says another number; 0 if it has none
 }
+
+// maxClients is the most that -clients may say. They fill memory and the directory for temporary files.
+const maxClients = 10_000_000
 
 // Run is one run of a suite. It cleans up what the suite starts.
 type Run struct {
 	testing.TB
 	Quick  bool   // for a first look only
 	Beside string // a directory with another version of weir; empty for none
-	line   line
 
+	Clients int // how many there are
+
+	line  line
 	files map[string]*bytes.Buffer
 }
 
@@ -67,6 +74,7 @@ func Main(suites []Suite, args []string, out, errors *os.File) (code int) {
 	quick := flags.Bool("quick", false, "a first look only")
 	dir := flags.String("results", "results", "`directory` for the files; empty for nowhere")
 	beside := flags.String("beside", "", "`directory` with another version of weir, which is measured too")
+	clients := flags.Int("clients", 0, "`number` of clients, 1 to 10,000,000")
 	flags.Usage = func() { usage(suites, flags, errors) }
 	name := ""
 	if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
@@ -85,6 +93,15 @@ func Main(suites []Suite, args []string, out, errors *os.File) (code int) {
 			fmt.Fprintf(errors, "%s measures this version only; remove -beside\n", name)
 			return 2
 		}
+		if *clients != 0 && s.Clients == 0 {
+			fmt.Fprintf(errors, "%s has no directory of clients; remove -clients\n", name)
+			return 2
+		}
+		if *clients < 0 || *clients > maxClients {
+			fmt.Fprintf(errors, "-clients %d is not possible; write 1 to %d\n", *clients, maxClients)
+			return 2
+		}
+		s.Clients = cmp.Or(*clients, s.Clients)
 		if err := s.run(*quick, *beside, *dir, out, errors); err != nil {
 			fmt.Fprintln(errors, err)
 			return 1
@@ -113,7 +130,7 @@ func (s Suite) run(quick bool, beside, dir string, out, progress *os.File) error
 		return err
 	}
 	r := Test(scope)
-	r.Quick, r.Beside, r.line.out = quick, beside, progress
+	r.Quick, r.Beside, r.Clients, r.line.out = quick, beside, s.Clients, progress
 	info, err := progress.Stat()
 	r.line.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
 	err = scope.Try(func() { s.Run(r) })
