@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/estimate"
 	"github.com/weirhq/weir/rule"
 )
@@ -13,11 +15,13 @@ import (
 // invent names of models.
 const maxLearned = 500
 
+// unusedAge is after how long a model without answers makes room for others, even if much is known of it.
+const unusedAge = weir.Micros(24 * time.Hour / time.Microsecond)
+
 // answers are how long the answers of language models were lately, and what is reserved for those that
 // are open.
 type answers struct {
 	mu      sync.Mutex
-	turn    uint64
 	lengths map[answersOf]*lengths
 	open    map[string]Reserved // by rule
 }
@@ -25,10 +29,12 @@ type answers struct {
 type answersOf struct{ rule, model string }
 
 type lengths struct {
-	used    uint64 // the turn of the last answer
+	used    weir.Micros // the time of the last answer
 	tokens  estimate.Fair
 	percent int // of the quantile that is known, if it is
 	at      int64
+	count   int // of the values that count; below 0 if that is not known
+	enough  bool
 }
 
 // expected is how many tokens an answer has, by the quantile of a rule; 0 if that is not known.
@@ -53,36 +59,51 @@ func (a *answers) expected(c *rule.Entry, model string) int64 {
 }
 
 // learn takes note of how long an answer was.
-func (a *answers) learn(c *rule.Entry, model string, client uint32, tokens int64) {
+func (a *answers) learn(now weir.Micros, key answersOf, from estimate.Source, tokens int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	key := answersOf{c.ID, model}
-	l := a.lengths[key]
-	if l == nil {
-		if a.lengths == nil {
-			a.lengths = map[answersOf]*lengths{}
-		}
-		if len(a.lengths) >= maxLearned {
-			a.forgetLocked()
-		}
-		l = new(lengths)
-		a.lengths[key] = l
+	if l := a.ofLocked(now, key); l != nil {
+		l.used = now
+		l.tokens.Add(now.Time(), from, uint64(tokens))
+		l.percent, l.count = 0, -1
 	}
-	a.turn++
-	l.used, l.percent = a.turn, 0
-	l.tokens.Add(client, uint64(tokens))
 }
 
-// forgetLocked forgets the model that had no answer for longest.
-func (a *answers) forgetLocked() {
-	var oldest answersOf
-	turn := a.turn + 1
-	for key, l := range a.lengths {
-		if l.used < turn {
-			oldest, turn = key, l.used
+// ofLocked returns what is known of a model, or nil if there is no room for one more.
+func (a *answers) ofLocked(now weir.Micros, key answersOf) *lengths {
+	l := a.lengths[key]
+	if l != nil || len(a.lengths) >= maxLearned && !a.forgetLocked(now) {
+		return l
+	}
+	if a.lengths == nil {
+		a.lengths = map[answersOf]*lengths{}
+	}
+	l = new(lengths)
+	a.lengths[key] = l
+	return l
+}
+
+// forgetLocked forgets the model of which least is known, and of those the one that had no answer for longest. It does not
+// forget one whose quantile may be known for one that is new, and reports whether there was another.
+func (a *answers) forgetLocked(now weir.Micros) bool {
+	var key answersOf
+	var least *lengths
+	for k, l := range a.lengths {
+		switch {
+		case now-l.used > unusedAge:
+			l.count, l.enough = 0, false
+		case l.count < 0:
+			l.count, l.enough = l.tokens.Len()
+		}
+		if least == nil || cmp.Or(cmp.Compare(l.count, least.count), cmp.Compare(l.used, least.used)) < 0 {
+			key, least = k, l
 		}
 	}
-	delete(a.lengths, oldest)
+	if least.enough {
+		return false
+	}
+	delete(a.lengths, key)
+	return true
 }
 
 // Reserved is what the requests that an engine serves have reserved under one rule that counts tokens.

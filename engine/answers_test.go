@@ -115,6 +115,7 @@ func (v *vendor) call(team, user, model string, longest int64) *call {
 // answer ends a call, and returns what it cost.
 func (v *vendor) answer(c *call, resp rule.Response) int64 {
 	v.t.Helper()
+	v.now = v.now.Add(time.Millisecond)
 	if err := c.hold.End(&resp, nil); err != nil {
 		v.t.Fatal(err)
 	}
@@ -212,6 +213,33 @@ func TestLearnManyModels(t *testing.T) {
 	}
 	if c := v.call("a", "user1", "m", 20_000); c.reserved > 1200 {
 		t.Errorf("%d are reserved", c.reserved)
+	}
+}
+
+// However many keys an organization has, it cannot lower what others reserve, nor can those who invent keys: all that the
+// directory does not know count as one organization.
+func TestLearnManyKeys(t *testing.T) {
+	for name, user := range map[string]string{"of one organization": "key%d", "invented": "invented%d"} {
+		v := newVendor(t, "reserve: {output: p95}")
+		var clients strings.Builder
+		for n := range 1000 {
+			fmt.Fprintf(&clients, `{"client": "user:key%d", "parent": "org:hostile"}`+"\n", n)
+		}
+		for n := range 8 {
+			fmt.Fprintf(&clients, `{"client": "user:user%d", "parent": "org:acme%d"}`+"\n"+`{"client": "org:acme%d"}`+"\n", n, n, n)
+		}
+		clients.WriteString(`{"client": "org:hostile"}` + "\n")
+		v.engine.InstallClients(engine.Clients{Directory: readClients(t, clients.String())})
+		v.teach("a", 8, 600, func() int64 { return 1000 })
+		for n := range 5000 {
+			v.answer(v.call(fmt.Sprint("b", n), fmt.Sprintf(user, n%1000), "m", 20_000), tokens(1))
+			if n%20 == 0 {
+				v.answer(v.call(fmt.Sprint("c", n), fmt.Sprint("user", n/20%8), "m", 20_000), tokens(1000))
+			}
+		}
+		if got := v.expects("d"); got < 1000 {
+			t.Errorf("%s: %d tokens are reserved", name, got)
+		}
 	}
 }
 

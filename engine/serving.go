@@ -2,11 +2,13 @@ package engine
 
 import (
 	"context"
+	"hash/crc32"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/estimate"
 	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/rule"
 )
@@ -248,7 +250,12 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 // learn takes note of how long an answer was, for a rule that reserves by that.
 func (h *Hold) learn(c *rule.Entry, resp *rule.Response) {
 	if tokens, known := c.Answer(h.request, resp); known {
-		h.engine.answers.learn(c, h.request.Prompt.Model, h.engine.hashOf(h.request), tokens)
+		client := h.engine.hashOf(h.request)
+		from := estimate.Source{Owner: client, Client: client}
+		if owner, ok := h.request.Owner(); ok { // all that the directory does not know have one
+			from.Owner = crc32.ChecksumIEEE([]byte(owner))
+		}
+		h.engine.answers.learn(h.engine.clock(), answersOf{c.ID, h.request.Prompt.Model}, from, tokens)
 	}
 }
 

@@ -131,6 +131,10 @@ type Response struct {
 	// Cut is whether the answer was ended because it used what was reserved for it.
 	Cut bool
 
+	// Unfinished is whether the answer ended before the model had come to an end: the client left, or
+	// the upstream broke off. It is charged, and tells nothing of how long answers are.
+	Unfinished bool
+
 	// JSON is the body, if it is known. It is parsed only if a rule reads it.
 	JSON []byte
 }

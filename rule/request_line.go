@@ -158,6 +158,17 @@ func (r *Request) tier() string {
 	return cmp.Or(r.line.tier, r.Tier)
 }
 
+// Owner returns the uppermost of the clients of the directory to whom the request belongs, "" if the directory knows none. It is
+// false without a directory.
+func (r *Request) Owner() (name string, ok bool) {
+	for i := range r.line.count {
+		if one := r.line.record(i); one.parent == 0 {
+			return one.name, true
+		}
+	}
+	return "", r.line.in != nil
+}
+
 // Lines returns the clients of the directory that the request has, each before those that it belongs to.
 func (r *Request) Lines() (all []Client) {
 	for i := range r.line.count {

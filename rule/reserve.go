@@ -63,15 +63,15 @@ func (c *Entry) Ask(p *Prompt, expected int64) (a Ask, err error) {
 }
 
 // Answer returns how many tokens each answer to a request had, for a rule that reserves by a quantile of that.
-// It is false if there was none, or its length is not known. One that was cut counts twice, because it would
-// have been longer.
+// It is false if there was none, or its length is not known, or it would have been longer. One that was cut
+// counts twice, or reservations that cut could never grow again.
 func (c *Entry) Answer(req *Request, resp *Response) (tokens int64, known bool) {
 	p := req.Prompt
 	if c.Tokens == nil || c.Tokens.Reserve.Quantile == 0 || p == nil || resp.Tokens == nil || resp.Status >= http.StatusBadRequest {
 		return 0, false
 	}
 	n := p.answers(1)
-	if n == 0 {
+	if n == 0 || resp.Unfinished && !resp.Cut {
 		return 0, false
 	}
 	tokens = (clamp(resp.Tokens.Output) + n - 1) / n

@@ -85,8 +85,9 @@ type Spending struct {
 // SpendLine is what one client, model and day cost under a rule, as far as the query tells them apart.
 type SpendLine struct {
 	Rule, Level   string
-	Client, Model string    // archive.Other for those that are not counted apart
-	Day           time.Time // zero unless it is ByDay
+	Client, Model string    // as far as it is ByClient and ByModel; archive.Other for those that are not counted apart
+	Day           time.Time // zero unless it is ByDay, or for the others
+	Others        bool      // the sum of the lines beyond the number of lines
 	archive.Spent
 }
 
@@ -154,9 +155,9 @@ func (q *SpendQuery) lines(sums map[SpendLine]*archive.Spent) []SpendLine {
 			of = 0
 		}
 		if of++; of > q.N {
-			rest := SpendLine{Rule: line.Rule, Level: line.Level, Client: archive.Other, Model: archive.Other}
 			if last := &kept[len(kept)-1]; of == q.N+1 {
-				rest.Spent = line.Spent
+				rest := q.line(archive.Spender{Rule: line.Rule, Level: line.Level, Key: archive.Other, Model: archive.Other}, 0)
+				rest.Day, rest.Others, rest.Spent = time.Time{}, true, line.Spent
 				kept = append(kept, rest)
 			} else {
 				last.Add(&line.Spent)
@@ -167,6 +168,9 @@ func (q *SpendQuery) lines(sums map[SpendLine]*archive.Spent) []SpendLine {
 	}
 	if q.ByDay {
 		slices.SortStableFunc(kept, func(a, b SpendLine) int {
+			if a.Others != b.Others && a.Rule == b.Rule && a.Level == b.Level {
+				return b.Day.Compare(a.Day) // the others have no day, and come last
+			}
 			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Level, b.Level), a.Day.Compare(b.Day))
 		})
 	}

@@ -46,6 +46,7 @@ type setup struct {
 	rules   string // default generous
 	store   weir.Store
 	limit   httplimit.Options
+	observe []engine.Observer
 	options Options
 	server  func(*httptest.Server) // before it starts
 }
@@ -69,7 +70,7 @@ func newStand(t *testing.T, s setup, routes ...string) *stand {
 	}
 	discard := slog.New(slog.DiscardHandler)
 	s.limit.Logger, s.limit.TrustedProxies = discard, s.options.TrustedProxies
-	s.options.Limit = limitOf(t, s.store, s.rules, s.limit)
+	s.options.Limit = limitOf(t, s.store, s.rules, s.limit, s.observe...)
 	s.options.Observe = func(o Outcome) { b.outcomes <- o }
 	if s.options.Logger == nil {
 		s.options.Logger = discard
@@ -100,7 +101,7 @@ func newStand(t *testing.T, s setup, routes ...string) *stand {
 	return b
 }
 
-func limitOf(t testing.TB, store weir.Store, rules string, o httplimit.Options) *httplimit.Middleware {
+func limitOf(t testing.TB, store weir.Store, rules string, o httplimit.Options, observers ...engine.Observer) *httplimit.Middleware {
 	t.Helper()
 	set, problems := rule.Parse("test.yaml", []byte(rules))
 	if err := problems.Err(); err != nil {
@@ -110,7 +111,7 @@ func limitOf(t testing.TB, store weir.Store, rules string, o httplimit.Options) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{Store: store})
+	e, err := engine.New(engine.Options{Store: store, Observers: observers})
 	if err != nil {
 		t.Fatal(err)
 	}

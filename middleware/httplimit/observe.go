@@ -56,7 +56,7 @@ func (m *Middleware) observe(next http.Handler, w http.ResponseWriter, r *http.R
 			status = http.StatusOK // as net/http answers for a handler that says nothing
 			n.status = status
 		}
-		m.end(s, n, r)
+		m.end(s, n, r, err)
 		n.free()
 		if m.options.Observe != nil {
 			// The pattern is the mux's, and so one of a few: a mux writes it into the

@@ -57,9 +57,9 @@ func (s *settlement) free() {
 	}
 }
 
-// end settles with what was seen of the response. Whoever reads the end of the response
+// end settles with what was seen of the response, and how the handler ended. Whoever reads the end of the response
 // finds it settled.
-func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
+func (m *Middleware) end(s *settlement, n *noted, r *http.Request, failure error) {
 	if s == nil {
 		return
 	}
@@ -75,6 +75,7 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	}
 	if s.watch != nil && resp.Status != 0 {
 		resp.Cut = s.watch.Cut()
+		resp.Unfinished = !s.watch.Ended(failure == nil && r.Context().Err() == nil)
 		if u, known := s.watch.Used(); known {
 			s.tokens = u
 			resp.Tokens = &s.tokens

@@ -267,7 +267,7 @@ func (r *reading) name(name string) string {
 	if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || c == utf8.RuneError }) {
 		r.wrong("The request has a model that is not a name; correct it.")
 	}
-	return strings.ToValidUTF8(name[:min(len(name), maxKept)], "")
+	return strings.Clone(strings.ToValidUTF8(name[:min(len(name), maxKept)], "")) // a long one does not stay in memory
 }
 
 // encoded reports whether a long string begins like base64 or a data URL: text of that

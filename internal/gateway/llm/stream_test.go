@@ -77,6 +77,9 @@ func TestUsage(t *testing.T) {
 			if got, known := w.Used(); got != c.want || !known {
 				t.Errorf("%s in parts of %d: %+v, %v, want %+v", c.name, part, got, known, c.want)
 			}
+			if !w.Ended(true) {
+				t.Errorf("%s in parts of %d: the model has not ended", c.name, part)
+			}
 			w.Free()
 		}
 	}
@@ -169,6 +172,9 @@ func TestBrokenOff(t *testing.T) {
 		}
 		if got, known := w.Used(); got != c.want || known != c.known {
 			t.Errorf("%s until %s: %+v, %v, want %+v", c.name, c.until, got, known, c.want)
+		}
+		if w.Ended(false) {
+			t.Errorf("%s until %s: the model has ended", c.name, c.until)
 		}
 	}
 }

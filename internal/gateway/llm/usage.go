@@ -111,6 +111,7 @@ type tally struct {
 	text   int64 // bytes of what the model wrote
 	ends   int64 // reasons to end
 	whole  bool  // the usage is that of the whole answer
+	list   id    // someChoices or someCandidates, if there is such a list
 	calls  int64 // in the output of this event
 	tier   rule.ServiceTier
 	tiered bool // the response tells its tier

@@ -125,6 +125,21 @@ func (w *Watch) End() []byte {
 // is not passed on.
 func (w *Watch) Cut() bool { return w.cut }
 
+// Ended reports whether the model has come to an end. The caller says whether the upstream has, without an error
+// and before the client left: Gemini's older models give a reason to end with every part.
+func (w *Watch) Ended(upstream bool) bool {
+	t := &w.tally
+	switch {
+	case w.form == document:
+		return w.scan.offset > 0 && w.scan.depth == 0 && w.scan.state == between
+	case t.list == someCandidates:
+		return upstream && t.ends > 0
+	case t.list == someChoices:
+		return t.ends >= max(1, w.request.Bounded+w.request.Answers)
+	}
+	return t.ends > 0 || t.whole
+}
+
 // Used is what the request used, as far as it has been seen, and whether anything was. A
 // request that failed used nothing; of one about which nothing is known, the estimate stands.
 func (w *Watch) Used() (u Usage, known bool) {
@@ -190,6 +205,9 @@ func kindOf(name []byte) kind {
 func (w *Watch) see(v *value) {
 	if v.id == someText {
 		w.alike.learn(v, w)
+	}
+	if v.id == someChoices || v.id == someCandidates {
+		w.tally.list = v.id
 	}
 	e := &w.event
 	switch {

@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // SpendAnswer is what GET /v1/spend answers.
@@ -107,7 +108,10 @@ func (h *Handler) spend(q spendQuery, s *stats.Spending) (any, error) {
 			Rule: l.Rule, Level: l.Level, Client: readable(l.Client), Model: readable(l.Model), Requests: l.Requests, Refunds: l.Refunds,
 			Microdollars: l.Units, Display: rule.DollarText(l.Units), InputTokens: l.Input, OutputTokens: l.Output,
 		}
-		if !l.Day.IsZero() {
+		switch {
+		case l.Others && q.ByDay:
+			line.Day = archive.Other
+		case q.ByDay:
 			line.Day = l.Day.Format(time.DateOnly)
 		}
 		answer.Lines = append(answer.Lines, line)

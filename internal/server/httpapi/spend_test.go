@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/csv"
 	"reflect"
 	"strings"
@@ -43,6 +44,19 @@ func TestSpend(t *testing.T) {
 	}
 	if s.call("GET /v1/spend?n=1&by=client", "", "Accept: application/json").want(t, 200, &got); len(got.Lines) != 2 || got.Lines[1].Client != "(other)" || got.Lines[1].Microdollars != 2 {
 		t.Errorf("one line: %+v", got.Lines)
+	}
+	for by, want := range map[string][3]string{
+		"client": {"(other)", "", ""}, "model": {"", "(other)", ""}, "day,client": {"(other)", "", "(other)"}, "client,model,day": {"(other)", "(other)", "(other)"},
+	} {
+		var got SpendAnswer
+		s.call("GET /v1/spend?n=1&by="+by, "").want(t, 200, &got)
+		if l := got.Lines[1]; [3]string{l.Client, l.Model, l.Day} != want {
+			t.Errorf("by %s: the others are %+v", by, l)
+		}
+		table, err := csv.NewReader(bytes.NewReader(s.call("GET /v1/spend?n=1&format=csv&by="+by, "").want(t, 200, nil).body)).ReadAll()
+		if err != nil || [3]string(table[2][2:5]) != want {
+			t.Errorf("by %s: %v, %v", by, table, err)
+		}
 	}
 	if s.call("GET /v1/spend?rule=login", "").want(t, 200, &got); len(got.Lines) != 0 {
 		t.Errorf("another rule: %+v", got.Lines)
