@@ -537,6 +537,7 @@ type CheckResponse struct {
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
 	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied request: units that it lacks and that others have only reserved
 	Level         string                 `protobuf:"bytes,21,opt,name=level,proto3" json:"level,omitempty"`                              // the level of that limit, such as "team"; left out if the rule has no levels
+	Display       *Display               `protobuf:"bytes,22,opt,name=display,proto3" json:"display,omitempty"`                          // of a rule that counts dollars
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -716,6 +717,13 @@ func (x *CheckResponse) GetLevel() string {
 		return x.Level
 	}
 	return ""
+}
+
+func (x *CheckResponse) GetDisplay() *Display {
+	if x != nil {
+		return x.Display
+	}
+	return nil
 }
 
 type ReserveRequest struct {
@@ -1099,6 +1107,7 @@ type LimitResult struct {
 	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
 	Leased        int64                  `protobuf:"varint,23,opt,name=leased,proto3" json:"leased,omitempty"`                 // units that other instances have on lease, as last known: neither used nor remaining
 	Level         string                 `protobuf:"bytes,24,opt,name=level,proto3" json:"level,omitempty"`                    // the level at which it counts, such as "team"; left out if the rule has no levels
+	Display       *Display               `protobuf:"bytes,25,opt,name=display,proto3" json:"display,omitempty"`                // of a rule that counts dollars
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1301,6 +1310,90 @@ func (x *LimitResult) GetLevel() string {
 	return ""
 }
 
+func (x *LimitResult) GetDisplay() *Display {
+	if x != nil {
+		return x.Display
+	}
+	return nil
+}
+
+// Display is the numbers of a rule that counts millionths of a dollar, for people: "$13.37".
+type Display struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"` // the limit as a rule has it, such as "20usd/day"
+	Cost          string                 `protobuf:"bytes,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	Limit         string                 `protobuf:"bytes,3,opt,name=limit,proto3" json:"limit,omitempty"` // left out, as remaining, if the store was unavailable
+	Remaining     string                 `protobuf:"bytes,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Reserved      string                 `protobuf:"bytes,5,opt,name=reserved,proto3" json:"reserved,omitempty"` // of a denied request: what it lacks and others have only reserved
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Display) Reset() {
+	*x = Display{}
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Display) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Display) ProtoMessage() {}
+
+func (x *Display) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Display.ProtoReflect.Descriptor instead.
+func (*Display) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Display) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Display) GetCost() string {
+	if x != nil {
+		return x.Cost
+	}
+	return ""
+}
+
+func (x *Display) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *Display) GetRemaining() string {
+	if x != nil {
+		return x.Remaining
+	}
+	return ""
+}
+
+func (x *Display) GetReserved() string {
+	if x != nil {
+		return x.Reserved
+	}
+	return ""
+}
+
 // LimitOverride is a temporary override, which only the HTTP API can change.
 type LimitOverride struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1312,7 +1405,7 @@ type LimitOverride struct {
 
 func (x *LimitOverride) Reset() {
 	*x = LimitOverride{}
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1417,7 @@ func (x *LimitOverride) String() string {
 func (*LimitOverride) ProtoMessage() {}
 
 func (x *LimitOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1430,7 @@ func (x *LimitOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitOverride.ProtoReflect.Descriptor instead.
 func (*LimitOverride) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LimitOverride) GetId() string {
@@ -1363,7 +1456,7 @@ type CheckManyRequest struct {
 
 func (x *CheckManyRequest) Reset() {
 	*x = CheckManyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1468,7 @@ func (x *CheckManyRequest) String() string {
 func (*CheckManyRequest) ProtoMessage() {}
 
 func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1481,7 @@ func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyRequest.ProtoReflect.Descriptor instead.
 func (*CheckManyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckManyRequest) GetRequests() []*CheckRequest {
@@ -1407,7 +1500,7 @@ type CheckManyResponse struct {
 
 func (x *CheckManyResponse) Reset() {
 	*x = CheckManyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1512,7 @@ func (x *CheckManyResponse) String() string {
 func (*CheckManyResponse) ProtoMessage() {}
 
 func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1525,7 @@ func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyResponse.ProtoReflect.Descriptor instead.
 func (*CheckManyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckManyResponse) GetResponses() []*CheckResponse {
@@ -1451,7 +1544,7 @@ type GetRulesRequest struct {
 
 func (x *GetRulesRequest) Reset() {
 	*x = GetRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1463,7 +1556,7 @@ func (x *GetRulesRequest) String() string {
 func (*GetRulesRequest) ProtoMessage() {}
 
 func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1476,7 +1569,7 @@ func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesRequest.ProtoReflect.Descriptor instead.
 func (*GetRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetRulesRequest) GetId() string {
@@ -1496,7 +1589,7 @@ type GetRulesResponse struct {
 
 func (x *GetRulesResponse) Reset() {
 	*x = GetRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1508,7 +1601,7 @@ func (x *GetRulesResponse) String() string {
 func (*GetRulesResponse) ProtoMessage() {}
 
 func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1521,7 +1614,7 @@ func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesResponse.ProtoReflect.Descriptor instead.
 func (*GetRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetRulesResponse) GetVersion() *Version {
@@ -1550,7 +1643,7 @@ type PutRulesRequest struct {
 
 func (x *PutRulesRequest) Reset() {
 	*x = PutRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1655,7 @@ func (x *PutRulesRequest) String() string {
 func (*PutRulesRequest) ProtoMessage() {}
 
 func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1668,7 @@ func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRulesRequest.ProtoReflect.Descriptor instead.
 func (*PutRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PutRulesRequest) GetSource() string {
@@ -1617,7 +1710,7 @@ type CreateRuleRequest struct {
 
 func (x *CreateRuleRequest) Reset() {
 	*x = CreateRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1629,7 +1722,7 @@ func (x *CreateRuleRequest) String() string {
 func (*CreateRuleRequest) ProtoMessage() {}
 
 func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1642,7 +1735,7 @@ func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRuleRequest.ProtoReflect.Descriptor instead.
 func (*CreateRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateRuleRequest) GetSource() string {
@@ -1678,7 +1771,7 @@ type PutRuleRequest struct {
 
 func (x *PutRuleRequest) Reset() {
 	*x = PutRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1690,7 +1783,7 @@ func (x *PutRuleRequest) String() string {
 func (*PutRuleRequest) ProtoMessage() {}
 
 func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1703,7 +1796,7 @@ func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRuleRequest.ProtoReflect.Descriptor instead.
 func (*PutRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PutRuleRequest) GetSource() string {
@@ -1746,7 +1839,7 @@ type DeleteRuleRequest struct {
 
 func (x *DeleteRuleRequest) Reset() {
 	*x = DeleteRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1851,7 @@ func (x *DeleteRuleRequest) String() string {
 func (*DeleteRuleRequest) ProtoMessage() {}
 
 func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1864,7 @@ func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteRuleRequest) GetId() string {
@@ -1814,7 +1907,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1919,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1932,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RollbackRequest) GetVersion() int64 {
@@ -1882,7 +1975,7 @@ type WriteResponse struct {
 
 func (x *WriteResponse) Reset() {
 	*x = WriteResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +1987,7 @@ func (x *WriteResponse) String() string {
 func (*WriteResponse) ProtoMessage() {}
 
 func (x *WriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2000,7 @@ func (x *WriteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteResponse.ProtoReflect.Descriptor instead.
 func (*WriteResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WriteResponse) GetVersion() *Version {
@@ -1948,7 +2041,7 @@ type ValidateRulesRequest struct {
 
 func (x *ValidateRulesRequest) Reset() {
 	*x = ValidateRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1960,7 +2053,7 @@ func (x *ValidateRulesRequest) String() string {
 func (*ValidateRulesRequest) ProtoMessage() {}
 
 func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1973,7 +2066,7 @@ func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ValidateRulesRequest) GetSource() string {
@@ -2000,7 +2093,7 @@ type ValidateRulesResponse struct {
 
 func (x *ValidateRulesResponse) Reset() {
 	*x = ValidateRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2105,7 @@ func (x *ValidateRulesResponse) String() string {
 func (*ValidateRulesResponse) ProtoMessage() {}
 
 func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2118,7 @@ func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesResponse.ProtoReflect.Descriptor instead.
 func (*ValidateRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ValidateRulesResponse) GetValid() bool {
@@ -2059,7 +2152,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2071,7 +2164,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2084,7 +2177,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Problem) GetSeverity() Severity {
@@ -2156,7 +2249,7 @@ type Version struct {
 
 func (x *Version) Reset() {
 	*x = Version{}
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2261,7 @@ func (x *Version) String() string {
 func (*Version) ProtoMessage() {}
 
 func (x *Version) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2181,7 +2274,7 @@ func (x *Version) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Version.ProtoReflect.Descriptor instead.
 func (*Version) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Version) GetNumber() int64 {
@@ -2227,7 +2320,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[24]
+	mi := &file_weir_v1_weir_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2332,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[24]
+	mi := &file_weir_v1_weir_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2345,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{25}
 }
 
 type ListVersionsResponse struct {
@@ -2264,7 +2357,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[25]
+	mi := &file_weir_v1_weir_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2369,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[25]
+	mi := &file_weir_v1_weir_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2382,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{25}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*Version {
@@ -2308,7 +2401,7 @@ type GetVersionRequest struct {
 
 func (x *GetVersionRequest) Reset() {
 	*x = GetVersionRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[26]
+	mi := &file_weir_v1_weir_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2413,7 @@ func (x *GetVersionRequest) String() string {
 func (*GetVersionRequest) ProtoMessage() {}
 
 func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[26]
+	mi := &file_weir_v1_weir_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2426,7 @@ func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{26}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetVersionRequest) GetNumber() int64 {
@@ -2356,7 +2449,7 @@ type GetKeyRequest struct {
 
 func (x *GetKeyRequest) Reset() {
 	*x = GetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[27]
+	mi := &file_weir_v1_weir_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2461,7 @@ func (x *GetKeyRequest) String() string {
 func (*GetKeyRequest) ProtoMessage() {}
 
 func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[27]
+	mi := &file_weir_v1_weir_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2474,7 @@ func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyRequest.ProtoReflect.Descriptor instead.
 func (*GetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{27}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetKeyRequest) GetKey() string {
@@ -2417,7 +2510,7 @@ type GetKeyResponse struct {
 
 func (x *GetKeyResponse) Reset() {
 	*x = GetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[28]
+	mi := &file_weir_v1_weir_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2522,7 @@ func (x *GetKeyResponse) String() string {
 func (*GetKeyResponse) ProtoMessage() {}
 
 func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[28]
+	mi := &file_weir_v1_weir_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2535,7 @@ func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyResponse.ProtoReflect.Descriptor instead.
 func (*GetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{28}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetKeyResponse) GetResults() []*LimitResult {
@@ -2483,7 +2576,7 @@ type ResetKeyRequest struct {
 
 func (x *ResetKeyRequest) Reset() {
 	*x = ResetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[29]
+	mi := &file_weir_v1_weir_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2588,7 @@ func (x *ResetKeyRequest) String() string {
 func (*ResetKeyRequest) ProtoMessage() {}
 
 func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[29]
+	mi := &file_weir_v1_weir_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2601,7 @@ func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyRequest.ProtoReflect.Descriptor instead.
 func (*ResetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{29}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResetKeyRequest) GetKey() string {
@@ -2534,7 +2627,7 @@ type ResetKeyResponse struct {
 
 func (x *ResetKeyResponse) Reset() {
 	*x = ResetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[30]
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2639,7 @@ func (x *ResetKeyResponse) String() string {
 func (*ResetKeyResponse) ProtoMessage() {}
 
 func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[30]
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2652,7 @@ func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyResponse.ProtoReflect.Descriptor instead.
 func (*ResetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{30}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResetKeyResponse) GetRules() []string {
@@ -2586,7 +2679,7 @@ type CounterKey struct {
 
 func (x *CounterKey) Reset() {
 	*x = CounterKey{}
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2691,7 @@ func (x *CounterKey) String() string {
 func (*CounterKey) ProtoMessage() {}
 
 func (x *CounterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2704,7 @@ func (x *CounterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterKey.ProtoReflect.Descriptor instead.
 func (*CounterKey) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CounterKey) GetName() string {
@@ -2658,7 +2751,7 @@ type AddCountersRequest struct {
 
 func (x *AddCountersRequest) Reset() {
 	*x = AddCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2763,7 @@ func (x *AddCountersRequest) String() string {
 func (*AddCountersRequest) ProtoMessage() {}
 
 func (x *AddCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2776,7 @@ func (x *AddCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddCountersRequest.ProtoReflect.Descriptor instead.
 func (*AddCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *AddCountersRequest) GetAdd() []*CounterDelta {
@@ -2704,7 +2797,7 @@ type CounterDelta struct {
 
 func (x *CounterDelta) Reset() {
 	*x = CounterDelta{}
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2716,7 +2809,7 @@ func (x *CounterDelta) String() string {
 func (*CounterDelta) ProtoMessage() {}
 
 func (x *CounterDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2729,7 +2822,7 @@ func (x *CounterDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterDelta.ProtoReflect.Descriptor instead.
 func (*CounterDelta) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CounterDelta) GetKey() *CounterKey {
@@ -2762,7 +2855,7 @@ type SetCountersRequest struct {
 
 func (x *SetCountersRequest) Reset() {
 	*x = SetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +2867,7 @@ func (x *SetCountersRequest) String() string {
 func (*SetCountersRequest) ProtoMessage() {}
 
 func (x *SetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +2880,7 @@ func (x *SetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCountersRequest.ProtoReflect.Descriptor instead.
 func (*SetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetCountersRequest) GetSet() []*CounterSetting {
@@ -2807,7 +2900,7 @@ type CounterSetting struct {
 
 func (x *CounterSetting) Reset() {
 	*x = CounterSetting{}
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2819,7 +2912,7 @@ func (x *CounterSetting) String() string {
 func (*CounterSetting) ProtoMessage() {}
 
 func (x *CounterSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2832,7 +2925,7 @@ func (x *CounterSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterSetting.ProtoReflect.Descriptor instead.
 func (*CounterSetting) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CounterSetting) GetKey() *CounterKey {
@@ -2858,7 +2951,7 @@ type ResetCountersRequest struct {
 
 func (x *ResetCountersRequest) Reset() {
 	*x = ResetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +2963,7 @@ func (x *ResetCountersRequest) String() string {
 func (*ResetCountersRequest) ProtoMessage() {}
 
 func (x *ResetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +2976,7 @@ func (x *ResetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetCountersRequest.ProtoReflect.Descriptor instead.
 func (*ResetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ResetCountersRequest) GetKeys() []*CounterKey {
@@ -2902,7 +2995,7 @@ type GetCountersRequest struct {
 
 func (x *GetCountersRequest) Reset() {
 	*x = GetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3007,7 @@ func (x *GetCountersRequest) String() string {
 func (*GetCountersRequest) ProtoMessage() {}
 
 func (x *GetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3020,7 @@ func (x *GetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCountersRequest.ProtoReflect.Descriptor instead.
 func (*GetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *GetCountersRequest) GetKeys() []*CounterKey {
@@ -2947,7 +3040,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2959,7 +3052,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2972,7 +3065,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CountersResponse) GetValues() []string {
@@ -2994,7 +3087,7 @@ type GetCounterHistoryRequest struct {
 
 func (x *GetCounterHistoryRequest) Reset() {
 	*x = GetCounterHistoryRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3006,7 +3099,7 @@ func (x *GetCounterHistoryRequest) String() string {
 func (*GetCounterHistoryRequest) ProtoMessage() {}
 
 func (x *GetCounterHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3019,7 +3112,7 @@ func (x *GetCounterHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCounterHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetCounterHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GetCounterHistoryRequest) GetKeys() []*CounterKey {
@@ -3045,7 +3138,7 @@ type GetCounterHistoryResponse struct {
 
 func (x *GetCounterHistoryResponse) Reset() {
 	*x = GetCounterHistoryResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3057,7 +3150,7 @@ func (x *GetCounterHistoryResponse) String() string {
 func (*GetCounterHistoryResponse) ProtoMessage() {}
 
 func (x *GetCounterHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3070,7 +3163,7 @@ func (x *GetCounterHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCounterHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetCounterHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GetCounterHistoryResponse) GetCounters() []*CounterHistory {
@@ -3089,7 +3182,7 @@ type CounterHistory struct {
 
 func (x *CounterHistory) Reset() {
 	*x = CounterHistory{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3101,7 +3194,7 @@ func (x *CounterHistory) String() string {
 func (*CounterHistory) ProtoMessage() {}
 
 func (x *CounterHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3114,7 +3207,7 @@ func (x *CounterHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterHistory.ProtoReflect.Descriptor instead.
 func (*CounterHistory) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CounterHistory) GetPoints() []*CounterPoint {
@@ -3134,7 +3227,7 @@ type CounterPoint struct {
 
 func (x *CounterPoint) Reset() {
 	*x = CounterPoint{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3239,7 @@ func (x *CounterPoint) String() string {
 func (*CounterPoint) ProtoMessage() {}
 
 func (x *CounterPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3252,7 @@ func (x *CounterPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterPoint.ProtoReflect.Descriptor instead.
 func (*CounterPoint) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CounterPoint) GetStart() *timestamppb.Timestamp {
@@ -3185,7 +3278,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3197,7 +3290,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3210,7 +3303,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ObserveRequest) GetObserve() []*Sample {
@@ -3231,7 +3324,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3243,7 +3336,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3256,7 +3349,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Sample) GetKey() *CounterKey {
@@ -3281,7 +3374,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3293,7 +3386,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3306,7 +3399,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
 }
 
 type GetDistributionsRequest struct {
@@ -3321,7 +3414,7 @@ type GetDistributionsRequest struct {
 
 func (x *GetDistributionsRequest) Reset() {
 	*x = GetDistributionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3426,7 @@ func (x *GetDistributionsRequest) String() string {
 func (*GetDistributionsRequest) ProtoMessage() {}
 
 func (x *GetDistributionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3439,7 @@ func (x *GetDistributionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDistributionsRequest.ProtoReflect.Descriptor instead.
 func (*GetDistributionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetDistributionsRequest) GetKeys() []*CounterKey {
@@ -3372,7 +3465,7 @@ type GetDistributionsResponse struct {
 
 func (x *GetDistributionsResponse) Reset() {
 	*x = GetDistributionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3477,7 @@ func (x *GetDistributionsResponse) String() string {
 func (*GetDistributionsResponse) ProtoMessage() {}
 
 func (x *GetDistributionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3490,7 @@ func (x *GetDistributionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDistributionsResponse.ProtoReflect.Descriptor instead.
 func (*GetDistributionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GetDistributionsResponse) GetDistributions() []*Distribution {
@@ -3417,7 +3510,7 @@ type Distribution struct {
 
 func (x *Distribution) Reset() {
 	*x = Distribution{}
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3429,7 +3522,7 @@ func (x *Distribution) String() string {
 func (*Distribution) ProtoMessage() {}
 
 func (x *Distribution) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3442,7 +3535,7 @@ func (x *Distribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distribution.ProtoReflect.Descriptor instead.
 func (*Distribution) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Distribution) GetPoints() []*Percentiles {
@@ -3478,7 +3571,7 @@ type Percentiles struct {
 
 func (x *Percentiles) Reset() {
 	*x = Percentiles{}
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3490,7 +3583,7 @@ func (x *Percentiles) String() string {
 func (*Percentiles) ProtoMessage() {}
 
 func (x *Percentiles) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3503,7 +3596,7 @@ func (x *Percentiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Percentiles.ProtoReflect.Descriptor instead.
 func (*Percentiles) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Percentiles) GetStart() *timestamppb.Timestamp {
@@ -3608,7 +3701,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf7\x05\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa3\x06\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -3633,7 +3726,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\x125\n" +
 	"\breset_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
 	"\breserved\x18\x14 \x01(\x03R\breserved\x12\x14\n" +
-	"\x05level\x18\x15 \x01(\tR\x05level\"n\n" +
+	"\x05level\x18\x15 \x01(\tR\x05level\x12*\n" +
+	"\adisplay\x18\x16 \x01(\v2\x10.weir.v1.DisplayR\adisplay\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
@@ -3662,7 +3756,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xe3\x05\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\x8f\x06\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3690,7 +3784,14 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
 	"\breserved\x18\x16 \x01(\x03R\breserved\x12\x16\n" +
 	"\x06leased\x18\x17 \x01(\x03R\x06leased\x12\x14\n" +
-	"\x05level\x18\x18 \x01(\tR\x05level\"T\n" +
+	"\x05level\x18\x18 \x01(\tR\x05level\x12*\n" +
+	"\adisplay\x18\x19 \x01(\v2\x10.weir.v1.DisplayR\adisplay\"\x85\x01\n" +
+	"\aDisplay\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\tR\x04cost\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\tR\x05limit\x12\x1c\n" +
+	"\tremaining\x18\x04 \x01(\tR\tremaining\x12\x1a\n" +
+	"\breserved\x18\x05 \x01(\tR\breserved\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
@@ -3923,7 +4024,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Priority)(0),                     // 0: weir.v1.Priority
 	(HoldState)(0),                    // 1: weir.v1.HoldState
@@ -3940,170 +4041,173 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*HoldResponse)(nil),              // 12: weir.v1.HoldResponse
 	(*HoldPart)(nil),                  // 13: weir.v1.HoldPart
 	(*LimitResult)(nil),               // 14: weir.v1.LimitResult
-	(*LimitOverride)(nil),             // 15: weir.v1.LimitOverride
-	(*CheckManyRequest)(nil),          // 16: weir.v1.CheckManyRequest
-	(*CheckManyResponse)(nil),         // 17: weir.v1.CheckManyResponse
-	(*GetRulesRequest)(nil),           // 18: weir.v1.GetRulesRequest
-	(*GetRulesResponse)(nil),          // 19: weir.v1.GetRulesResponse
-	(*PutRulesRequest)(nil),           // 20: weir.v1.PutRulesRequest
-	(*CreateRuleRequest)(nil),         // 21: weir.v1.CreateRuleRequest
-	(*PutRuleRequest)(nil),            // 22: weir.v1.PutRuleRequest
-	(*DeleteRuleRequest)(nil),         // 23: weir.v1.DeleteRuleRequest
-	(*RollbackRequest)(nil),           // 24: weir.v1.RollbackRequest
-	(*WriteResponse)(nil),             // 25: weir.v1.WriteResponse
-	(*ValidateRulesRequest)(nil),      // 26: weir.v1.ValidateRulesRequest
-	(*ValidateRulesResponse)(nil),     // 27: weir.v1.ValidateRulesResponse
-	(*Problem)(nil),                   // 28: weir.v1.Problem
-	(*Version)(nil),                   // 29: weir.v1.Version
-	(*ListVersionsRequest)(nil),       // 30: weir.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),      // 31: weir.v1.ListVersionsResponse
-	(*GetVersionRequest)(nil),         // 32: weir.v1.GetVersionRequest
-	(*GetKeyRequest)(nil),             // 33: weir.v1.GetKeyRequest
-	(*GetKeyResponse)(nil),            // 34: weir.v1.GetKeyResponse
-	(*ResetKeyRequest)(nil),           // 35: weir.v1.ResetKeyRequest
-	(*ResetKeyResponse)(nil),          // 36: weir.v1.ResetKeyResponse
-	(*CounterKey)(nil),                // 37: weir.v1.CounterKey
-	(*AddCountersRequest)(nil),        // 38: weir.v1.AddCountersRequest
-	(*CounterDelta)(nil),              // 39: weir.v1.CounterDelta
-	(*SetCountersRequest)(nil),        // 40: weir.v1.SetCountersRequest
-	(*CounterSetting)(nil),            // 41: weir.v1.CounterSetting
-	(*ResetCountersRequest)(nil),      // 42: weir.v1.ResetCountersRequest
-	(*GetCountersRequest)(nil),        // 43: weir.v1.GetCountersRequest
-	(*CountersResponse)(nil),          // 44: weir.v1.CountersResponse
-	(*GetCounterHistoryRequest)(nil),  // 45: weir.v1.GetCounterHistoryRequest
-	(*GetCounterHistoryResponse)(nil), // 46: weir.v1.GetCounterHistoryResponse
-	(*CounterHistory)(nil),            // 47: weir.v1.CounterHistory
-	(*CounterPoint)(nil),              // 48: weir.v1.CounterPoint
-	(*ObserveRequest)(nil),            // 49: weir.v1.ObserveRequest
-	(*Sample)(nil),                    // 50: weir.v1.Sample
-	(*ObserveResponse)(nil),           // 51: weir.v1.ObserveResponse
-	(*GetDistributionsRequest)(nil),   // 52: weir.v1.GetDistributionsRequest
-	(*GetDistributionsResponse)(nil),  // 53: weir.v1.GetDistributionsResponse
-	(*Distribution)(nil),              // 54: weir.v1.Distribution
-	(*Percentiles)(nil),               // 55: weir.v1.Percentiles
-	nil,                               // 56: weir.v1.CheckRequest.HeadersEntry
-	nil,                               // 57: weir.v1.CheckRequest.CookiesEntry
-	nil,                               // 58: weir.v1.CheckRequest.QueryEntry
-	nil,                               // 59: weir.v1.CheckRequest.AttributesEntry
-	nil,                               // 60: weir.v1.CheckRequest.CostsEntry
-	nil,                               // 61: weir.v1.SettleRequest.UsedByUnitEntry
-	(*durationpb.Duration)(nil),       // 62: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),     // 63: google.protobuf.Timestamp
+	(*Display)(nil),                   // 15: weir.v1.Display
+	(*LimitOverride)(nil),             // 16: weir.v1.LimitOverride
+	(*CheckManyRequest)(nil),          // 17: weir.v1.CheckManyRequest
+	(*CheckManyResponse)(nil),         // 18: weir.v1.CheckManyResponse
+	(*GetRulesRequest)(nil),           // 19: weir.v1.GetRulesRequest
+	(*GetRulesResponse)(nil),          // 20: weir.v1.GetRulesResponse
+	(*PutRulesRequest)(nil),           // 21: weir.v1.PutRulesRequest
+	(*CreateRuleRequest)(nil),         // 22: weir.v1.CreateRuleRequest
+	(*PutRuleRequest)(nil),            // 23: weir.v1.PutRuleRequest
+	(*DeleteRuleRequest)(nil),         // 24: weir.v1.DeleteRuleRequest
+	(*RollbackRequest)(nil),           // 25: weir.v1.RollbackRequest
+	(*WriteResponse)(nil),             // 26: weir.v1.WriteResponse
+	(*ValidateRulesRequest)(nil),      // 27: weir.v1.ValidateRulesRequest
+	(*ValidateRulesResponse)(nil),     // 28: weir.v1.ValidateRulesResponse
+	(*Problem)(nil),                   // 29: weir.v1.Problem
+	(*Version)(nil),                   // 30: weir.v1.Version
+	(*ListVersionsRequest)(nil),       // 31: weir.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),      // 32: weir.v1.ListVersionsResponse
+	(*GetVersionRequest)(nil),         // 33: weir.v1.GetVersionRequest
+	(*GetKeyRequest)(nil),             // 34: weir.v1.GetKeyRequest
+	(*GetKeyResponse)(nil),            // 35: weir.v1.GetKeyResponse
+	(*ResetKeyRequest)(nil),           // 36: weir.v1.ResetKeyRequest
+	(*ResetKeyResponse)(nil),          // 37: weir.v1.ResetKeyResponse
+	(*CounterKey)(nil),                // 38: weir.v1.CounterKey
+	(*AddCountersRequest)(nil),        // 39: weir.v1.AddCountersRequest
+	(*CounterDelta)(nil),              // 40: weir.v1.CounterDelta
+	(*SetCountersRequest)(nil),        // 41: weir.v1.SetCountersRequest
+	(*CounterSetting)(nil),            // 42: weir.v1.CounterSetting
+	(*ResetCountersRequest)(nil),      // 43: weir.v1.ResetCountersRequest
+	(*GetCountersRequest)(nil),        // 44: weir.v1.GetCountersRequest
+	(*CountersResponse)(nil),          // 45: weir.v1.CountersResponse
+	(*GetCounterHistoryRequest)(nil),  // 46: weir.v1.GetCounterHistoryRequest
+	(*GetCounterHistoryResponse)(nil), // 47: weir.v1.GetCounterHistoryResponse
+	(*CounterHistory)(nil),            // 48: weir.v1.CounterHistory
+	(*CounterPoint)(nil),              // 49: weir.v1.CounterPoint
+	(*ObserveRequest)(nil),            // 50: weir.v1.ObserveRequest
+	(*Sample)(nil),                    // 51: weir.v1.Sample
+	(*ObserveResponse)(nil),           // 52: weir.v1.ObserveResponse
+	(*GetDistributionsRequest)(nil),   // 53: weir.v1.GetDistributionsRequest
+	(*GetDistributionsResponse)(nil),  // 54: weir.v1.GetDistributionsResponse
+	(*Distribution)(nil),              // 55: weir.v1.Distribution
+	(*Percentiles)(nil),               // 56: weir.v1.Percentiles
+	nil,                               // 57: weir.v1.CheckRequest.HeadersEntry
+	nil,                               // 58: weir.v1.CheckRequest.CookiesEntry
+	nil,                               // 59: weir.v1.CheckRequest.QueryEntry
+	nil,                               // 60: weir.v1.CheckRequest.AttributesEntry
+	nil,                               // 61: weir.v1.CheckRequest.CostsEntry
+	nil,                               // 62: weir.v1.SettleRequest.UsedByUnitEntry
+	(*durationpb.Duration)(nil),       // 63: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),     // 64: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	56, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	57, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	58, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	59, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	60, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
+	57, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	58, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	59, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	60, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	61, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
 	0,  // 5: weir.v1.CheckRequest.priority:type_name -> weir.v1.Priority
 	2,  // 6: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	62, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	62, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	62, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	63, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	63, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	63, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
 	14, // 10: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	63, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
+	64, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
 	0,  // 12: weir.v1.CheckResponse.priority:type_name -> weir.v1.Priority
-	63, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
-	6,  // 14: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
-	62, // 15: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
-	61, // 16: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
-	62, // 17: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
-	1,  // 18: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
-	63, // 19: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
-	13, // 20: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
-	62, // 21: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	62, // 22: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	62, // 23: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	15, // 24: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
-	63, // 25: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
-	63, // 26: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
-	6,  // 27: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	7,  // 28: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	29, // 29: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	29, // 30: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	28, // 31: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	28, // 32: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
-	3,  // 33: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	63, // 34: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	29, // 35: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	14, // 36: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	4,  // 37: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	5,  // 38: weir.v1.CounterKey.window:type_name -> weir.v1.Window
-	39, // 39: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
-	37, // 40: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
-	41, // 41: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
-	37, // 42: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
-	37, // 43: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	37, // 44: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	37, // 45: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
-	47, // 46: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
-	48, // 47: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
-	63, // 48: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
-	50, // 49: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
-	37, // 50: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
-	37, // 51: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
-	54, // 52: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
-	55, // 53: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
-	55, // 54: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
-	63, // 55: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
-	6,  // 56: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	16, // 57: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	6,  // 58: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	6,  // 59: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
-	8,  // 60: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
-	9,  // 61: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
-	10, // 62: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
-	11, // 63: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
-	18, // 64: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	20, // 65: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	21, // 66: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	22, // 67: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	23, // 68: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	26, // 69: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	30, // 70: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	32, // 71: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	24, // 72: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	33, // 73: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	35, // 74: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	38, // 75: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
-	40, // 76: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
-	42, // 77: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
-	43, // 78: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
-	45, // 79: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
-	49, // 80: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
-	52, // 81: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
-	7,  // 82: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	17, // 83: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	7,  // 84: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	7,  // 85: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
-	7,  // 86: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
-	12, // 87: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
-	12, // 88: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
-	12, // 89: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
-	19, // 90: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	25, // 91: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	25, // 92: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	25, // 93: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	25, // 94: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	27, // 95: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	31, // 96: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	29, // 97: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	25, // 98: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	34, // 99: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	36, // 100: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	44, // 101: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
-	44, // 102: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
-	44, // 103: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
-	44, // 104: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
-	46, // 105: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
-	51, // 106: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
-	53, // 107: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
-	82, // [82:108] is the sub-list for method output_type
-	56, // [56:82] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	64, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
+	15, // 14: weir.v1.CheckResponse.display:type_name -> weir.v1.Display
+	6,  // 15: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
+	63, // 16: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	62, // 17: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
+	63, // 18: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
+	1,  // 19: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
+	64, // 20: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
+	13, // 21: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
+	63, // 22: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	63, // 23: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	63, // 24: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	16, // 25: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
+	64, // 26: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
+	15, // 27: weir.v1.LimitResult.display:type_name -> weir.v1.Display
+	64, // 28: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	6,  // 29: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	7,  // 30: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	30, // 31: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	30, // 32: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	29, // 33: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	29, // 34: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	3,  // 35: weir.v1.Problem.severity:type_name -> weir.v1.Severity
+	64, // 36: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	30, // 37: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	14, // 38: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	4,  // 39: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	5,  // 40: weir.v1.CounterKey.window:type_name -> weir.v1.Window
+	40, // 41: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
+	38, // 42: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
+	42, // 43: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
+	38, // 44: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
+	38, // 45: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	38, // 46: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	38, // 47: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
+	48, // 48: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
+	49, // 49: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
+	64, // 50: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
+	51, // 51: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
+	38, // 52: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
+	38, // 53: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
+	55, // 54: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
+	56, // 55: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
+	56, // 56: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
+	64, // 57: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
+	6,  // 58: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	17, // 59: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	6,  // 60: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	6,  // 61: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
+	8,  // 62: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
+	9,  // 63: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
+	10, // 64: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
+	11, // 65: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
+	19, // 66: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	21, // 67: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	22, // 68: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	23, // 69: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	24, // 70: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	27, // 71: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	31, // 72: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	33, // 73: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	25, // 74: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	34, // 75: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	36, // 76: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	39, // 77: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
+	41, // 78: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
+	43, // 79: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
+	44, // 80: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
+	46, // 81: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
+	50, // 82: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
+	53, // 83: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
+	7,  // 84: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	18, // 85: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	7,  // 86: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	7,  // 87: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
+	7,  // 88: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
+	12, // 89: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
+	12, // 90: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
+	12, // 91: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
+	20, // 92: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	26, // 93: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	26, // 94: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	26, // 95: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	26, // 96: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	28, // 97: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	32, // 98: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	30, // 99: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	26, // 100: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	35, // 101: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	37, // 102: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	45, // 103: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
+	45, // 104: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
+	45, // 105: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
+	45, // 106: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
+	47, // 107: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
+	52, // 108: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
+	54, // 109: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
+	84, // [84:110] is the sub-list for method output_type
+	58, // [58:84] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -4112,18 +4216,18 @@ func file_weir_v1_weir_proto_init() {
 		return
 	}
 	file_weir_v1_weir_proto_msgTypes[3].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[14].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[15].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[16].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[17].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[18].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   56,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   4,
 		},
