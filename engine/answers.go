@@ -23,7 +23,7 @@ const unusedAge = weir.Micros(24 * time.Hour / time.Microsecond)
 type answers struct {
 	mu      sync.Mutex
 	lengths map[answersOf]*lengths
-	open    map[string]Reserved // by rule
+	open    map[string]openParts // by rule
 }
 
 type answersOf struct{ rule, model string }
@@ -112,6 +112,20 @@ type Reserved struct {
 	Requests int64  `json:"requests"`
 	Units    int64  `json:"units"`  // that are reserved
 	Excess   int64  `json:"excess"` // that the requests may cost besides, so that limits can be exceeded by so much
+
+	Display ReservedDisplay `json:"display,omitzero"` // of a rule that counts money
+}
+
+// openParts is what is kept of it.
+type openParts struct {
+	Reserved
+	money bool
+}
+
+// ReservedDisplay is the units of [Reserved] as people read them, such as "$13.37".
+type ReservedDisplay struct {
+	Units  string `json:"units"`
+	Excess string `json:"excess"`
 }
 
 // Reserved returns what is reserved now, by rule, for the requests that this engine serves; see
@@ -122,7 +136,10 @@ func (e *Engine) Reserved() []Reserved {
 	defer a.mu.Unlock()
 	all := make([]Reserved, 0, len(a.open))
 	for _, r := range a.open {
-		all = append(all, r)
+		if r.money {
+			r.Display = ReservedDisplay{rule.DollarText(r.Units), rule.DollarText(r.Excess)}
+		}
+		all = append(all, r.Reserved)
 	}
 	slices.SortFunc(all, func(x, y Reserved) int { return cmp.Compare(x.Rule, y.Rule) })
 	return all
@@ -132,20 +149,21 @@ func (e *Engine) Reserved() []Reserved {
 func (a *answers) reserve(parts []HoldPart, requests int64) {
 	for i := range parts {
 		if p := &parts[i]; p.Rule.Tokens != nil {
-			a.change(Reserved{p.Rule.ID, requests, requests * p.Reserved, requests * max(0, p.most-p.Reserved)})
+			a.change(p.Rule, Reserved{Requests: requests, Units: requests * p.Reserved, Excess: requests * max(0, p.most-p.Reserved)})
 		}
 	}
 }
 
-func (a *answers) change(by Reserved) {
+func (a *answers) change(of *rule.Entry, by Reserved) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open == nil {
-		a.open = map[string]Reserved{}
+		a.open = map[string]openParts{}
 	}
-	r := a.open[by.Rule]
-	r = Reserved{by.Rule, r.Requests + by.Requests, r.Units + by.Units, r.Excess + by.Excess}
-	if a.open[by.Rule] = r; r.Requests == 0 {
-		delete(a.open, by.Rule)
+	r := a.open[of.ID]
+	r.Rule, r.Requests, r.Units, r.Excess = of.ID, r.Requests+by.Requests, r.Units+by.Units, r.Excess+by.Excess
+	r.money = of.Money()
+	if a.open[of.ID] = r; r.Requests == 0 {
+		delete(a.open, of.ID)
 	}
 }

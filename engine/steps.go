@@ -124,7 +124,7 @@ func (h *Hold) adopt(ctx context.Context, s step) bool {
 	h.steps = append(h.steps, s)
 	p.Reserved += s.reserved
 	p.growth.next = p.Reserved - p.step()/4
-	h.engine.answers.change(Reserved{Rule: p.Rule.ID, Units: s.reserved, Excess: -s.reserved})
+	h.engine.answers.change(p.Rule, Reserved{Units: s.reserved, Excess: -s.reserved})
 	h.engine.observeHold(SteppedHold, []SettledPart{{Rule: p.Rule.ID, Unit: p.Rule.CostUnit(), Reserved: s.reserved}})
 	return true
 }

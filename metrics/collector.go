@@ -69,6 +69,10 @@ var (
 	reservedDesc = desc("reserved_units", "Units that are reserved for requests to language models that are open now.", "rule")
 	exceedDesc   = desc("reserved_exceed_units", "Units that requests to language models that are open now may use beyond what is reserved.", "rule")
 
+	reservedDollarsDesc = desc("reserved_dollars", "What is reserved in dollars for requests to language models that are open now.", "rule")
+	exceedDollarsDesc   = desc("reserved_exceed_dollars", "What requests to language models that are open now may cost in dollars beyond what is reserved.", "rule")
+	spentDesc           = desc("spent_dollars_total", "What requests have cost in dollars under each rule that counts them, by model, and what of it was given back.", "rule", "model", "kind")
+
 	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
 	queueAgeDesc = desc("queue_oldest_seconds", "Waiting time of the oldest item that is ready.", "queue")
 
@@ -318,6 +322,7 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 	}
 	l.holds.Load().collect(ch, l.label)
 	l.places.Load().collect(ch, l.label)
+	l.spending.Load().collect(ch, l.label)
 }
 
 func (c *ruleCounters) any() bool {
@@ -326,11 +331,15 @@ func (c *ruleCounters) any() bool {
 			return true
 		}
 	}
-	return c.holds.Load() != nil || c.places.Load() != nil || c.warned.Load() > 0
+	return c.holds.Load() != nil || c.places.Load() != nil || c.spending.Load() != nil || c.warned.Load() > 0
 }
 
 func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, n uint64, labels ...string) {
-	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	counterOf(ch, d, float64(n), labels...)
+}
+
+func counterOf(ch chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, value, labels...)
 }
 
 func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {

@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +93,10 @@ func TestHoldOfOthers(t *testing.T) {
 
 // What is reserved for requests that are open is shown by rule, with what they may use besides.
 func TestReserved(t *testing.T) {
-	b := holder(t, "rules: [{id: a, key: user, limit: 1000/1d, tokens: {reserve: {output: 20}}}]", Options{})
+	b := holder(t, `rules:
+  - {id: a, key: user, limit: 1000/1d, tokens: {reserve: {output: 20}}}
+  - {id: spend, key: user, limit: 0.5usd/day, tokens: {weights: {output: 250}, reserve: {output: 20}}}
+`, Options{})
 	gate := testkit.Must(engine.NewGate(b.engine, 0, nil))(t)
 	req := alice
 	req.Prompt = &rule.Prompt{Input: 10, MaxOutput: 100}
@@ -101,10 +106,50 @@ func TestReserved(t *testing.T) {
 		t.Fatal(d, err)
 	}
 	hold := gate.Serve(&req, time.Hour, &v)
-	want(t, b.Metrics, "weir_reserved_units", `{rule="a"} 30`)
-	want(t, b.Metrics, "weir_reserved_exceed_units", `{rule="a"} 80`)
+	want(t, b.Metrics, "weir_reserved_units", `{rule="a"} 30`, `{rule="spend"} 5010`)
+	want(t, b.Metrics, "weir_reserved_exceed_units", `{rule="a"} 80`, `{rule="spend"} 20000`)
+	want(t, b.Metrics, "weir_reserved_dollars", `{rule="spend"} 0.00501`)
+	want(t, b.Metrics, "weir_reserved_exceed_dollars", `{rule="spend"} 0.02`)
+	if all := b.engine.Reserved(); all[0].Display != (engine.ReservedDisplay{}) || all[1].Display != (engine.ReservedDisplay{Units: "$0.00501", Excess: "$0.02"}) {
+		t.Errorf("%+v", all)
+	}
 	if err := hold.End(&rule.Response{Status: 200, Tokens: &rule.Usage{Input: 10, Output: 5}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	want(t, b.Metrics, "weir_reserved_units")
+	want(t, b.Metrics, "weir_reserved_dollars")
+	want(t, b.Metrics, "weir_spent_dollars_total", `{kind="charged",model="(none)",rule="spend"} 0.00126`, `{kind="refunded",model="(none)",rule="spend"} 0`)
+}
+
+// What was spent is shown in dollars, by rule and model. Models beyond a bound are counted together, and a rule that is removed
+// leaves no series.
+func TestSpent(t *testing.T) {
+	const rules = "rules: [{id: spend, key: user, limit: 0.5usd/day}, {id: a, key: user, limit: 1000/1d}]"
+	b := holder(t, rules, Options{})
+	name := "weir_spent_dollars_total"
+	want(t, b.Metrics, name)
+	req := alice
+	req.Costs = map[string]int64{"usd": 1}
+	ask := func(model string) *engine.Verdict {
+		t.Helper()
+		req.Attributes = map[string]string{"model": model}
+		v := new(engine.Verdict)
+		if err := b.engine.Check(t.Context(), &req, v); err != nil || !v.Allowed {
+			t.Fatal(err, v.Allowed)
+		}
+		return v
+	}
+	ask("m")
+	if err := b.engine.Refund(t.Context(), ask("m")); err != nil {
+		t.Fatal(err)
+	}
+	want(t, b.Metrics, name, `{kind="charged",model="m",rule="spend"} 2e-06`, `{kind="refunded",model="m",rule="spend"} 1e-06`)
+	for i := range maxModels + 2 {
+		ask(fmt.Sprint("model-", i))
+	}
+	if got := series(t, b.Metrics, name); strings.Count(got, "\n")+1 != 2*(maxModels+1) || !strings.Contains(got, `{kind="charged",model="(other)",rule="spend"} 3e-06`) {
+		t.Errorf("%s", got)
+	}
+	b.install(t, "rules: [{id: a, key: user, limit: 1000/1d}]", 2)
+	want(t, b.Metrics, name)
 }

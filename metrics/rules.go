@@ -25,8 +25,9 @@ type ruleCounters struct {
 	places  atomic.Pointer[placeCounters] // nil as long as there were none
 	levels  atomic.Pointer[tally.Levels]  // nil if the rule has none
 
-	warned atomic.Uint64
-	_      [64 - 40]byte
+	spending atomic.Pointer[spending] // nil as long as nothing was spent
+	warned   atomic.Uint64
+	_        [64 - 48]byte
 }
 
 // ruleStripes are fewer than stripes, because there may be many rules.

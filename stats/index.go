@@ -26,6 +26,7 @@ type place struct {
 	keyed  bool      // its keys tell clients apart
 	shadow bool      // it denies nothing
 	levels *tally.Levels
+	money  bool // its units are millionths of a dollar
 }
 
 // limit is a limit of a tier.
@@ -80,7 +81,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 
 // placeOf makes a place for a rule with its tiers.
 func placeOf(e *rule.Entry, lineOf func(archive.Line) *line) *place {
-	p := &place{id: e.ID}
+	p := &place{id: e.ID, money: e.Money()}
 	for _, source := range e.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}
@@ -118,16 +119,16 @@ func (p *place) tier(name string) int {
 	return len(p.lines) - 1
 }
 
-// limit is a limit that is in force; nil if there is no such limit.
-func (x *index) limit(id string, q archive.Quota) *weir.Compiled {
+// limit is a limit that is in force, and whether it is one of money; nil if there is no such limit.
+func (x *index) limit(id string, q archive.Quota) (l *weir.Compiled, money bool) {
 	if p, own := x.ByID(id); own {
 		for tier, line := range p.lines {
 			for _, l := range p.limits[tier] {
 				if line.Tier == q.Tier && l.period == q.Period && l.Algorithm() != weir.InFlight {
-					return l.Compiled
+					return l.Compiled, p.money
 				}
 			}
 		}
 	}
-	return nil
+	return nil, false
 }

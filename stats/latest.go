@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -65,8 +66,11 @@ func (q *LatestQuery) reaches(policy string) bool {
 	if q.MinPeriod == 0 {
 		return true
 	}
-	l, err := weir.ParseLimit(policy)
-	return err == nil && l.Period >= q.MinPeriod
+	if l, err := weir.ParseLimit(policy); err == nil {
+		return l.Period >= q.MinPeriod
+	}
+	rate, err := rule.ParseRate(policy) // of money
+	return err == nil && rate.Period >= q.MinPeriod
 }
 
 // latest goes back in time in one list of frames, until it has enough.

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -149,13 +150,14 @@ func (r *Recorder) ObserveHold(e engine.HoldEvent) {
 // ObserveWarning implements [engine.WarningObserver]. All warnings of a second are counted, and
 // the first ones kept.
 func (r *Recorder) ObserveWarning(w engine.Warning) {
+	policy, _ := w.Rule.DisplayLimit(w.Compiled)
 	r.events.count(func(f *archive.Frame) {
 		if f.Warned.N++; len(f.Warned.List) == archive.MaxWarnings {
 			return
 		}
 		f.Warned.List = append(f.Warned.List, archive.Warning{
 			At: archive.Instant(r.options.Clock().UnixMicro()), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
-			Policy: w.Compiled.Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
+			Policy: cmp.Or(policy, w.Compiled.Policy()), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
 			ResetAt: archive.Instant(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
 		})
 	})

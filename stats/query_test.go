@@ -284,19 +284,19 @@ func TestSuggestNeedsData(t *testing.T) {
 	}
 	d.check(t, alice, 20)
 	d.pass(30)
-	const month, tight = "720h0m0s false []; ", "720h0m0s false [{0.01 1  true}]; "
+	const month, tight = "720h0m0s false []; ", "720h0m0s false [{0.01 1  true }]; "
 	if got, want := targets(), "1m0s false []; 1h0m0s false []; "+month+tight; got != want {
 		t.Errorf("after 30 s: %s", got)
 	}
 	d.pass(60)
-	if got, want := targets(), "1m0s true [{0.01 1 1/1m false}]; 1h0m0s false []; "+month+tight; got != want {
+	if got, want := targets(), "1m0s true [{0.01 1 1/1m false }]; 1h0m0s false []; "+month+tight; got != want {
 		t.Errorf("after 90 s: %s", got)
 	}
 	if testkit.Race {
 		return
 	}
 	d.pass(25 * 3600) // kept by the hour only
-	if got, want := targets(), "1m0s true [{0.01 1 1/1m false}]; 1h0m0s true [{0.01 1 1/1h false}]; "+month+tight; got != want {
+	if got, want := targets(), "1m0s true [{0.01 1 1/1m false }]; 1h0m0s true [{0.01 1 1/1h false }]; "+month+tight; got != want {
 		t.Errorf("after a day: %s", got)
 	}
 	d.install(t, "rules: [{id: api, key: user, limit: 9/7s}]")

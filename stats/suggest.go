@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -43,6 +44,8 @@ type Target struct {
 	// then be higher than Units, which is the highest usage that was seen, to within an
 	// eighth. How much higher is unknown, because no client was allowed more.
 	Above bool `json:"above"`
+
+	Display string `json:"display,omitempty"` // Units of a rule that counts money: "$13.37"
 }
 
 // DefaultShares are the shares that Suggest uses by default.
@@ -83,12 +86,12 @@ func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, s
 			s.From = time.Unix(at, 0).UTC()
 		}
 		s.Requests, s.Denied = u.Used.Count+u.Denied, u.Denied
-		limit := r.index.Load().limit(id, q)
+		limit, money := r.index.Load().limit(id, q)
 		if s.To.Sub(s.From) < s.Period {
 			limit = nil
 		}
 		for _, share := range shares {
-			if t := targetOf(u, share); t.within(limit) {
+			if t := targetOf(u, share); t.within(limit, money) {
 				s.Targets = append(s.Targets, t)
 			}
 		}
@@ -127,18 +130,28 @@ func (r *Recorder) begun(ctx context.Context, id string, from, to int64) (map[ar
 
 // within names the limit, which is the one in force with other units. It reports whether
 // there is something to say.
-func (t *Target) within(in *weir.Compiled) bool {
-	if t.Above || in == nil {
-		return t.Above
+func (t *Target) within(in *weir.Compiled, money bool) bool {
+	if !t.Above && in == nil {
+		return false
 	}
-	t.Units = min(t.Units, in.Capacity())
+	if !t.Above {
+		t.Units = min(t.Units, in.Capacity())
+	}
+	if money {
+		t.Display = rule.DollarText(t.Units)
+	}
+	if t.Above {
+		return true
+	}
 	l := in.Limit()
 	if l.Algorithm == weir.TokenBucket || l.Algorithm == weir.LeakyBucket {
 		l.Burst = t.Units
 	} else {
 		l.N = t.Units
 	}
-	_, t.Limit, _ = strings.Cut(l.String(), " ") // without the algorithm
+	if _, t.Limit, _ = strings.Cut(l.String(), " "); money { // without the algorithm
+		t.Limit = rule.Rate{N: l.N, Period: l.Period, Currency: rule.Dollars.String()}.String()
+	}
 	return true
 }
 

@@ -58,7 +58,7 @@ func (r *Recorder) Usage(ctx context.Context, id string, from, to time.Time) (*U
 		usage := &Usage{Range: g.span()}
 		for q, u := range detail.Usage {
 			capacity := int64(0)
-			if l := r.index.Load().limit(id, q); l != nil {
+			if l, _ := r.index.Load().limit(id, q); l != nil {
 				capacity = l.Capacity()
 			}
 			usage.Limits = append(usage.Limits, limitUsage(q, u, capacity))

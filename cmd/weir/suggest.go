@@ -178,7 +178,7 @@ func targetText(s *httpapi.Suggestion, share float64) string {
 		switch {
 		case t.Share != share:
 		case t.Above:
-			return "> " + grouped(t.Units)
+			return "> " + cmp.Or(printable(t.Display), grouped(t.Units))
 		default:
 			return column(t.Limit)
 		}

@@ -244,7 +244,11 @@ func (n *figures) writeWarnings(b *strings.Builder) {
 	}
 	for _, w := range all[:min(len(all), maxListed)] {
 		at := w.At.Time().Local().Format(time.TimeOnly)
-		fmt.Fprintf(b, "~ %-10s %s has used %s of %s of %s (at %s)\n", fmt.Sprintf("%d %%", w.Threshold), column(w.Key), grouped(w.Used), grouped(w.Limit), column(w.Rule), at)
+		used, limit := grouped(w.Used), grouped(w.Limit)
+		if w.Display != nil {
+			used, limit = printable(w.Display.Used), printable(w.Display.Limit)
+		}
+		fmt.Fprintf(b, "~ %-10s %s has used %s of %s of %s (at %s)\n", fmt.Sprintf("%d %%", w.Threshold), column(w.Key), used, limit, column(w.Rule), at)
 	}
 	if more := len(all) - maxListed; more > 0 {
 		fmt.Fprintf(b, "~ and %d more clients near their limits\n", more)
@@ -316,7 +320,11 @@ func (n *figures) writeLoad(b *strings.Builder) {
 		fmt.Fprintf(b, "adaptive    %s of %s   denied %s   %s\n", grouped(int64(a.InFlight)), grouped(int64(a.Limit)), grouped(int64(min(a.Denied, math.MaxInt64))), column(a.Upstream))
 	}
 	for _, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
-		fmt.Fprintf(b, "reserved    %s by %s   may exceed by %s   %s\n", grouped(r.Units), notation.Count(r.Requests, "request"), grouped(r.Excess), column(r.Rule))
+		units, excess := grouped(r.Units), grouped(r.Excess)
+		if r.Display.Units != "" {
+			units, excess = printable(r.Display.Units), printable(r.Display.Excess)
+		}
+		fmt.Fprintf(b, "reserved    %s by %s   may exceed by %s   %s\n", units, notation.Count(r.Requests, "request"), excess, column(r.Rule))
 	}
 	if p := n.minute.Protect; p != nil {
 		b.WriteString("protect     ")

@@ -167,6 +167,30 @@ requests  most allowed, last minute
 	}
 }
 
+// Whoever is near a budget in dollars is told of in dollars, by the API as well, and so are the limits that would be enough.
+func TestTopDollars(t *testing.T) {
+	r := serveStats(t, `rules: [{id: spend, key: user, limit: 20usd/day, warn: [80%]}]`)
+	r.check(t, 1, `{"user":"alice","cost":{"usd":18500000}}`)
+	r.pass(t, 1)
+	r.on(t, "top", "--once").want(t, 0, `(?m)^~ 80 % +user:alice has used \$18\.50 of \$20\.00 of spend \(at `, "")
+	var all httpapi.WarningsAnswer
+	resp, err := r.Client().Get(r.URL + "/v1/stats/warnings?min_period=1d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil || len(all.Warnings) != 1 {
+		t.Fatal(err, all)
+	}
+	if w := all.Warnings[0]; w.Policy != "20usd/day" || w.Used != 18_500_000 || *w.Display != (archive.WarningDisplay{Used: "$18.50", Limit: "$20.00"}) {
+		t.Errorf("%+v", w)
+	}
+	r.pass(t, 90_000)
+	r.check(t, 2, `{"user":"bob","cost":{"usd":15000000}}`)
+	r.pass(t, 60)
+	r.on(t, "rules", "suggest", "--share", "0.001,0.9", "--since", "7d").want(t, 0, `(?m)^spend +- +1d .* > \$1\d\.\S+ +\d\S*usd/day$`, "")
+}
+
 func TestTopWithoutTraffic(t *testing.T) {
 	serveStats(t, loginAndAPI).on(t, "top").want(t, 0, `(?s)requests +0/s .*decisions   -\n\z`, "")
 }

@@ -218,6 +218,8 @@ type Warning struct {
 	Limit     int64     `json:"limit"`
 	ResetAt   time.Time `json:"reset_at"`           // when the client is fully reset, if it makes no more requests
 	Instance  string    `json:"instance,omitempty"` // the instance that reports it
+
+	Display *archive.WarningDisplay `json:"display,omitempty"` // of a limit of money: used and limit as people read them
 }
 
 // WarningNotifier is a [Notifier] that also sends warnings. Each instance sends those that it
@@ -247,9 +249,10 @@ func (w *Watcher) warn(all archive.Warned) {
 	}
 	out := make([]Warning, len(all.List))
 	for i, x := range all.List {
+		x.Show()
 		out[len(all.List)-1-i] = Warning{ // in the order in which they happened
 			At: x.At.Time(), Rule: x.Rule, Key: x.Key, Policy: x.Policy, Threshold: x.Threshold,
-			Used: x.Used, Limit: x.Limit, ResetAt: x.ResetAt.Time(), Instance: w.options.Instance,
+			Used: x.Used, Limit: x.Limit, ResetAt: x.ResetAt.Time(), Instance: w.options.Instance, Display: x.Display,
 		}
 	}
 	for _, r := range w.recipients {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // Denial is the denial of one request by one rule. If several rules denied a request, there
@@ -133,12 +135,27 @@ type Warning struct {
 	At        Instant `json:"at"`
 	Key       string  `json:"key"`
 	Rule      string  `json:"rule"`
-	Policy    string  `json:"policy"`    // the limit as a rule defines it, such as "100/1m"
+	Policy    string  `json:"policy"`    // the limit as a rule defines it, such as "100/1m" or "20usd/day"
 	Threshold int64   `json:"threshold"` // percent
 	Used      int64   `json:"used"`
 	Limit     int64   `json:"limit"`
 	ResetAt   Instant `json:"reset_at"` // when the client is fully reset, if it makes no more requests
 	Instance  string  `json:"instance"` // the instance that saw it
+
+	Display *WarningDisplay `json:"display,omitempty"` // not stored: see Show
+}
+
+// WarningDisplay is the units of a [Warning] about money as people read them, such as "$13.37".
+type WarningDisplay struct {
+	Used  string `json:"used"`
+	Limit string `json:"limit"`
+}
+
+// Show sets Display, if the limit is one of money.
+func (w *Warning) Show() {
+	if rate, err := rule.ParseRate(w.Policy); err == nil && rate.Currency != "" {
+		w.Display = &WarningDisplay{rule.DollarText(w.Used), rule.DollarText(w.Limit)}
+	}
 }
 
 // Warned holds the warnings of a time range.

@@ -19,6 +19,10 @@ type Left = { remaining: number; limit: number; display?: { limit?: string; rema
 export const left = (r: Left): string => r.display?.remaining ?? count(r.remaining)
 export const limited = (r: Left): string => r.display?.limit ?? count(r.limit)
 
+// dollars writes millionths of a dollar, exactly: $13.37.
+export const dollars = (micros: number | null | undefined, lang: string = speech.language): string =>
+  amount(micros === null || micros === undefined ? micros : micros / 1e6, lang, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 })
+
 // amount is what an application counts: exact to six decimals, and never shortened.
 export function amount(n: number | null | undefined, lang: string = speech.language, options: Intl.NumberFormatOptions = { maximumFractionDigits: 6 }): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash

@@ -99,6 +99,9 @@ func tellDisplay(f Fields, r *engine.Result) {
 	if r.Asked {
 		f.Text("limit", r.Rule.Display(r.Compiled, r.Limit))
 		f.Text("remaining", r.Rule.Display(r.Compiled, r.Remaining))
+		if r.Reserved != 0 {
+			f.Text("reserved", r.Rule.Display(r.Compiled, r.Reserved))
+		}
 	}
 	f.End(false)
 }

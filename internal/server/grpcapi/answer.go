@@ -80,6 +80,9 @@ func answer(v *engine.Verdict) *pb.CheckResponse {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), timestamppb.New(v.HoldExpires.Time())
 	}
 	a.Unheld = v.Unheld
+	if s := v.Speaker(); s != nil && s.Asked {
+		a.Display = display(s)
+	}
 	a.Results = results(v, r.results[:], r.pointers[:])
 	return a
 }
@@ -115,4 +118,21 @@ func describe(from *engine.Result, to *result) {
 	if o := from.Override; o != nil {
 		r.Override = &pb.LimitOverride{Id: valid(o.ID), EndsAt: timestamppb.New(o.Ends)}
 	}
+	r.Display = display(from)
+}
+
+// display is the numbers of a rule that counts money as people read them; nil for other rules.
+func display(r *engine.Result) *pb.Display {
+	policy, _ := r.Rule.DisplayLimit(r.Compiled)
+	if policy == "" {
+		return nil
+	}
+	d := &pb.Display{Policy: policy, Cost: r.Rule.Display(r.Compiled, r.Cost)}
+	if r.Asked {
+		d.Limit, d.Remaining = r.Rule.Display(r.Compiled, r.Limit), r.Rule.Display(r.Compiled, r.Remaining)
+		if r.Reserved != 0 {
+			d.Reserved = r.Rule.Display(r.Compiled, r.Reserved)
+		}
+	}
+	return d
 }

@@ -55,6 +55,7 @@ rules:
   - {id: secret, match: {path: /secret}, key: api_key, limit: 2/1h}
   - {id: safe, match: {path: /safe}, key: global, limit: 10/1s, on_failure: closed}
   - {id: queue, match: {path: /queue}, key: global, algorithm: leaky_bucket, limit: 10/1s, shape: true}
+  - {id: spend, match: {path: /money}, key: user, limit: 0.0001usd/day}
   - {id: things, match: {path: [/things, "/things/{id}"]}, key: [attr:owner, method, route], limit: 5/1h}
 exempt: {user: [healthcheck]}
 block: {ip: [203.0.113.66]}

@@ -75,10 +75,13 @@ func TestSameAsHTTP(t *testing.T) {
 			case len(got.Results) > 0:
 				seen["allowed"]++
 			}
+			if got.Display != nil {
+				seen["in dollars"]++
+			}
 			sameAnswer(t, want, got)
 		}
 	})
-	for _, what := range []string{"mistake", "degraded", "denied", "overridden", "allowed"} {
+	for _, what := range []string{"mistake", "degraded", "denied", "overridden", "allowed", "in dollars"} {
 		if seen[what] == 0 {
 			t.Errorf("there was none that was %s, so that nothing is known about it: %v", what, seen)
 		}
@@ -104,7 +107,7 @@ func drawRequest(t *rapid.T) *pb.CheckRequest {
 		Tier:    word("tier", "", "pro", "enterprise", "unknown"),
 		Method:  word("method", "", "POST", "post", "GET"),
 		Host:    word("host", "", "Example.com:80"),
-		Path:    word("path", "", "/", "/api/login", "/api//login/?x=1", "/api/items", "/secret", "/safe", "/queue", "relative"),
+		Path:    word("path", "", "/", "/api/login", "/api//login/?x=1", "/api/items", "/secret", "/safe", "/queue", "/money", "relative"),
 		Headers: table("headers", "X-Tenant=acme", "x-tenant=other", "Host=x"),
 		Cookies: table("cookies", "lang=1", "lang=2"), Query: table("query", "page=1"),
 		Attributes: table("attributes", "action=post", "x=<&>"),
@@ -179,11 +182,20 @@ func pointed(ms *int64) string {
 // sameAnswer fails unless both say the same, in every field.
 func sameAnswer(t *rapid.T, h *httpapi.CheckAnswer, g *pb.CheckResponse) {
 	line := func(values ...any) string { return fmt.Sprintln(values...) }
+	dollars := func(d *httpapi.Display) string {
+		if d == nil {
+			d = new(httpapi.Display)
+		}
+		return line(d.Policy, d.Cost, d.Limit, d.Remaining, d.Reserved)
+	}
 	want := line(h.Allowed, h.Reason, h.Status, h.Rule, h.Code, h.Message, h.Limit, h.Remaining, h.ResetAt, h.ResetAfterMS, pointed(h.RetryAfterMS), h.DelayMS, h.Degraded, h.Version)
+	want += dollars(h.Display)
 	got := line(g.Allowed, strings.ToLower(strings.TrimPrefix(g.Reason.String(), "REASON_")), g.Status, g.Rule, g.Code, g.Message,
 		g.Limit, g.Remaining, seconds(g.ResetAt), millis(g.ResetAfter), wait(g.RetryAfter, g.Allowed), millis(g.Delay), g.Degraded, g.Version)
+	got += line(g.Display.GetPolicy(), g.Display.GetCost(), g.Display.GetLimit(), g.Display.GetRemaining(), g.Display.GetReserved())
 	for _, r := range h.Results {
 		want += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, r.ResetAt, r.ResetAfterMS, pointed(r.RetryAfterMS), r.DelayMS)
+		want += dollars(r.Display)
 		if o := r.Override; o != nil {
 			want += line(o.ID, o.EndsAt)
 		}
@@ -191,6 +203,7 @@ func sameAnswer(t *rapid.T, h *httpapi.CheckAnswer, g *pb.CheckResponse) {
 	for _, r := range g.Results {
 		retry := wait(r.RetryAfter, r.Allowed || !r.Asked)
 		got += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, seconds(r.ResetAt), millis(r.ResetAfter), retry, millis(r.Delay))
+		got += line(r.Display.GetPolicy(), r.Display.GetCost(), r.Display.GetLimit(), r.Display.GetRemaining(), r.Display.GetReserved())
 		if o := r.Override; o != nil {
 			got += line(o.Id, o.EndsAt.AsTime())
 		}

@@ -168,6 +168,7 @@ func (h *Handler) statsWarnings(q stats.LatestQuery, s *stats.Latest[archive.War
 	for i := range s.Events {
 		w := &s.Events[i]
 		w.Key, w.Instance = readable(w.Key), readable(w.Instance)
+		w.Show()
 	}
 	return &WarningsAnswer{s.Local, listed(s.Events)}, h.knownRule(q.Rule, len(s.Events) > 0)
 }

@@ -97,6 +97,7 @@ type Display struct {
 	Cost      string `json:"cost"`
 	Limit     string `json:"limit,omitempty"` // left out, as remaining, if the store is unavailable
 	Remaining string `json:"remaining,omitempty"`
+	Reserved  string `json:"reserved,omitempty"` // of a denied request: what it lacks, if that is only reserved
 }
 
 // RulesAnswer is what GET /v1/rules answers, unless YAML is asked for.

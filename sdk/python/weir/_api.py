@@ -34,12 +34,14 @@ class Display:
     cost: str = ""  # such as $0.0125
     limit: str = ""  # such as $20.00; absent, as remaining, if the store was unavailable
     remaining: str = ""
+    reserved: str = ""  # of a denied request: what it lacks and others have only reserved
 
     FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
         "policy": ("policy", "string", True),
         "cost": ("cost", "string", True),
         "limit": ("limit", "string", False),
         "remaining": ("remaining", "string", False),
+        "reserved": ("reserved", "string", False),
     }
 
 

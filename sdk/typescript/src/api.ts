@@ -33,6 +33,8 @@ export interface Display {
   /** such as $20.00; absent, as remaining, if the store was unavailable */
   limit: string
   remaining: string
+  /** of a denied request: what it lacks and others have only reserved */
+  reserved: string
 }
 
 export const displayFields: Fields = {
@@ -40,6 +42,7 @@ export const displayFields: Fields = {
   cost: { name: 'cost', of: 'string', required: true },
   limit: { name: 'limit', of: 'string', required: false },
   remaining: { name: 'remaining', of: 'string', required: false },
+  reserved: { name: 'reserved', of: 'string', required: false },
 }
 
 /** the temporary override that set the limit; absent if the limit comes from the rule */

@@ -183,5 +183,5 @@ export interface Report {
 // Warnings are clients that have reached a threshold of a rule, the newest first.
 export interface Warnings {
   local?: boolean
-  warnings: { at: number; key: string; rule: string; policy: string; threshold: number; used: number; limit: number; reset_at: number; instance: string }[]
+  warnings: { at: number; key: string; rule: string; policy: string; threshold: number; used: number; limit: number; reset_at: number; instance: string; display?: { used: string; limit: string } }[]
 }

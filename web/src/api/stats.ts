@@ -76,7 +76,7 @@ export interface Summary extends Counts {
   priorities?: { priority: string; requests: number; denied: number }[] // missing if all are normal
   protect?: { cpu: number; memory: number; shed: Record<string, number> } // of the instance that answers
   adaptive?: { upstream: string; limit: number; in_flight: number; denied: number }[] // of the instance that answers
-  reserved?: { rule: string; requests: number; units: number; excess: number }[] // likewise
+  reserved?: { rule: string; requests: number; units: number; excess: number; display?: { units: string; excess: string } }[] // likewise
   rules?: RuleTotals[]
 }
 

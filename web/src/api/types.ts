@@ -102,6 +102,7 @@ export interface Display {
   cost: string
   limit?: string // absent, as remaining, if the store was unavailable
   remaining?: string
+  reserved?: string
 }
 
 export interface LimitAnswer {

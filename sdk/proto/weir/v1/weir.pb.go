@@ -538,6 +538,7 @@ type CheckResponse struct {
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
 	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied request: units that it lacks and that others have only reserved
 	Level         string                 `protobuf:"bytes,21,opt,name=level,proto3" json:"level,omitempty"`                              // the level of that limit, such as "team"; left out if the rule has no levels
+	Display       *Display               `protobuf:"bytes,22,opt,name=display,proto3" json:"display,omitempty"`                          // of a rule that counts dollars
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -717,6 +718,13 @@ func (x *CheckResponse) GetLevel() string {
 		return x.Level
 	}
 	return ""
+}
+
+func (x *CheckResponse) GetDisplay() *Display {
+	if x != nil {
+		return x.Display
+	}
+	return nil
 }
 
 type ReserveRequest struct {
@@ -1100,6 +1108,7 @@ type LimitResult struct {
 	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
 	Leased        int64                  `protobuf:"varint,23,opt,name=leased,proto3" json:"leased,omitempty"`                 // units that other instances have on lease, as last known: neither used nor remaining
 	Level         string                 `protobuf:"bytes,24,opt,name=level,proto3" json:"level,omitempty"`                    // the level at which it counts, such as "team"; left out if the rule has no levels
+	Display       *Display               `protobuf:"bytes,25,opt,name=display,proto3" json:"display,omitempty"`                // of a rule that counts dollars
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1302,6 +1311,90 @@ func (x *LimitResult) GetLevel() string {
 	return ""
 }
 
+func (x *LimitResult) GetDisplay() *Display {
+	if x != nil {
+		return x.Display
+	}
+	return nil
+}
+
+// Display is the numbers of a rule that counts millionths of a dollar, for people: "$13.37".
+type Display struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"` // the limit as a rule has it, such as "20usd/day"
+	Cost          string                 `protobuf:"bytes,2,opt,name=cost,proto3" json:"cost,omitempty"`
+	Limit         string                 `protobuf:"bytes,3,opt,name=limit,proto3" json:"limit,omitempty"` // left out, as remaining, if the store was unavailable
+	Remaining     string                 `protobuf:"bytes,4,opt,name=remaining,proto3" json:"remaining,omitempty"`
+	Reserved      string                 `protobuf:"bytes,5,opt,name=reserved,proto3" json:"reserved,omitempty"` // of a denied request: what it lacks and others have only reserved
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Display) Reset() {
+	*x = Display{}
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Display) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Display) ProtoMessage() {}
+
+func (x *Display) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Display.ProtoReflect.Descriptor instead.
+func (*Display) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Display) GetPolicy() string {
+	if x != nil {
+		return x.Policy
+	}
+	return ""
+}
+
+func (x *Display) GetCost() string {
+	if x != nil {
+		return x.Cost
+	}
+	return ""
+}
+
+func (x *Display) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *Display) GetRemaining() string {
+	if x != nil {
+		return x.Remaining
+	}
+	return ""
+}
+
+func (x *Display) GetReserved() string {
+	if x != nil {
+		return x.Reserved
+	}
+	return ""
+}
+
 // LimitOverride is a temporary override, which only the HTTP API can change.
 type LimitOverride struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1313,7 +1406,7 @@ type LimitOverride struct {
 
 func (x *LimitOverride) Reset() {
 	*x = LimitOverride{}
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1418,7 @@ func (x *LimitOverride) String() string {
 func (*LimitOverride) ProtoMessage() {}
 
 func (x *LimitOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1431,7 @@ func (x *LimitOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitOverride.ProtoReflect.Descriptor instead.
 func (*LimitOverride) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LimitOverride) GetId() string {
@@ -1364,7 +1457,7 @@ type CheckManyRequest struct {
 
 func (x *CheckManyRequest) Reset() {
 	*x = CheckManyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1376,7 +1469,7 @@ func (x *CheckManyRequest) String() string {
 func (*CheckManyRequest) ProtoMessage() {}
 
 func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1389,7 +1482,7 @@ func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyRequest.ProtoReflect.Descriptor instead.
 func (*CheckManyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckManyRequest) GetRequests() []*CheckRequest {
@@ -1408,7 +1501,7 @@ type CheckManyResponse struct {
 
 func (x *CheckManyResponse) Reset() {
 	*x = CheckManyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1420,7 +1513,7 @@ func (x *CheckManyResponse) String() string {
 func (*CheckManyResponse) ProtoMessage() {}
 
 func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1433,7 +1526,7 @@ func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyResponse.ProtoReflect.Descriptor instead.
 func (*CheckManyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckManyResponse) GetResponses() []*CheckResponse {
@@ -1452,7 +1545,7 @@ type GetRulesRequest struct {
 
 func (x *GetRulesRequest) Reset() {
 	*x = GetRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1557,7 @@ func (x *GetRulesRequest) String() string {
 func (*GetRulesRequest) ProtoMessage() {}
 
 func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1570,7 @@ func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesRequest.ProtoReflect.Descriptor instead.
 func (*GetRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetRulesRequest) GetId() string {
@@ -1497,7 +1590,7 @@ type GetRulesResponse struct {
 
 func (x *GetRulesResponse) Reset() {
 	*x = GetRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1509,7 +1602,7 @@ func (x *GetRulesResponse) String() string {
 func (*GetRulesResponse) ProtoMessage() {}
 
 func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1522,7 +1615,7 @@ func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesResponse.ProtoReflect.Descriptor instead.
 func (*GetRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetRulesResponse) GetVersion() *Version {
@@ -1551,7 +1644,7 @@ type PutRulesRequest struct {
 
 func (x *PutRulesRequest) Reset() {
 	*x = PutRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1563,7 +1656,7 @@ func (x *PutRulesRequest) String() string {
 func (*PutRulesRequest) ProtoMessage() {}
 
 func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1576,7 +1669,7 @@ func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRulesRequest.ProtoReflect.Descriptor instead.
 func (*PutRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PutRulesRequest) GetSource() string {
@@ -1618,7 +1711,7 @@ type CreateRuleRequest struct {
 
 func (x *CreateRuleRequest) Reset() {
 	*x = CreateRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1630,7 +1723,7 @@ func (x *CreateRuleRequest) String() string {
 func (*CreateRuleRequest) ProtoMessage() {}
 
 func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1643,7 +1736,7 @@ func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRuleRequest.ProtoReflect.Descriptor instead.
 func (*CreateRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CreateRuleRequest) GetSource() string {
@@ -1679,7 +1772,7 @@ type PutRuleRequest struct {
 
 func (x *PutRuleRequest) Reset() {
 	*x = PutRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +1784,7 @@ func (x *PutRuleRequest) String() string {
 func (*PutRuleRequest) ProtoMessage() {}
 
 func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +1797,7 @@ func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRuleRequest.ProtoReflect.Descriptor instead.
 func (*PutRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PutRuleRequest) GetSource() string {
@@ -1747,7 +1840,7 @@ type DeleteRuleRequest struct {
 
 func (x *DeleteRuleRequest) Reset() {
 	*x = DeleteRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1759,7 +1852,7 @@ func (x *DeleteRuleRequest) String() string {
 func (*DeleteRuleRequest) ProtoMessage() {}
 
 func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1772,7 +1865,7 @@ func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DeleteRuleRequest) GetId() string {
@@ -1815,7 +1908,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1827,7 +1920,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1840,7 +1933,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RollbackRequest) GetVersion() int64 {
@@ -1883,7 +1976,7 @@ type WriteResponse struct {
 
 func (x *WriteResponse) Reset() {
 	*x = WriteResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +1988,7 @@ func (x *WriteResponse) String() string {
 func (*WriteResponse) ProtoMessage() {}
 
 func (x *WriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2001,7 @@ func (x *WriteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteResponse.ProtoReflect.Descriptor instead.
 func (*WriteResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WriteResponse) GetVersion() *Version {
@@ -1949,7 +2042,7 @@ type ValidateRulesRequest struct {
 
 func (x *ValidateRulesRequest) Reset() {
 	*x = ValidateRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1961,7 +2054,7 @@ func (x *ValidateRulesRequest) String() string {
 func (*ValidateRulesRequest) ProtoMessage() {}
 
 func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1974,7 +2067,7 @@ func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ValidateRulesRequest) GetSource() string {
@@ -2001,7 +2094,7 @@ type ValidateRulesResponse struct {
 
 func (x *ValidateRulesResponse) Reset() {
 	*x = ValidateRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2013,7 +2106,7 @@ func (x *ValidateRulesResponse) String() string {
 func (*ValidateRulesResponse) ProtoMessage() {}
 
 func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2026,7 +2119,7 @@ func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesResponse.ProtoReflect.Descriptor instead.
 func (*ValidateRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ValidateRulesResponse) GetValid() bool {
@@ -2060,7 +2153,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2165,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2178,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Problem) GetSeverity() Severity {
@@ -2157,7 +2250,7 @@ type Version struct {
 
 func (x *Version) Reset() {
 	*x = Version{}
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2169,7 +2262,7 @@ func (x *Version) String() string {
 func (*Version) ProtoMessage() {}
 
 func (x *Version) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2182,7 +2275,7 @@ func (x *Version) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Version.ProtoReflect.Descriptor instead.
 func (*Version) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Version) GetNumber() int64 {
@@ -2228,7 +2321,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[24]
+	mi := &file_weir_v1_weir_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2333,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[24]
+	mi := &file_weir_v1_weir_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2346,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{25}
 }
 
 type ListVersionsResponse struct {
@@ -2265,7 +2358,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[25]
+	mi := &file_weir_v1_weir_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2277,7 +2370,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[25]
+	mi := &file_weir_v1_weir_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2290,7 +2383,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{25}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*Version {
@@ -2309,7 +2402,7 @@ type GetVersionRequest struct {
 
 func (x *GetVersionRequest) Reset() {
 	*x = GetVersionRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[26]
+	mi := &file_weir_v1_weir_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2414,7 @@ func (x *GetVersionRequest) String() string {
 func (*GetVersionRequest) ProtoMessage() {}
 
 func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[26]
+	mi := &file_weir_v1_weir_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2427,7 @@ func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{26}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetVersionRequest) GetNumber() int64 {
@@ -2357,7 +2450,7 @@ type GetKeyRequest struct {
 
 func (x *GetKeyRequest) Reset() {
 	*x = GetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[27]
+	mi := &file_weir_v1_weir_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2462,7 @@ func (x *GetKeyRequest) String() string {
 func (*GetKeyRequest) ProtoMessage() {}
 
 func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[27]
+	mi := &file_weir_v1_weir_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2475,7 @@ func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyRequest.ProtoReflect.Descriptor instead.
 func (*GetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{27}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetKeyRequest) GetKey() string {
@@ -2418,7 +2511,7 @@ type GetKeyResponse struct {
 
 func (x *GetKeyResponse) Reset() {
 	*x = GetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[28]
+	mi := &file_weir_v1_weir_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2523,7 @@ func (x *GetKeyResponse) String() string {
 func (*GetKeyResponse) ProtoMessage() {}
 
 func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[28]
+	mi := &file_weir_v1_weir_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2536,7 @@ func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyResponse.ProtoReflect.Descriptor instead.
 func (*GetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{28}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetKeyResponse) GetResults() []*LimitResult {
@@ -2484,7 +2577,7 @@ type ResetKeyRequest struct {
 
 func (x *ResetKeyRequest) Reset() {
 	*x = ResetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[29]
+	mi := &file_weir_v1_weir_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2589,7 @@ func (x *ResetKeyRequest) String() string {
 func (*ResetKeyRequest) ProtoMessage() {}
 
 func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[29]
+	mi := &file_weir_v1_weir_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2602,7 @@ func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyRequest.ProtoReflect.Descriptor instead.
 func (*ResetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{29}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResetKeyRequest) GetKey() string {
@@ -2535,7 +2628,7 @@ type ResetKeyResponse struct {
 
 func (x *ResetKeyResponse) Reset() {
 	*x = ResetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[30]
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2547,7 +2640,7 @@ func (x *ResetKeyResponse) String() string {
 func (*ResetKeyResponse) ProtoMessage() {}
 
 func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[30]
+	mi := &file_weir_v1_weir_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2560,7 +2653,7 @@ func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyResponse.ProtoReflect.Descriptor instead.
 func (*ResetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{30}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ResetKeyResponse) GetRules() []string {
@@ -2579,7 +2672,7 @@ type GetClientRequest struct {
 
 func (x *GetClientRequest) Reset() {
 	*x = GetClientRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2684,7 @@ func (x *GetClientRequest) String() string {
 func (*GetClientRequest) ProtoMessage() {}
 
 func (x *GetClientRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[31]
+	mi := &file_weir_v1_weir_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2697,7 @@ func (x *GetClientRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetClientRequest.ProtoReflect.Descriptor instead.
 func (*GetClientRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{31}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetClientRequest) GetClient() string {
@@ -2636,7 +2729,7 @@ type Client struct {
 
 func (x *Client) Reset() {
 	*x = Client{}
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2741,7 @@ func (x *Client) String() string {
 func (*Client) ProtoMessage() {}
 
 func (x *Client) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[32]
+	mi := &file_weir_v1_weir_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2754,7 @@ func (x *Client) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Client.ProtoReflect.Descriptor instead.
 func (*Client) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{32}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Client) GetClient() string {
@@ -2764,7 +2857,7 @@ type ClientWarning struct {
 
 func (x *ClientWarning) Reset() {
 	*x = ClientWarning{}
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +2869,7 @@ func (x *ClientWarning) String() string {
 func (*ClientWarning) ProtoMessage() {}
 
 func (x *ClientWarning) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[33]
+	mi := &file_weir_v1_weir_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +2882,7 @@ func (x *ClientWarning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClientWarning.ProtoReflect.Descriptor instead.
 func (*ClientWarning) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{33}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ClientWarning) GetMessage() string {
@@ -2813,7 +2906,7 @@ type ListClientsRequest struct {
 
 func (x *ListClientsRequest) Reset() {
 	*x = ListClientsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2918,7 @@ func (x *ListClientsRequest) String() string {
 func (*ListClientsRequest) ProtoMessage() {}
 
 func (x *ListClientsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[34]
+	mi := &file_weir_v1_weir_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2931,7 @@ func (x *ListClientsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClientsRequest.ProtoReflect.Descriptor instead.
 func (*ListClientsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{34}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListClientsRequest) GetParent() string {
@@ -2894,7 +2987,7 @@ type ListClientsResponse struct {
 
 func (x *ListClientsResponse) Reset() {
 	*x = ListClientsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2906,7 +2999,7 @@ func (x *ListClientsResponse) String() string {
 func (*ListClientsResponse) ProtoMessage() {}
 
 func (x *ListClientsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[35]
+	mi := &file_weir_v1_weir_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2919,7 +3012,7 @@ func (x *ListClientsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListClientsResponse.ProtoReflect.Descriptor instead.
 func (*ListClientsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{35}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ListClientsResponse) GetClients() []*Client {
@@ -2960,7 +3053,7 @@ type CounterKey struct {
 
 func (x *CounterKey) Reset() {
 	*x = CounterKey{}
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2972,7 +3065,7 @@ func (x *CounterKey) String() string {
 func (*CounterKey) ProtoMessage() {}
 
 func (x *CounterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[36]
+	mi := &file_weir_v1_weir_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2985,7 +3078,7 @@ func (x *CounterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterKey.ProtoReflect.Descriptor instead.
 func (*CounterKey) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{36}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CounterKey) GetName() string {
@@ -3032,7 +3125,7 @@ type AddCountersRequest struct {
 
 func (x *AddCountersRequest) Reset() {
 	*x = AddCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3044,7 +3137,7 @@ func (x *AddCountersRequest) String() string {
 func (*AddCountersRequest) ProtoMessage() {}
 
 func (x *AddCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[37]
+	mi := &file_weir_v1_weir_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3057,7 +3150,7 @@ func (x *AddCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddCountersRequest.ProtoReflect.Descriptor instead.
 func (*AddCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{37}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AddCountersRequest) GetAdd() []*CounterDelta {
@@ -3078,7 +3171,7 @@ type CounterDelta struct {
 
 func (x *CounterDelta) Reset() {
 	*x = CounterDelta{}
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3090,7 +3183,7 @@ func (x *CounterDelta) String() string {
 func (*CounterDelta) ProtoMessage() {}
 
 func (x *CounterDelta) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[38]
+	mi := &file_weir_v1_weir_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3103,7 +3196,7 @@ func (x *CounterDelta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterDelta.ProtoReflect.Descriptor instead.
 func (*CounterDelta) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{38}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CounterDelta) GetKey() *CounterKey {
@@ -3136,7 +3229,7 @@ type SetCountersRequest struct {
 
 func (x *SetCountersRequest) Reset() {
 	*x = SetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3148,7 +3241,7 @@ func (x *SetCountersRequest) String() string {
 func (*SetCountersRequest) ProtoMessage() {}
 
 func (x *SetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[39]
+	mi := &file_weir_v1_weir_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3161,7 +3254,7 @@ func (x *SetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCountersRequest.ProtoReflect.Descriptor instead.
 func (*SetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{39}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetCountersRequest) GetSet() []*CounterSetting {
@@ -3181,7 +3274,7 @@ type CounterSetting struct {
 
 func (x *CounterSetting) Reset() {
 	*x = CounterSetting{}
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3193,7 +3286,7 @@ func (x *CounterSetting) String() string {
 func (*CounterSetting) ProtoMessage() {}
 
 func (x *CounterSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[40]
+	mi := &file_weir_v1_weir_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3206,7 +3299,7 @@ func (x *CounterSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterSetting.ProtoReflect.Descriptor instead.
 func (*CounterSetting) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{40}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CounterSetting) GetKey() *CounterKey {
@@ -3232,7 +3325,7 @@ type ResetCountersRequest struct {
 
 func (x *ResetCountersRequest) Reset() {
 	*x = ResetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3244,7 +3337,7 @@ func (x *ResetCountersRequest) String() string {
 func (*ResetCountersRequest) ProtoMessage() {}
 
 func (x *ResetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[41]
+	mi := &file_weir_v1_weir_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3257,7 +3350,7 @@ func (x *ResetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetCountersRequest.ProtoReflect.Descriptor instead.
 func (*ResetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{41}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ResetCountersRequest) GetKeys() []*CounterKey {
@@ -3276,7 +3369,7 @@ type GetCountersRequest struct {
 
 func (x *GetCountersRequest) Reset() {
 	*x = GetCountersRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3288,7 +3381,7 @@ func (x *GetCountersRequest) String() string {
 func (*GetCountersRequest) ProtoMessage() {}
 
 func (x *GetCountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[42]
+	mi := &file_weir_v1_weir_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3301,7 +3394,7 @@ func (x *GetCountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCountersRequest.ProtoReflect.Descriptor instead.
 func (*GetCountersRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{42}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GetCountersRequest) GetKeys() []*CounterKey {
@@ -3321,7 +3414,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3333,7 +3426,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[43]
+	mi := &file_weir_v1_weir_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3346,7 +3439,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{43}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CountersResponse) GetValues() []string {
@@ -3368,7 +3461,7 @@ type GetCounterHistoryRequest struct {
 
 func (x *GetCounterHistoryRequest) Reset() {
 	*x = GetCounterHistoryRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3380,7 +3473,7 @@ func (x *GetCounterHistoryRequest) String() string {
 func (*GetCounterHistoryRequest) ProtoMessage() {}
 
 func (x *GetCounterHistoryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[44]
+	mi := &file_weir_v1_weir_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3393,7 +3486,7 @@ func (x *GetCounterHistoryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCounterHistoryRequest.ProtoReflect.Descriptor instead.
 func (*GetCounterHistoryRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{44}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *GetCounterHistoryRequest) GetKeys() []*CounterKey {
@@ -3419,7 +3512,7 @@ type GetCounterHistoryResponse struct {
 
 func (x *GetCounterHistoryResponse) Reset() {
 	*x = GetCounterHistoryResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3431,7 +3524,7 @@ func (x *GetCounterHistoryResponse) String() string {
 func (*GetCounterHistoryResponse) ProtoMessage() {}
 
 func (x *GetCounterHistoryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[45]
+	mi := &file_weir_v1_weir_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3444,7 +3537,7 @@ func (x *GetCounterHistoryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetCounterHistoryResponse.ProtoReflect.Descriptor instead.
 func (*GetCounterHistoryResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{45}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetCounterHistoryResponse) GetCounters() []*CounterHistory {
@@ -3463,7 +3556,7 @@ type CounterHistory struct {
 
 func (x *CounterHistory) Reset() {
 	*x = CounterHistory{}
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3475,7 +3568,7 @@ func (x *CounterHistory) String() string {
 func (*CounterHistory) ProtoMessage() {}
 
 func (x *CounterHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[46]
+	mi := &file_weir_v1_weir_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3488,7 +3581,7 @@ func (x *CounterHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterHistory.ProtoReflect.Descriptor instead.
 func (*CounterHistory) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{46}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CounterHistory) GetPoints() []*CounterPoint {
@@ -3508,7 +3601,7 @@ type CounterPoint struct {
 
 func (x *CounterPoint) Reset() {
 	*x = CounterPoint{}
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3613,7 @@ func (x *CounterPoint) String() string {
 func (*CounterPoint) ProtoMessage() {}
 
 func (x *CounterPoint) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[47]
+	mi := &file_weir_v1_weir_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3626,7 @@ func (x *CounterPoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CounterPoint.ProtoReflect.Descriptor instead.
 func (*CounterPoint) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{47}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CounterPoint) GetStart() *timestamppb.Timestamp {
@@ -3559,7 +3652,7 @@ type ObserveRequest struct {
 
 func (x *ObserveRequest) Reset() {
 	*x = ObserveRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3571,7 +3664,7 @@ func (x *ObserveRequest) String() string {
 func (*ObserveRequest) ProtoMessage() {}
 
 func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[48]
+	mi := &file_weir_v1_weir_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3584,7 +3677,7 @@ func (x *ObserveRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveRequest.ProtoReflect.Descriptor instead.
 func (*ObserveRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{48}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ObserveRequest) GetObserve() []*Sample {
@@ -3605,7 +3698,7 @@ type Sample struct {
 
 func (x *Sample) Reset() {
 	*x = Sample{}
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3617,7 +3710,7 @@ func (x *Sample) String() string {
 func (*Sample) ProtoMessage() {}
 
 func (x *Sample) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[49]
+	mi := &file_weir_v1_weir_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3630,7 +3723,7 @@ func (x *Sample) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sample.ProtoReflect.Descriptor instead.
 func (*Sample) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{49}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Sample) GetKey() *CounterKey {
@@ -3655,7 +3748,7 @@ type ObserveResponse struct {
 
 func (x *ObserveResponse) Reset() {
 	*x = ObserveResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3667,7 +3760,7 @@ func (x *ObserveResponse) String() string {
 func (*ObserveResponse) ProtoMessage() {}
 
 func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[50]
+	mi := &file_weir_v1_weir_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3680,7 +3773,7 @@ func (x *ObserveResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ObserveResponse.ProtoReflect.Descriptor instead.
 func (*ObserveResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{50}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
 }
 
 type GetDistributionsRequest struct {
@@ -3695,7 +3788,7 @@ type GetDistributionsRequest struct {
 
 func (x *GetDistributionsRequest) Reset() {
 	*x = GetDistributionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[51]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3707,7 +3800,7 @@ func (x *GetDistributionsRequest) String() string {
 func (*GetDistributionsRequest) ProtoMessage() {}
 
 func (x *GetDistributionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[51]
+	mi := &file_weir_v1_weir_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3720,7 +3813,7 @@ func (x *GetDistributionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDistributionsRequest.ProtoReflect.Descriptor instead.
 func (*GetDistributionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{51}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *GetDistributionsRequest) GetKeys() []*CounterKey {
@@ -3746,7 +3839,7 @@ type GetDistributionsResponse struct {
 
 func (x *GetDistributionsResponse) Reset() {
 	*x = GetDistributionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[52]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3758,7 +3851,7 @@ func (x *GetDistributionsResponse) String() string {
 func (*GetDistributionsResponse) ProtoMessage() {}
 
 func (x *GetDistributionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[52]
+	mi := &file_weir_v1_weir_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3771,7 +3864,7 @@ func (x *GetDistributionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDistributionsResponse.ProtoReflect.Descriptor instead.
 func (*GetDistributionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{52}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *GetDistributionsResponse) GetDistributions() []*Distribution {
@@ -3791,7 +3884,7 @@ type Distribution struct {
 
 func (x *Distribution) Reset() {
 	*x = Distribution{}
-	mi := &file_weir_v1_weir_proto_msgTypes[53]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3803,7 +3896,7 @@ func (x *Distribution) String() string {
 func (*Distribution) ProtoMessage() {}
 
 func (x *Distribution) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[53]
+	mi := &file_weir_v1_weir_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3816,7 +3909,7 @@ func (x *Distribution) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distribution.ProtoReflect.Descriptor instead.
 func (*Distribution) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{53}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Distribution) GetPoints() []*Percentiles {
@@ -3852,7 +3945,7 @@ type Percentiles struct {
 
 func (x *Percentiles) Reset() {
 	*x = Percentiles{}
-	mi := &file_weir_v1_weir_proto_msgTypes[54]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3864,7 +3957,7 @@ func (x *Percentiles) String() string {
 func (*Percentiles) ProtoMessage() {}
 
 func (x *Percentiles) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[54]
+	mi := &file_weir_v1_weir_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3877,7 +3970,7 @@ func (x *Percentiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Percentiles.ProtoReflect.Descriptor instead.
 func (*Percentiles) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{54}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Percentiles) GetStart() *timestamppb.Timestamp {
@@ -3982,7 +4075,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xf7\x05\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xa3\x06\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -4007,7 +4100,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\x125\n" +
 	"\breset_at\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
 	"\breserved\x18\x14 \x01(\x03R\breserved\x12\x14\n" +
-	"\x05level\x18\x15 \x01(\tR\x05level\"n\n" +
+	"\x05level\x18\x15 \x01(\tR\x05level\x12*\n" +
+	"\adisplay\x18\x16 \x01(\v2\x10.weir.v1.DisplayR\adisplay\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
@@ -4036,7 +4130,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xe3\x05\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\x8f\x06\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -4064,7 +4158,14 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\breset_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\aresetAt\x12\x1a\n" +
 	"\breserved\x18\x16 \x01(\x03R\breserved\x12\x16\n" +
 	"\x06leased\x18\x17 \x01(\x03R\x06leased\x12\x14\n" +
-	"\x05level\x18\x18 \x01(\tR\x05level\"T\n" +
+	"\x05level\x18\x18 \x01(\tR\x05level\x12*\n" +
+	"\adisplay\x18\x19 \x01(\v2\x10.weir.v1.DisplayR\adisplay\"\x85\x01\n" +
+	"\aDisplay\x12\x16\n" +
+	"\x06policy\x18\x01 \x01(\tR\x06policy\x12\x12\n" +
+	"\x04cost\x18\x02 \x01(\tR\x04cost\x12\x14\n" +
+	"\x05limit\x18\x03 \x01(\tR\x05limit\x12\x1c\n" +
+	"\tremaining\x18\x04 \x01(\tR\tremaining\x12\x1a\n" +
+	"\breserved\x18\x05 \x01(\tR\breserved\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
@@ -4334,7 +4435,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 63)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Priority)(0),                     // 0: weir.v1.Priority
 	(HoldState)(0),                    // 1: weir.v1.HoldState
@@ -4351,188 +4452,191 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*HoldResponse)(nil),              // 12: weir.v1.HoldResponse
 	(*HoldPart)(nil),                  // 13: weir.v1.HoldPart
 	(*LimitResult)(nil),               // 14: weir.v1.LimitResult
-	(*LimitOverride)(nil),             // 15: weir.v1.LimitOverride
-	(*CheckManyRequest)(nil),          // 16: weir.v1.CheckManyRequest
-	(*CheckManyResponse)(nil),         // 17: weir.v1.CheckManyResponse
-	(*GetRulesRequest)(nil),           // 18: weir.v1.GetRulesRequest
-	(*GetRulesResponse)(nil),          // 19: weir.v1.GetRulesResponse
-	(*PutRulesRequest)(nil),           // 20: weir.v1.PutRulesRequest
-	(*CreateRuleRequest)(nil),         // 21: weir.v1.CreateRuleRequest
-	(*PutRuleRequest)(nil),            // 22: weir.v1.PutRuleRequest
-	(*DeleteRuleRequest)(nil),         // 23: weir.v1.DeleteRuleRequest
-	(*RollbackRequest)(nil),           // 24: weir.v1.RollbackRequest
-	(*WriteResponse)(nil),             // 25: weir.v1.WriteResponse
-	(*ValidateRulesRequest)(nil),      // 26: weir.v1.ValidateRulesRequest
-	(*ValidateRulesResponse)(nil),     // 27: weir.v1.ValidateRulesResponse
-	(*Problem)(nil),                   // 28: weir.v1.Problem
-	(*Version)(nil),                   // 29: weir.v1.Version
-	(*ListVersionsRequest)(nil),       // 30: weir.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),      // 31: weir.v1.ListVersionsResponse
-	(*GetVersionRequest)(nil),         // 32: weir.v1.GetVersionRequest
-	(*GetKeyRequest)(nil),             // 33: weir.v1.GetKeyRequest
-	(*GetKeyResponse)(nil),            // 34: weir.v1.GetKeyResponse
-	(*ResetKeyRequest)(nil),           // 35: weir.v1.ResetKeyRequest
-	(*ResetKeyResponse)(nil),          // 36: weir.v1.ResetKeyResponse
-	(*GetClientRequest)(nil),          // 37: weir.v1.GetClientRequest
-	(*Client)(nil),                    // 38: weir.v1.Client
-	(*ClientWarning)(nil),             // 39: weir.v1.ClientWarning
-	(*ListClientsRequest)(nil),        // 40: weir.v1.ListClientsRequest
-	(*ListClientsResponse)(nil),       // 41: weir.v1.ListClientsResponse
-	(*CounterKey)(nil),                // 42: weir.v1.CounterKey
-	(*AddCountersRequest)(nil),        // 43: weir.v1.AddCountersRequest
-	(*CounterDelta)(nil),              // 44: weir.v1.CounterDelta
-	(*SetCountersRequest)(nil),        // 45: weir.v1.SetCountersRequest
-	(*CounterSetting)(nil),            // 46: weir.v1.CounterSetting
-	(*ResetCountersRequest)(nil),      // 47: weir.v1.ResetCountersRequest
-	(*GetCountersRequest)(nil),        // 48: weir.v1.GetCountersRequest
-	(*CountersResponse)(nil),          // 49: weir.v1.CountersResponse
-	(*GetCounterHistoryRequest)(nil),  // 50: weir.v1.GetCounterHistoryRequest
-	(*GetCounterHistoryResponse)(nil), // 51: weir.v1.GetCounterHistoryResponse
-	(*CounterHistory)(nil),            // 52: weir.v1.CounterHistory
-	(*CounterPoint)(nil),              // 53: weir.v1.CounterPoint
-	(*ObserveRequest)(nil),            // 54: weir.v1.ObserveRequest
-	(*Sample)(nil),                    // 55: weir.v1.Sample
-	(*ObserveResponse)(nil),           // 56: weir.v1.ObserveResponse
-	(*GetDistributionsRequest)(nil),   // 57: weir.v1.GetDistributionsRequest
-	(*GetDistributionsResponse)(nil),  // 58: weir.v1.GetDistributionsResponse
-	(*Distribution)(nil),              // 59: weir.v1.Distribution
-	(*Percentiles)(nil),               // 60: weir.v1.Percentiles
-	nil,                               // 61: weir.v1.CheckRequest.HeadersEntry
-	nil,                               // 62: weir.v1.CheckRequest.CookiesEntry
-	nil,                               // 63: weir.v1.CheckRequest.QueryEntry
-	nil,                               // 64: weir.v1.CheckRequest.AttributesEntry
-	nil,                               // 65: weir.v1.CheckRequest.CostsEntry
-	nil,                               // 66: weir.v1.SettleRequest.UsedByUnitEntry
-	nil,                               // 67: weir.v1.Client.LimitsEntry
-	(*durationpb.Duration)(nil),       // 68: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),     // 69: google.protobuf.Timestamp
-	(*structpb.Value)(nil),            // 70: google.protobuf.Value
+	(*Display)(nil),                   // 15: weir.v1.Display
+	(*LimitOverride)(nil),             // 16: weir.v1.LimitOverride
+	(*CheckManyRequest)(nil),          // 17: weir.v1.CheckManyRequest
+	(*CheckManyResponse)(nil),         // 18: weir.v1.CheckManyResponse
+	(*GetRulesRequest)(nil),           // 19: weir.v1.GetRulesRequest
+	(*GetRulesResponse)(nil),          // 20: weir.v1.GetRulesResponse
+	(*PutRulesRequest)(nil),           // 21: weir.v1.PutRulesRequest
+	(*CreateRuleRequest)(nil),         // 22: weir.v1.CreateRuleRequest
+	(*PutRuleRequest)(nil),            // 23: weir.v1.PutRuleRequest
+	(*DeleteRuleRequest)(nil),         // 24: weir.v1.DeleteRuleRequest
+	(*RollbackRequest)(nil),           // 25: weir.v1.RollbackRequest
+	(*WriteResponse)(nil),             // 26: weir.v1.WriteResponse
+	(*ValidateRulesRequest)(nil),      // 27: weir.v1.ValidateRulesRequest
+	(*ValidateRulesResponse)(nil),     // 28: weir.v1.ValidateRulesResponse
+	(*Problem)(nil),                   // 29: weir.v1.Problem
+	(*Version)(nil),                   // 30: weir.v1.Version
+	(*ListVersionsRequest)(nil),       // 31: weir.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),      // 32: weir.v1.ListVersionsResponse
+	(*GetVersionRequest)(nil),         // 33: weir.v1.GetVersionRequest
+	(*GetKeyRequest)(nil),             // 34: weir.v1.GetKeyRequest
+	(*GetKeyResponse)(nil),            // 35: weir.v1.GetKeyResponse
+	(*ResetKeyRequest)(nil),           // 36: weir.v1.ResetKeyRequest
+	(*ResetKeyResponse)(nil),          // 37: weir.v1.ResetKeyResponse
+	(*GetClientRequest)(nil),          // 38: weir.v1.GetClientRequest
+	(*Client)(nil),                    // 39: weir.v1.Client
+	(*ClientWarning)(nil),             // 40: weir.v1.ClientWarning
+	(*ListClientsRequest)(nil),        // 41: weir.v1.ListClientsRequest
+	(*ListClientsResponse)(nil),       // 42: weir.v1.ListClientsResponse
+	(*CounterKey)(nil),                // 43: weir.v1.CounterKey
+	(*AddCountersRequest)(nil),        // 44: weir.v1.AddCountersRequest
+	(*CounterDelta)(nil),              // 45: weir.v1.CounterDelta
+	(*SetCountersRequest)(nil),        // 46: weir.v1.SetCountersRequest
+	(*CounterSetting)(nil),            // 47: weir.v1.CounterSetting
+	(*ResetCountersRequest)(nil),      // 48: weir.v1.ResetCountersRequest
+	(*GetCountersRequest)(nil),        // 49: weir.v1.GetCountersRequest
+	(*CountersResponse)(nil),          // 50: weir.v1.CountersResponse
+	(*GetCounterHistoryRequest)(nil),  // 51: weir.v1.GetCounterHistoryRequest
+	(*GetCounterHistoryResponse)(nil), // 52: weir.v1.GetCounterHistoryResponse
+	(*CounterHistory)(nil),            // 53: weir.v1.CounterHistory
+	(*CounterPoint)(nil),              // 54: weir.v1.CounterPoint
+	(*ObserveRequest)(nil),            // 55: weir.v1.ObserveRequest
+	(*Sample)(nil),                    // 56: weir.v1.Sample
+	(*ObserveResponse)(nil),           // 57: weir.v1.ObserveResponse
+	(*GetDistributionsRequest)(nil),   // 58: weir.v1.GetDistributionsRequest
+	(*GetDistributionsResponse)(nil),  // 59: weir.v1.GetDistributionsResponse
+	(*Distribution)(nil),              // 60: weir.v1.Distribution
+	(*Percentiles)(nil),               // 61: weir.v1.Percentiles
+	nil,                               // 62: weir.v1.CheckRequest.HeadersEntry
+	nil,                               // 63: weir.v1.CheckRequest.CookiesEntry
+	nil,                               // 64: weir.v1.CheckRequest.QueryEntry
+	nil,                               // 65: weir.v1.CheckRequest.AttributesEntry
+	nil,                               // 66: weir.v1.CheckRequest.CostsEntry
+	nil,                               // 67: weir.v1.SettleRequest.UsedByUnitEntry
+	nil,                               // 68: weir.v1.Client.LimitsEntry
+	(*durationpb.Duration)(nil),       // 69: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),     // 70: google.protobuf.Timestamp
+	(*structpb.Value)(nil),            // 71: google.protobuf.Value
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	61, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	62, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	63, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	64, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	65, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
+	62, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	63, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	64, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	65, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	66, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
 	0,  // 5: weir.v1.CheckRequest.priority:type_name -> weir.v1.Priority
 	2,  // 6: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	68, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	68, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	68, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	69, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	69, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	69, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
 	14, // 10: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	69, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
+	70, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
 	0,  // 12: weir.v1.CheckResponse.priority:type_name -> weir.v1.Priority
-	69, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
-	6,  // 14: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
-	68, // 15: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
-	66, // 16: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
-	68, // 17: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
-	1,  // 18: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
-	69, // 19: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
-	13, // 20: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
-	68, // 21: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	68, // 22: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	68, // 23: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	15, // 24: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
-	69, // 25: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
-	69, // 26: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
-	6,  // 27: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	7,  // 28: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	29, // 29: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	29, // 30: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	28, // 31: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	28, // 32: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
-	3,  // 33: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	69, // 34: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	29, // 35: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	14, // 36: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	4,  // 37: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	67, // 38: weir.v1.Client.limits:type_name -> weir.v1.Client.LimitsEntry
-	69, // 39: weir.v1.Client.at:type_name -> google.protobuf.Timestamp
-	38, // 40: weir.v1.Client.line:type_name -> weir.v1.Client
-	39, // 41: weir.v1.Client.warnings:type_name -> weir.v1.ClientWarning
-	38, // 42: weir.v1.ListClientsResponse.clients:type_name -> weir.v1.Client
-	69, // 43: weir.v1.ListClientsResponse.stale_since:type_name -> google.protobuf.Timestamp
-	5,  // 44: weir.v1.CounterKey.window:type_name -> weir.v1.Window
-	44, // 45: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
-	42, // 46: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
-	46, // 47: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
-	42, // 48: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
-	42, // 49: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	42, // 50: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	42, // 51: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
-	52, // 52: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
-	53, // 53: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
-	69, // 54: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
-	55, // 55: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
-	42, // 56: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
-	42, // 57: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
-	59, // 58: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
-	60, // 59: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
-	60, // 60: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
-	69, // 61: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
-	70, // 62: weir.v1.Client.LimitsEntry.value:type_name -> google.protobuf.Value
-	6,  // 63: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	16, // 64: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	6,  // 65: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	6,  // 66: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
-	8,  // 67: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
-	9,  // 68: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
-	10, // 69: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
-	11, // 70: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
-	18, // 71: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	20, // 72: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	21, // 73: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	22, // 74: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	23, // 75: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	26, // 76: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	30, // 77: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	32, // 78: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	24, // 79: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	33, // 80: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	35, // 81: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	37, // 82: weir.v1.Clients.GetClient:input_type -> weir.v1.GetClientRequest
-	40, // 83: weir.v1.Clients.ListClients:input_type -> weir.v1.ListClientsRequest
-	43, // 84: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
-	45, // 85: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
-	47, // 86: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
-	48, // 87: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
-	50, // 88: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
-	54, // 89: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
-	57, // 90: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
-	7,  // 91: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	17, // 92: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	7,  // 93: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	7,  // 94: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
-	7,  // 95: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
-	12, // 96: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
-	12, // 97: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
-	12, // 98: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
-	19, // 99: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	25, // 100: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	25, // 101: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	25, // 102: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	25, // 103: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	27, // 104: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	31, // 105: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	29, // 106: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	25, // 107: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	34, // 108: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	36, // 109: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	38, // 110: weir.v1.Clients.GetClient:output_type -> weir.v1.Client
-	41, // 111: weir.v1.Clients.ListClients:output_type -> weir.v1.ListClientsResponse
-	49, // 112: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
-	49, // 113: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
-	49, // 114: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
-	49, // 115: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
-	51, // 116: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
-	56, // 117: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
-	58, // 118: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
-	91, // [91:119] is the sub-list for method output_type
-	63, // [63:91] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	70, // 13: weir.v1.CheckResponse.reset_at:type_name -> google.protobuf.Timestamp
+	15, // 14: weir.v1.CheckResponse.display:type_name -> weir.v1.Display
+	6,  // 15: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
+	69, // 16: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	67, // 17: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
+	69, // 18: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
+	1,  // 19: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
+	70, // 20: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
+	13, // 21: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
+	69, // 22: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	69, // 23: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	69, // 24: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	16, // 25: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
+	70, // 26: weir.v1.LimitResult.reset_at:type_name -> google.protobuf.Timestamp
+	15, // 27: weir.v1.LimitResult.display:type_name -> weir.v1.Display
+	70, // 28: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	6,  // 29: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	7,  // 30: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	30, // 31: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	30, // 32: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	29, // 33: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	29, // 34: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	3,  // 35: weir.v1.Problem.severity:type_name -> weir.v1.Severity
+	70, // 36: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	30, // 37: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	14, // 38: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	4,  // 39: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	68, // 40: weir.v1.Client.limits:type_name -> weir.v1.Client.LimitsEntry
+	70, // 41: weir.v1.Client.at:type_name -> google.protobuf.Timestamp
+	39, // 42: weir.v1.Client.line:type_name -> weir.v1.Client
+	40, // 43: weir.v1.Client.warnings:type_name -> weir.v1.ClientWarning
+	39, // 44: weir.v1.ListClientsResponse.clients:type_name -> weir.v1.Client
+	70, // 45: weir.v1.ListClientsResponse.stale_since:type_name -> google.protobuf.Timestamp
+	5,  // 46: weir.v1.CounterKey.window:type_name -> weir.v1.Window
+	45, // 47: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
+	43, // 48: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
+	47, // 49: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
+	43, // 50: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
+	43, // 51: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	43, // 52: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	43, // 53: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
+	53, // 54: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
+	54, // 55: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
+	70, // 56: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
+	56, // 57: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
+	43, // 58: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
+	43, // 59: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
+	60, // 60: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
+	61, // 61: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
+	61, // 62: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
+	70, // 63: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
+	71, // 64: weir.v1.Client.LimitsEntry.value:type_name -> google.protobuf.Value
+	6,  // 65: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	17, // 66: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	6,  // 67: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	6,  // 68: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
+	8,  // 69: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
+	9,  // 70: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
+	10, // 71: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
+	11, // 72: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
+	19, // 73: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	21, // 74: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	22, // 75: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	23, // 76: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	24, // 77: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	27, // 78: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	31, // 79: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	33, // 80: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	25, // 81: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	34, // 82: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	36, // 83: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	38, // 84: weir.v1.Clients.GetClient:input_type -> weir.v1.GetClientRequest
+	41, // 85: weir.v1.Clients.ListClients:input_type -> weir.v1.ListClientsRequest
+	44, // 86: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
+	46, // 87: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
+	48, // 88: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
+	49, // 89: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
+	51, // 90: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
+	55, // 91: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
+	58, // 92: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
+	7,  // 93: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	18, // 94: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	7,  // 95: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	7,  // 96: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
+	7,  // 97: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
+	12, // 98: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
+	12, // 99: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
+	12, // 100: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
+	20, // 101: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	26, // 102: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	26, // 103: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	26, // 104: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	26, // 105: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	28, // 106: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	32, // 107: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	30, // 108: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	26, // 109: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	35, // 110: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	37, // 111: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	39, // 112: weir.v1.Clients.GetClient:output_type -> weir.v1.Client
+	42, // 113: weir.v1.Clients.ListClients:output_type -> weir.v1.ListClientsResponse
+	50, // 114: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
+	50, // 115: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
+	50, // 116: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
+	50, // 117: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
+	52, // 118: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
+	57, // 119: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
+	59, // 120: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
+	93, // [93:121] is the sub-list for method output_type
+	65, // [65:93] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -4541,18 +4645,18 @@ func file_weir_v1_weir_proto_init() {
 		return
 	}
 	file_weir_v1_weir_proto_msgTypes[3].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[14].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[15].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[16].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[17].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[18].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[19].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   62,
+			NumMessages:   63,
 			NumExtensions: 0,
 			NumServices:   5,
 		},
