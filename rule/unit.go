@@ -78,7 +78,7 @@ func (c *Entry) Uncounted(field string) error {
 	}
 	what := "has weights"
 	if c.Tokens.priced() {
-		what = "counts dollars"
+		what, remedy = "counts dollars", remedy+" in millionths of a dollar"
 	}
 	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf("the rule %s %s, so a number of tokens does not tell what they cost; %s", c.ID, what, remedy)}
 }

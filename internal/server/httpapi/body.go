@@ -245,6 +245,9 @@ func wanted(t reflect.Type) string {
 	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "a string"
 	}
+	if t == reflect.TypeFor[unitCount]() {
+		return "a whole number; money counts in millionths, so 1.50 dollars are 1500000"
+	}
 	switch t.Kind() {
 	case reflect.String:
 		return "a string"

@@ -159,6 +159,9 @@ func (a Amount) MarshalJSON() ([]byte, error) {
 	return json.Marshal(a.Units)
 }
 
+// unitCount is a number of units whose name is known, which may be millionths of a currency; see [wanted].
+type unitCount int64
+
 // UnmarshalJSON implements json.Unmarshaler.
 func (a *Amount) UnmarshalJSON(text []byte) error {
 	*a = Amount{}
@@ -166,16 +169,16 @@ func (a *Amount) UnmarshalJSON(text []byte) error {
 		return json.Unmarshal(text, &a.Units)
 	}
 	// A number that somebody does not know is null in JSON. It must not be taken for 0.
-	var all map[string]*int64
+	var all map[string]*unitCount
 	if err := json.Unmarshal(text, &all); err != nil {
 		return err
 	}
 	a.ByUnit = make(map[string]int64, len(all))
 	for unit, n := range all {
 		if n == nil {
-			return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[int64]()}
+			return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[unitCount]()}
 		}
-		a.ByUnit[unit] = *n
+		a.ByUnit[unit] = int64(*n)
 	}
 	return nil
 }

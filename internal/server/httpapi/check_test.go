@@ -211,6 +211,7 @@ func TestCheckProblems(t *testing.T) {
 		{"a far name", `{"quux":1}`, fault.BadField, "quux", "use ip, user"},
 		{"the wrong kind", `{"cost":"1"}`, fault.BadField, "cost", "send a whole number"},
 		{"a fraction", `{"cost":1.5}`, fault.BadField, "cost", "send a whole number"},
+		{"a fraction of a dollar", `{"cost":{"usd":1.5}}`, fault.BadField, "cost", "1.50 dollars are 1500000"},
 		{"a huge number", `{"cost":1e30}`, fault.BadField, "cost", "send a whole number"},
 		{"a number for a text", `{"user":5}`, fault.BadField, "user", "send a string"},
 		{"a text for an object", `{"headers":"x"}`, fault.BadField, "headers", "send an object"},
