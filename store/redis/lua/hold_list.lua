@@ -9,7 +9,7 @@ local function prepareLists()
   local MAX_LISTED = 1000
   local lists = { -- LISTS at the end: a call that is stopped before leaves nothing
     read = nil, sweep = nil, fullUntil = nil, find = nil, add = nil, remove = nil, move = nil, openLevels = nil, closeLevels = nil, moveUp = nil,
-    writeApart = nil, write = nil,
+    readRecord = nil, tellEnd = nil, writeApart = nil, write = nil,
   }
 
   -- read makes a list of a text. One that is damaged counts as none.
@@ -128,6 +128,32 @@ local function prepareLists()
       if l.since[j] > since or l.since[j] == since and l.levels[j] > height then l.levels[j] = max(0, l.levels[j] - back) end
     end
     if not isOpen then lists.closeLevels(l) end
+  end
+
+  -- readRecord tells of a hold that is not on the list whether it has ended, when it ends or is
+  -- forgotten, and its record, if that is one; ends is when it was known to expire.
+  function lists.readRecord(now, name, ends)
+    local record = try('GET', name)
+    if type(record) == 'table' or not record or #record < RECORD_HEAD then
+      if ends == 0 then ends = now + MEMORY end
+      return false, ends, nil
+    end
+    local how, ops, time = parse(RECORD, record)
+    if how == 1 and (ops ~= 1 or #record < ENDED_LENGTH) then time = 0 end
+    return how == 1, time, how <= 1 and ops == 1 and record or nil
+  end
+
+  -- tellEnd says how a hold ended that cannot be settled any more, and returns how long out is then.
+  function lists.tellEnd(out, length, now, ended, ends, record)
+    local how, used, over = UNKNOWN, 0, 0
+    if not ended then
+      if ends + MEMORY > now then how = EXPIRED end
+    elseif ends > now then
+      how = REPEATED
+      used, over = parse(OUTCOME, record, RECORD_HEAD + 1)
+    end
+    out[length + 1], out[length + 2], out[length + 3] = how, used, over
+    return length + 3
   end
 
   -- save writes what has changed of a list that is there, and what is before its entries.

@@ -22,6 +22,7 @@ local PAGES -- what can be done with them
 -- preparePages is called before a log has pages. Most have none, and a script defines this at each call.
 local function preparePages()
   if PAGES then return end
+  LOG:prepare()
   PAGES = {}
 
   -- turnTo is called before anything is done with pages.
@@ -149,7 +150,7 @@ local function preparePages()
   -- joined is two texts as one, with the rank after each.
   local function joined(c, left, afterLeft, right, afterRight)
     local by = rankAt(c, left, #left - 8) + afterRight - afterLeft - rankAt(c, right, #right - 8)
-    return left .. shifted(right, 0, #right, by, c.rate)
+    return left .. LOG.shifted(right, 0, #right, by, c.rate)
   end
 
   -- close moves the entries in the value to the last page, or to another.
@@ -241,7 +242,7 @@ local function preparePages()
     local back = min(cost, has)
     if timeAt(c, log, text, i) ~= time or back <= 0 then return fresh, rank, units end
     if back == has then text = sub(text, 1, i) .. sub(text, i + 9) end
-    text = parted(text, i, back, c.rate)
+    text = LOG.parted(text, i, back, c.rate)
     units = units - back
     if isOpen(log, p) then
       rank = (rank - back) % RANKS
@@ -250,7 +251,7 @@ local function preparePages()
       if #log.open == 0 then return 0, rank, units end
       return timeAt(c, log, log.open, #log.open - 8) + c.period, rank, units
     end
-    local directory, lower = parted(directoryOf(log), 8 * p - 8, back, RANKS)
+    local directory, lower = LOG.parted(directoryOf(log), 8 * p - 8, back, RANKS)
     setDirectory(log, directory)
     rank = (rank - lower) % RANKS
     if #text > skipOf(log, p) then

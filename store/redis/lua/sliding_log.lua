@@ -4,7 +4,14 @@
 -- type that may be wrong, for Redis counts errors.
 function LOG.read(name, value, _, log)
   local head = 23
-  log = renewLog(log, name)
+  if not log then
+    log = { name = name, open = '', added = '', first = 0, stored = 0, lastTime = 0, base = 0 }
+  else -- one that is used again
+    log.name, log.open, log.added, log.first, log.stored = name, '', '', 0, 0
+    if log.hashed or log.pages then
+      log.hashed, log.skip, log.next, log.pages, log.directory, log.redirected = nil, nil, nil, nil, nil, nil
+    end
+  end
   if value == nil then value = call('MGET', name)[1] end
   if not value then
     local kind = call('TYPE', name).ok
@@ -61,22 +68,17 @@ function LOG.charge(c, at, _, rank, units, cost, debt)
   return at + c.period, (rank + cost) % RANKS, total
 end
 
-local function clear(log)
-  log.open = ''
-  if log.first > 0 then log.first, log.skip = 0, 0 end
-end
-
 -- commit removes the entries that do not count, and adds another one, or units to the last.
 function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
   local taken, after = nextFresh - c.period, nextRank
   if fresh <= taken then
-    clear(log)
+    log.open, log.first, log.skip = '', 0, 0
   else
     after = (nextRank - rank) % RANKS -- without what is there
     local kept = nextUnits - after
     if kept < units then
       if kept <= 0 then
-        clear(log)
+        log.open, log.first, log.skip = '', 0, 0
       elseif log.first > 0 then
         PAGES.keepUnits(c, log, rank, kept)
       else
@@ -109,6 +111,34 @@ end
 
 function LOG:prepare()
   if LOG.refund then return end
+  -- shifted adds to the ranks in a text from a byte to another, the latter excluded: of entries, or of
+  -- a directory.
+  function LOG.shifted(text, from, to, by, modulus)
+    if by % modulus == 0 or from >= to then return text end
+    local parts = { sub(text, 1, from) }
+    while from < to do
+      local n = min(32, (to - from) / 8)
+      local form = '>' .. ('I4I4'):rep(n)
+      local words = { parse(form, text, from + 1) }
+      for i = 2, 2 * n, 2 do
+        local rank = words[i] % modulus
+        words[i] = words[i] - rank + (rank + by) % modulus
+      end
+      parts[#parts + 1] = pack(form, unpack(words, 1, 2 * n))
+      from = from + 8 * n
+    end
+    parts[#parts + 1] = sub(text, to + 1)
+    return table.concat(parts)
+  end
+
+  -- parted takes units out between the ranks before a byte and those from it on: it lowers these or
+  -- raises those, whichever are fewer, for only differences count. It returns by how much the ranks
+  -- after the text are lower.
+  function LOG.parted(text, i, units, modulus)
+    if i < #text / 2 then return LOG.shifted(text, 0, i, units, modulus), 0 end
+    return LOG.shifted(text, i, #text, -units, modulus), units
+  end
+
   function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
 
   -- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
@@ -136,7 +166,7 @@ function LOG:prepare()
         fresh = timeAt(c, log, open, i - 8) + c.period
       end
     end
-    log.open = parted(open, i, back, c.rate)
+    log.open = LOG.parted(open, i, back, c.rate)
     return fresh, (rank - back) % RANKS, units - back
   end
 
@@ -159,12 +189,10 @@ function LOG:prepare()
       fresh, rank, units = refundEntry(c, log, fresh, rank, units, taken, cost)
     end
     if units == 0 then fresh = 0 end
-    if fresh == 0 then clear(log) end
+    if fresh == 0 then log.open, log.first, log.skip = '', 0, 0 end
     return fresh, rank, units
   end
 end
-
-local EMPTY -- what is written for a log of which nothing counts
 
 -- write writes a log without pages as a string, whatever it was. If it is as long as it was, it is
 -- written in place. Of one that is as good as new the value stays until it expires: a place in
@@ -178,8 +206,7 @@ function LOG.write(now, keep, name, fresh, rank, units, before, log)
   end
   if log.hashed then call('UNLINK', name) end
   if fresh <= 0 then
-    EMPTY = EMPTY or pack('>BI7I4I4', FORM, 0, 0, 0)
-    if stored > 0 then call('SETRANGE', name, '0', EMPTY) end
+    if stored > 0 then call('SETRANGE', name, '0', ' \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0') end -- the form, and zeros
     return
   end
   if stored == 0 or fresh > before then expires = expiry(now, fresh) end
