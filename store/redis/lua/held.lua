@@ -35,7 +35,7 @@ local function held(does, keys, args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1
   -- As in names.lua and hold_names.lua; here, because in a script a constant that a function takes from outside costs more.
-  local FOREIGN, ALWAYS, RESERVE, SETTLE, SETTLED, FOREIGN_HOLDS, FEW_HOLDS = 3, -2, 6, 7, 1, 7, 32
+  local FOREIGN, ALWAYS, RESERVE, SETTLE, SETTLED, FOREIGN_HOLDS = 3, -2, 6, 7, 1, 7
   local TERMS, AS_ASKED = 0, 6
   local STATE_AND_LIST, LIST_AT = '>I7I7I7I7I3', HEAD + LIST_HEAD
   local ENDED = '>I2I7I7' -- of a record: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
@@ -191,7 +191,7 @@ local function held(does, keys, args)
               end
               if bar == -1 then -- it is for holds
               elseif bar then
-                allowed, remaining, retry, delay, nextFresh = false, max(0, free), bar - now, 0, nil
+                allowed, remaining, retry, delay, nextFresh = false, math.max(0, free), bar - now, 0, nil
               elseif list then
                 LISTS.add(list, id, due, cost, c, nextFresh, nextA, false)
               else

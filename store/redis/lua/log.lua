@@ -51,7 +51,7 @@ local function search(c, log, text, from, isTime, bound)
   local top, ranks = rankAt(c, text, 8 * last), c.rate
   from = from / 8
   while from < last do
-    local probe = step > 0 and min(from + step, last) - 1 or (from + last - (from + last) % 2) / 2
+    local probe = step > 0 and math.min(from + step, last) - 1 or (from + last - (from + last) % 2) / 2
     local passes
     if isTime then passes = timeAt(c, log, text, 8 * probe) >= bound else passes = (top - rankAt(c, text, 8 * probe)) % ranks <= bound end
     if passes then last, step = probe, 0 else from, step = probe + 1, step * 2 end

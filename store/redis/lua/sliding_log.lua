@@ -36,7 +36,7 @@ function LOG.read(name, value, _, log)
   else
     log.stored = size
   end
-  if fresh > 0 then log.open = sub(value, head + 1) end
+  if fresh > 0 then log.open = string.sub(value, head + 1) end
   return fresh, rank, units, expires, log
 end
 
@@ -57,14 +57,14 @@ function LOG.look(c, now, fresh, rank, units, log)
   if log.first > 0 then
     units = PAGES.unitsSince(c, log, rank, units, since)
   elseif #open > 8 and timeAt(c, log, open, 0) < since then
-    units = min(units, (rankAt(c, open, #open - 8) - rankAt(c, open, search(c, log, open, 8, true, since) - 8)) % c.rate)
+    units = math.min(units, (rankAt(c, open, #open - 8) - rankAt(c, open, search(c, log, open, 8, true, since) - 8)) % c.rate)
   end
   return at, fresh, rank, units, c.n - units
 end
 
 function LOG.charge(c, at, _, rank, units, cost, debt)
   local total = units + cost
-  if total > c.n and not debt then total = max(units, c.n) end
+  if total > c.n and not debt then total = math.max(units, c.n) end
   return at + c.period, (rank + cost) % RANKS, total
 end
 
@@ -82,7 +82,7 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
       elseif log.first > 0 then
         PAGES.keepUnits(c, log, rank, kept)
       else
-        log.open = sub(log.open, search(c, log, log.open, 0, false, kept - 1) + 1)
+        log.open = string.sub(log.open, search(c, log, log.open, 0, false, kept - 1) + 1)
       end
     end
   end
@@ -91,7 +91,7 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
   if last >= 0 then
     after = after + parse('>I4', open, last + 5)
     if fresh == nextFresh then
-      log.open = sub(open, 1, last)
+      log.open = string.sub(open, 1, last)
     elseif last + 8 >= OPEN then
       preparePages()
       PAGES.close(c, log, rank)
@@ -115,9 +115,9 @@ function LOG:prepare()
   -- a directory.
   function LOG.shifted(text, from, to, by, modulus)
     if by % modulus == 0 or from >= to then return text end
-    local parts = { sub(text, 1, from) }
+    local parts = { string.sub(text, 1, from) }
     while from < to do
-      local n = min(32, (to - from) / 8)
+      local n = math.min(32, (to - from) / 8)
       local form = '>' .. ('I4I4'):rep(n)
       local words = { parse(form, text, from + 1) }
       for i = 2, 2 * n, 2 do
@@ -127,7 +127,7 @@ function LOG:prepare()
       parts[#parts + 1] = pack(form, unpack(words, 1, 2 * n))
       from = from + 8 * n
     end
-    parts[#parts + 1] = sub(text, to + 1)
+    parts[#parts + 1] = string.sub(text, to + 1)
     return table.concat(parts)
   end
 
@@ -139,7 +139,7 @@ function LOG:prepare()
     return LOG.shifted(text, i, #text, -units, modulus), units
   end
 
-  function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
+  function LOG.room(c, _, _, units) return math.min(11 * c.n, c.rate - 1) - units end
 
   -- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
   -- fewer entries: those before it, or those after.
@@ -154,12 +154,12 @@ function LOG:prepare()
     end
     local at, newer, has = rankAt(c, open, i), 0, units
     if i < last then newer = (rankAt(c, open, last) - at) % c.rate end
-    if i > 0 then has = min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
+    if i > 0 then has = math.min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
     has = has - newer
-    local back = min(cost, has)
+    local back = math.min(cost, has)
     if not isThere or back <= 0 then return fresh, rank, units end
     if back == has then
-      open = sub(open, 1, i) .. sub(open, i + 9)
+      open = string.sub(open, 1, i) .. string.sub(open, i + 9)
       if last == 0 then
         fresh = 0
       elseif i == last then
@@ -181,7 +181,7 @@ function LOG:prepare()
     elseif receipt < 0 then
       local i = search(c, log, open, 0, false, cost)
       local newest = timeAt(c, log, open, i)
-      log.open, log.added = sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
+      log.open, log.added = string.sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
       fresh, rank, units = newest + c.period, (rank - cost) % RANKS, units - cost
     elseif taken <= log.lastTime and log.first > 0 then
       fresh, rank, units = PAGES.refund(c, log, fresh, rank, units, taken, cost)
