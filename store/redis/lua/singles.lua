@@ -101,7 +101,7 @@ local function singles(does, keys, args, readApart)
             else
               code = MORE_DUE
             end
-          elseif cost > 0 and not (shapes or leased or c.countDenied or maxDelay == ALWAYS) then -- it does not fit, as decide says
+          elseif not (shapes or leased or c.countDenied or maxDelay == ALWAYS) then -- it does not fit, as decide says
             local retry, need = -1, cost + leave
             if need <= c.capacity then
               retry = does.wait(c, at, viewFresh, viewA, viewB, need, more)
