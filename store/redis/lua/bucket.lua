@@ -68,7 +68,7 @@ function BUCKET:prepare()
   function BUCKET.delay(c, level) return mulDiv(level, 1, c.rate, true) end
 
   function BUCKET.room(c, at, level)
-    local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
+    local rest = math.min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
     return (rest - rest % c.p) / c.p
   end
 
@@ -77,12 +77,12 @@ function BUCKET:prepare()
     local level, rate = spent, c.rate
     if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
     local last = fresh - mulDiv(spent, 1, rate, true)
-    local back = min(units, math.floor((EXACT - 1) / c.p)) * c.p
+    local back = math.min(units, math.floor((EXACT - 1) / c.p)) * c.p
     if receipt >= 0 and (receipt < fresh or c.p < c.rate) then
       if c.shape and receipt < fresh then return fresh, spent, n end
-      back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+      back = math.min(back, math.max(0, math.min(EXACT, math.max(0, receipt - last) * c.rate) - (c.rate - 1)))
     end
-    level = level - min(level, back)
+    level = level - math.min(level, back)
     return level > 0 and last + mulDiv(level, 1, c.rate, true) or 0, level, c.n
   end
 
@@ -104,7 +104,7 @@ function BUCKET:prepare()
         if other >= EXACT or math.floor(other / p) >= math.floor((EXACT - 1) / c.p) then
           most = EXACT
         else
-          most = max(most, mulDiv(other, c.p, p, true))
+          most = math.max(most, mulDiv(other, c.p, p, true))
         end
       end
       rest = rest - most

@@ -4,7 +4,6 @@
 local function begin(args)
   if not call then
     try, pack, parse = redis.pcall, struct.pack, struct.unpack
-    min, max, sub = math.min, math.max, string.sub
     call = redis.call
   end
   local input = { cmsgpack.unpack(args[1]) }
@@ -53,7 +52,7 @@ local function prepareDecisions()
   local function waitFor(c, at, fresh, a, b, need, more, leased)
     if leased then
       c.does:prepare()
-      local units = min(leased, c.does.room(c, at, a, b, more))
+      local units = math.min(leased, c.does.room(c, at, a, b, more))
       if units > 0 then fresh, a, b = c.does.charge(c, at, fresh, a, b, units, true) end
     end
     return c.does.wait(c, at, fresh, a, b, need, more)
@@ -68,7 +67,7 @@ local function prepareDecisions()
     if c.shape then
       c.does:prepare()
       delay = c.does.delay(c, viewA)
-      if maxDelay >= 0 then wait = max(wait, delay - maxDelay) end
+      if maxDelay >= 0 then wait = math.max(wait, delay - maxDelay) end
     end
     if fresh > at and wait > fresh - at and not leased then wait = fresh - at end
     if wait > 0 then return false, wait + at - now, 0 end
@@ -81,13 +80,13 @@ local function prepareDecisions()
   function decisions.decide(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
     if free < 0 then free = 0 end
     local allowed, retry, delay = decisions.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, maxDelay, leave, leased)
-    local owes, need, units = maxDelay == ALWAYS, cost + leave, min(cost, c.capacity)
+    local owes, need, units = maxDelay == ALWAYS, cost + leave, math.min(cost, c.capacity)
     if not owes then
       if allowed then return true, free - cost, 0, delay, c.does.charge(c, at, viewFresh, viewA, viewB, cost) end
       if not c.countDenied then return false, free, retry, 0 end
     else
       c.does:prepare()
-      need, units = 1 + leave, max(0, min(c.does.room(c, at, viewA, viewB, more) - (leased or 0), cost))
+      need, units = 1 + leave, math.max(0, math.min(c.does.room(c, at, viewA, viewB, more) - (leased or 0), cost))
     end
     local nextFresh, nextA, nextB
     if units > 0 or not owes then
@@ -101,7 +100,7 @@ local function prepareDecisions()
     else
       retry = waitFor(c, at, viewFresh, viewA, viewB, need, more, leased) + at - now
     end
-    return allowed, max(0, free - units), retry, 0, nextFresh, nextA, nextB, owes and cost - units or nil
+    return allowed, math.max(0, free - units), retry, 0, nextFresh, nextA, nextB, owes and cost - units or nil
   end
   DECISIONS = decisions
 end

@@ -7,7 +7,7 @@ local function mulDiv(a, b, c, up)
     if up and rest > 0 then return (product - rest) / c + 1 end
     return (product - rest) / c, rest
   end
-  local floor, base, digits = math.floor, 2, EXACT / 4 / max(b, c)
+  local floor, base, digits = math.floor, 2, EXACT / 4 / math.max(b, c)
   while base * 2 <= digits do base = base * 2 end
   local power = 1
   while power * base <= a do power = power * base end

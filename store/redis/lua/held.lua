@@ -20,34 +20,6 @@
 -- Most keys have one request in a call, and at most one open hold, which is that of the request. Then
 -- there is no table for its list: the hold is read and written with the state.
 
-local ENDED_LENGTH = 23 -- of a record of one op
-
--- readRecord tells of a hold that is not on the list whether it has ended, when it ends or is
--- forgotten, and its record, if that is one; ends is when it was known to expire.
-local function readRecord(now, name, ends)
-  local record = try('GET', name)
-  if type(record) == 'table' or not record or #record < RECORD_HEAD then
-    if ends == 0 then ends = now + MEMORY end
-    return false, ends, nil
-  end
-  local how, ops, time = parse(RECORD, record)
-  if how == 1 and (ops ~= 1 or #record < ENDED_LENGTH) then time = 0 end
-  return how == 1, time, how <= 1 and ops == 1 and record or nil
-end
-
--- tellEnd says how a hold ended that cannot be settled any more, and returns how long out is then.
-local function tellEnd(out, length, now, ended, ends, record)
-  local how, used, over = UNKNOWN, 0, 0
-  if not ended then
-    if ends + MEMORY > now then how = EXPIRED end
-  elseif ends > now then
-    how = REPEATED
-    used, over = parse(OUTCOME, record, RECORD_HEAD + 1)
-  end
-  out[length + 1], out[length + 2], out[length + 3] = how, used, over
-  return length + 3
-end
-
 -- writeValue writes the beginning of a value, which was to expire at that time; 0 if there was none.
 local function writeValue(now, keep, name, value, before, expires)
   if before == 0 then
@@ -62,7 +34,9 @@ local function held(does, keys, args)
   local input, i, now, keep = begin(args)
   if not i then return input end
   local out, length = { now, nil, nil }, 1
-  local TERMS, AS_ASKED = 0, 6 -- here, because in a script a constant that a function takes from outside costs more
+  -- As in names.lua and hold_names.lua; here, because in a script a constant that a function takes from outside costs more.
+  local FOREIGN, ALWAYS, RESERVE, SETTLE, SETTLED, FOREIGN_HOLDS = 3, -2, 6, 7, 1, 7
+  local TERMS, AS_ASKED = 0, 6
   local STATE_AND_LIST, LIST_AT = '>I7I7I7I7I3', HEAD + LIST_HEAD
   local ENDED = '>I2I7I7' -- of a record: 257 if it has ended, else 1; when it expires or is forgotten, and what was used
   local ENDED_WITH_EXCESS = '>I2I7I7I7' -- and how much of that was too much
@@ -133,9 +107,13 @@ local function held(does, keys, args)
             holdID, holdDue, holdCost, receipt, level, since = parse(hold, value, LIST_AT + 1)
             if holdID == id then isHeld, settled, ends, cost = true, true, holdDue, holdCost end
           end
-          if not isHeld then ended, ends, text = readRecord(now, keys[record], ends) end
+          if not isHeld then
+            prepareLists()
+            ended, ends, text = LISTS.readRecord(now, keys[record], ends)
+          end
           if ended or ends <= now then
-            length = tellEnd(out, length, now, ended, ends, text)
+            prepareLists()
+            length = LISTS.tellEnd(out, length, now, ended, ends, text)
           else
             if used > cost then
               local at, viewFresh, viewA, viewB, free = look(c, now, fresh, a, b, more)
@@ -213,7 +191,7 @@ local function held(does, keys, args)
               end
               if bar == -1 then -- it is for holds
               elseif bar then
-                allowed, remaining, retry, delay, nextFresh = false, max(0, free), bar - now, 0, nil
+                allowed, remaining, retry, delay, nextFresh = false, math.max(0, free), bar - now, 0, nil
               elseif list then
                 LISTS.add(list, id, due, cost, c, nextFresh, nextA, false)
               else

@@ -9,7 +9,7 @@ local function prepareLists()
   local MAX_LISTED = 1000
   local lists = { -- LISTS at the end: a call that is stopped before leaves nothing
     read = nil, sweep = nil, fullUntil = nil, find = nil, add = nil, remove = nil, move = nil, openLevels = nil, closeLevels = nil, moveUp = nil,
-    writeApart = nil, write = nil,
+    readRecord = nil, tellEnd = nil, writeApart = nil, write = nil,
   }
 
   -- read makes a list of a text. One that is damaged counts as none.
@@ -19,7 +19,7 @@ local function prepareLists()
       local isFirst, count, firstDue = parse(LIST, text, base + 1)
       if isFirst <= 1 and count <= MAX_LISTED and #text >= base + LIST_HEAD + count * ENTRY then
         l.isFirst, l.count, l.firstDue, l.stored = isFirst, count, firstDue, #text - base
-        if count > 0 then l.entries = sub(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
+        if count > 0 then l.entries = string.sub(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
       end
     end
     return l
@@ -31,7 +31,7 @@ local function prepareLists()
     local left, first = {}, EXACT
     for place = 0, #l.entries - 1, ENTRY do
       local id, due = parse('>c16I7', l.entries, place + 1)
-      if due > now or due == now and before and id >= before then left[#left + 1], first = sub(l.entries, place + 1, place + ENTRY), min(first, due) end
+      if due > now or due == now and before and id >= before then left[#left + 1], first = string.sub(l.entries, place + 1, place + ENTRY), math.min(first, due) end
     end
     l.entries, l.count, l.isFirst, l.firstDue = table.concat(left), #left, 1, first
     l.from, l.to = 0, #l.entries
@@ -88,9 +88,9 @@ local function prepareLists()
     if last == 0 then
       l.entries = ''
     elseif place < last then
-      l.entries = sub(entries, 1, place) .. sub(entries, last + 1) .. sub(entries, place + ENTRY + 1, last)
+      l.entries = string.sub(entries, 1, place) .. string.sub(entries, last + 1) .. string.sub(entries, place + ENTRY + 1, last)
     else
-      l.entries = sub(entries, 1, last)
+      l.entries = string.sub(entries, 1, last)
     end
     l.count = l.count - 1
     noteChange(l, place, place + ENTRY)
@@ -99,7 +99,7 @@ local function prepareLists()
   -- move gives a hold that was found, and was due at that time, another time to expire and another receipt.
   function lists.move(l, place, before, due, cost, receipt, releases)
     if before <= l.firstDue then l.isFirst = 0 end
-    l.entries = sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, cost, receipt) .. sub(l.entries, place + 38)
+    l.entries = string.sub(l.entries, 1, place + 16) .. pack('>I7I7I7', due, cost, receipt) .. string.sub(l.entries, place + 38)
     noteChange(l, place, place + ENTRY)
     keepHold(l, due, receipt, releases)
   end
@@ -113,7 +113,7 @@ local function prepareLists()
   function lists.closeLevels(l)
     local parts = {}
     for j = 1, l.count do
-      parts[j] = sub(l.entries, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', l.levels[j]) .. sub(l.entries, j * ENTRY - 14, j * ENTRY)
+      parts[j] = string.sub(l.entries, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', l.levels[j]) .. string.sub(l.entries, j * ENTRY - 14, j * ENTRY)
     end
     l.entries, l.levels = table.concat(parts), nil
     l.from, l.to = 0, #l.entries
@@ -125,21 +125,47 @@ local function prepareLists()
     local isOpen = l.levels
     if not isOpen then lists.openLevels(l) end
     for j = 1, l.count do
-      if l.since[j] > since or l.since[j] == since and l.levels[j] > height then l.levels[j] = max(0, l.levels[j] - back) end
+      if l.since[j] > since or l.since[j] == since and l.levels[j] > height then l.levels[j] = math.max(0, l.levels[j] - back) end
     end
     if not isOpen then lists.closeLevels(l) end
   end
 
+  -- readRecord tells of a hold that is not on the list whether it has ended, when it ends or is
+  -- forgotten, and its record, if that is one; ends is when it was known to expire.
+  function lists.readRecord(now, name, ends)
+    local record = try('GET', name)
+    if type(record) == 'table' or not record or #record < RECORD_HEAD then
+      if ends == 0 then ends = now + MEMORY end
+      return false, ends, nil
+    end
+    local how, ops, time = parse(RECORD, record)
+    if how == 1 and (ops ~= 1 or #record < ENDED_LENGTH) then time = 0 end
+    return how == 1, time, how <= 1 and ops == 1 and record or nil
+  end
+
+  -- tellEnd says how a hold ended that cannot be settled any more, and returns how long out is then.
+  function lists.tellEnd(out, length, now, ended, ends, record)
+    local how, used, over = UNKNOWN, 0, 0
+    if not ended then
+      if ends + MEMORY > now then how = EXPIRED end
+    elseif ends > now then
+      how = REPEATED
+      used, over = parse(OUTCOME, record, RECORD_HEAD + 1)
+    end
+    out[length + 1], out[length + 2], out[length + 3] = how, used, over
+    return length + 3
+  end
+
   -- save writes what has changed of a list that is there, and what is before its entries.
   local function save(name, head, l)
-    local entries, to = l.entries, min(l.to, #l.entries)
+    local entries, to = l.entries, math.min(l.to, #l.entries)
     if l.stored > 4 * (LIST_HEAD + #entries) and l.stored > 1024 then
       call('SET', name, head .. entries, 'KEEPTTL')
     elseif l.from <= 4 * ENTRY then
-      call('SETRANGE', name, '0', head .. (to < #entries and sub(entries, 1, to) or entries))
+      call('SETRANGE', name, '0', head .. (to < #entries and string.sub(entries, 1, to) or entries))
     else
       call('SETRANGE', name, '0', head)
-      if to > l.from then call('SETRANGE', name, string.format('%d', l.base + LIST_HEAD + l.from), sub(entries, l.from + 1, to)) end
+      if to > l.from then call('SETRANGE', name, string.format('%d', l.base + LIST_HEAD + l.from), string.sub(entries, l.from + 1, to)) end
     end
   end
 

@@ -18,6 +18,7 @@
 local RESERVE, SETTLE = 6, 7 -- what is asked for
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5 -- what has become of a hold
 local RECORD, RECORD_HEAD, OUTCOME = '>BBI7', 9, '>I7I7'
+local ENDED_LENGTH = 23 -- of a record of one op
 local MEMORY = 60 * SECOND
 local FOREIGN_HOLDS = 7 -- FOREIGN is that the state is
 local FEW_HOLDS = 32 -- of a list that need not become longer; see many_holds

@@ -68,10 +68,10 @@ local function endDue(t, op)
   local many = m and MANY.due(m, now, MANY_AT_ONCE) or {}
   if l.firstDue > now and #many == 0 then return false end
   if #many == 2 * MANY_AT_ONCE then
-    now, from = tonumber(many[#many]), sub(many[#many - 1], 1, 16)
+    now, from = tonumber(many[#many]), string.sub(many[#many - 1], 1, 16)
   end
   for j = 1, #many, 2 do
-    ends[#ends + 1] = { due = tonumber(many[j + 1]), id = sub(many[j], 1, 16), member = many[j] }
+    ends[#ends + 1] = { due = tonumber(many[j + 1]), id = string.sub(many[j], 1, 16), member = many[j] }
   end
   for j = 1, l.count do
     local place = (j - 1) * ENTRY
@@ -130,7 +130,7 @@ local function hold(t, n, id, name, due, content, isMany)
     end
   end
   if isMany then
-    local record = pack(RECORD, 0, 3 * #records, due) .. table.concat(records) .. sub(content, 14 * #records + 1)
+    local record = pack(RECORD, 0, 3 * #records, due) .. table.concat(records) .. string.sub(content, 14 * #records + 1)
     call('PSETEX', name, ttl(t.now, t.keep, due + MEMORY + SECOND), record)
   end
 end
@@ -305,7 +305,7 @@ local function endHold(t, verb, n, id, name, life, known)
       call('PEXPIRE', name, ttl(now, t.keep, due + MEMORY + SECOND))
     end
   else
-    local until_ = max(now + MEMORY, ends)
+    local until_ = math.max(now + MEMORY, ends)
     local outcomes = { pack(RECORD, 1, n, until_) }
     for i = 1, n do
       local op = t.ops[i]
@@ -316,7 +316,7 @@ local function endHold(t, verb, n, id, name, life, known)
     end
     outcomes = table.concat(outcomes)
     -- What there is of an open record is kept. Or it is lost, or something foreign.
-    if isOneOfMany then outcomes, hasRecord = outcomes .. sub(record, RECORD_HEAD + MANY_ROOM * n + 1), false end
+    if isOneOfMany then outcomes, hasRecord = outcomes .. string.sub(record, RECORD_HEAD + MANY_ROOM * n + 1), false end
     local length = hasRecord and try('SETRANGE', name, '0', outcomes)
     if type(length) ~= 'number' or length <= #outcomes then call('PSETEX', name, ttl(now, t.keep, until_ + SECOND), outcomes) end
   end

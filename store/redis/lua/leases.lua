@@ -31,11 +31,11 @@ local function prepareLeases()
   -- chargeable is how many units a key can be charged so that numbers are exact, and what is on lease can be charged, too.
   local function chargeable(t, k, c, at, a, b)
     local out = t.leases[k] and t.leases[k].out or 0
-    if c.does == BUCKET then return math.floor((min(EXACT - 1, (EXACT - 1 - at) * c.rate) - a) / c.p) - out end
+    if c.does == BUCKET then return math.floor((math.min(EXACT - 1, (EXACT - 1 - at) * c.rate) - a) / c.p) - out end
     c.does:prepare()
     local most = EXACT / 2
     if c.does == LOG then most = c.rate - 1 elseif c.does == SUB_WINDOWS then most = EXACT - 1 - c.buckets * c.n end
-    return c.does.room(c, at, a, b, t.more[k]) + most - min(11 * c.n, most) - out
+    return c.does.room(c, at, a, b, t.more[k]) + most - math.min(11 * c.n, most) - out
   end
 
   -- spend charges units at an instant, however much a key owes already.
@@ -43,7 +43,7 @@ local function prepareLeases()
     if units <= 0 then return end
     local does, more, viewFresh, a, b = c.does, t.more[k], nil, nil, nil
     at, viewFresh, a, b = does.look(c, at, t.fresh[k], t.a[k], t.b[k], more)
-    units = min(units, chargeable(t, k, c, at, a, b))
+    units = math.min(units, chargeable(t, k, c, at, a, b))
     if units <= 0 then return end
     local fresh
     fresh, a, b = does.charge(c, at, viewFresh, a, b, units, true)
@@ -79,7 +79,7 @@ local function prepareLeases()
     l.count, l.first, l.changed = 0, EXACT, true
     for i = 1, #all, 2 do
       local id, seq, granted, spent, expires, term = all[i], parse(ENTRY_OF_LEASE, all[i + 1])
-      local units = max(0, granted - spent)
+      local units = math.max(0, granted - spent)
       lost = lost - units
       if term > 0 and expires <= now then
         if units > 0 then ends[#ends + 1] = { at = expires, id = id, units = units } end
@@ -90,7 +90,7 @@ local function prepareLeases()
       if term == 0 and expires <= now then
         l.entries[id] = false
       else
-        l.count, l.first = l.count + 1, min(l.first, expires)
+        l.count, l.first = l.count + 1, math.min(l.first, expires)
       end
     end
     table.sort(ends, function(p, q)
@@ -126,17 +126,17 @@ local function prepareLeases()
       known, lease.granted, lease.spent, expires, lease.term = parse(ENTRY_OF_LEASE, text)
       lease.drop = lease.term == 0 and 1 or 0
       if seq <= known then return lease, false end -- it was overtaken, or doubled
-      local units = spent - max(lease.spent, charged)
-      l.out = l.out - max(0, lease.granted - lease.spent)
-      lease.spent = max(lease.spent, spent)
-      lease.granted = max(lease.spent, min(lease.granted, keep)) -- less than keep if a grant was lost
-      lease.expires = max(lease.expires, expires)
+      local units = spent - math.max(lease.spent, charged)
+      l.out = l.out - math.max(0, lease.granted - lease.spent)
+      lease.spent = math.max(lease.spent, spent)
+      lease.granted = math.max(lease.spent, math.min(lease.granted, keep)) -- less than keep if a grant was lost
+      lease.expires = math.max(lease.expires, expires)
       l.out = l.out + lease.granted - lease.spent
       spend(t, k, c, now, units)
-      if lease.drop == 0 then lease.term = max(lease.term, term) end
+      if lease.drop == 0 then lease.term = math.max(lease.term, term) end
     end
-    l.first, l.changed = min(l.first, lease.expires), true
-    l.needed = max(l.needed, lease.expires + max(lease.term, reset))
+    l.first, l.changed = math.min(l.first, lease.expires), true
+    l.needed = math.max(l.needed, lease.expires + math.max(lease.term, reset))
     l.entries[id] = pack(ENTRY_OF_LEASE, seq, lease.granted, lease.spent, lease.expires, lease.term)
     return lease, lease.drop == 0
   end
@@ -154,7 +154,7 @@ local function prepareLeases()
       if op.nextFresh then commitOp(t, op) end
       if live[j] and admitted then
         local l = t.leases[op.k]
-        local grant = min(input[i + LEASE_NUMBERS * (j - 1) + 5], divUp(op.remaining, 2 * l.count))
+        local grant = math.min(input[i + LEASE_NUMBERS * (j - 1) + 5], divUp(op.remaining, 2 * l.count))
         lease.granted, op.remaining, op.kept, l.out = lease.granted + grant, op.remaining - grant, op.kept + grant, l.out + grant
         l.entries[lease.id] = pack(ENTRY_OF_LEASE, lease.seq, lease.granted, lease.spent, lease.expires, lease.term)
       end
@@ -170,7 +170,7 @@ local function prepareLeases()
   -- and not too little. Without leases, the state is in its place again, unless it has many holds.
   function LEASES.write(t, k)
     local l, m, name, now = t.leases[k], t.many[k], t.moved[k], t.now
-    local needed = max(l.needed, m and m.expires or 0, t.expires[k], t.fresh[k] > 0 and expiry(now, t.fresh[k]) or 0)
+    local needed = math.max(l.needed, m and m.expires or 0, t.expires[k], t.fresh[k] > 0 and expiry(now, t.fresh[k]) or 0)
     local isLonger = needed > l.expires
     if isLonger then l.expires = expiry(now, needed) end
     if not isLonger and not l.changed then return end

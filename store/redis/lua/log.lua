@@ -34,16 +34,6 @@ function LOG:limit(input, i)
   }
 end
 
--- renewLog returns an empty log: another one, which is used again, if there is one.
-local function renewLog(log, name)
-  if not log then return { name = name, open = '', added = '', first = 0, stored = 0, lastTime = 0, base = 0 } end
-  log.name, log.open, log.added, log.first, log.stored = name, '', '', 0, 0
-  if log.hashed or log.pages then
-    log.hashed, log.skip, log.next, log.pages, log.directory, log.redirected = nil, nil, nil, nil, nil, nil
-  end
-  return log
-end
-
 -- timeAt and rankAt read the entry at a byte of a text, from 0.
 local function timeAt(c, log, text, i)
   local high, low = parse('>I4I4', text, i + 1)
@@ -61,7 +51,7 @@ local function search(c, log, text, from, isTime, bound)
   local top, ranks = rankAt(c, text, 8 * last), c.rate
   from = from / 8
   while from < last do
-    local probe = step > 0 and min(from + step, last) - 1 or (from + last - (from + last) % 2) / 2
+    local probe = step > 0 and math.min(from + step, last) - 1 or (from + last - (from + last) % 2) / 2
     local passes
     if isTime then passes = timeAt(c, log, text, 8 * probe) >= bound else passes = (top - rankAt(c, text, 8 * probe)) % ranks <= bound end
     if passes then last, step = probe, 0 else from, step = probe + 1, step * 2 end
@@ -74,32 +64,4 @@ local function entryOf(c, taken, after)
   local digits, ranks = c.p, c.rate
   local low = taken % digits
   return pack('>I4I4', (taken - low) / digits % RANKS, low * ranks + after % ranks)
-end
-
--- shifted adds to the ranks in a text from a byte to another, the latter excluded: of entries, or of
--- a directory.
-local function shifted(text, from, to, by, modulus)
-  if by % modulus == 0 or from >= to then return text end
-  local parts = { sub(text, 1, from) }
-  while from < to do
-    local n = min(32, (to - from) / 8)
-    local form = '>' .. ('I4I4'):rep(n)
-    local words = { parse(form, text, from + 1) }
-    for i = 2, 2 * n, 2 do
-      local rank = words[i] % modulus
-      words[i] = words[i] - rank + (rank + by) % modulus
-    end
-    parts[#parts + 1] = pack(form, unpack(words, 1, 2 * n))
-    from = from + 8 * n
-  end
-  parts[#parts + 1] = sub(text, to + 1)
-  return table.concat(parts)
-end
-
--- parted takes units out between the ranks before a byte and those from it on: it lowers these or
--- raises those, whichever are fewer, for only differences count. It returns by how much the ranks
--- after the text are lower.
-local function parted(text, i, units, modulus)
-  if i < #text / 2 then return shifted(text, 0, i, units, modulus), 0 end
-  return shifted(text, i, #text, -units, modulus), units
 end

@@ -141,7 +141,7 @@ local function prepareMany()
     for level = 0, topOf(m) do
       number = (number - number % RADIX) / RADIX
       local node = nodeAt(m, level, number)
-      node.open, node.changed = max(0, node.open - 1), true
+      node.open, node.changed = math.max(0, node.open - 1), true
       if node.open > 0 then return end
       node.sums = nil
     end
@@ -151,7 +151,7 @@ local function prepareMany()
   local function count(m, client, more)
     if client == 0 then return end
     local node = nodeAt(m, CLIENTS, client)
-    node.open, node.changed = max(0, node.open + more), true
+    node.open, node.changed = math.max(0, node.open + more), true
   end
 
   -- shareOf is how many of those that are counted one client may have for one more; nil if that is not counted.
@@ -165,7 +165,7 @@ local function prepareMany()
   function MANY.start(t, k, due)
     local name, moved, set = t.keys[k], t.keys[t.pairs + 3 * k - 2], t.keys[t.pairs + 3 * k - 1]
     call('UNLINK', moved, set)
-    local expires = expiry(t.now, max(due, t.fresh[k], t.expires[k]))
+    local expires = expiry(t.now, math.max(due, t.fresh[k], t.expires[k]))
     local head, lasts = pack(HEAD_OF_SET, expires, 0, 0), ttl(t.now, t.keep, expires)
     if type(try('ZADD', set, LOWEST, head)) == 'table' then return false end
     if try('RENAME', name, moved).err and call('EXISTS', name) == 1 then
@@ -210,7 +210,7 @@ local function prepareMany()
     local opened = pack(OPENED, number, op.cost, t.fresh[k], level, sum, c.n, 2 * client + (c.shape and 1 or 0))
     call('ZADD', m.name, whole(due), id .. opened)
     m.count = m.count + 1
-    m.needed = max(m.needed, due, op.releases and t.fresh[k] or 0)
+    m.needed = math.max(m.needed, due, op.releases and t.fresh[k] or 0)
     return opened
   end
 
@@ -218,7 +218,7 @@ local function prepareMany()
   function MANY.find(t, op, i, id, record)
     local m = MANY.read(t, op.k)
     if not m then return nil end
-    local member = id .. sub(record, RECORD_HEAD + MANY_ROOM * (i - 1) + 1, RECORD_HEAD + MANY_ROOM * i)
+    local member = id .. string.sub(record, RECORD_HEAD + MANY_ROOM * (i - 1) + 1, RECORD_HEAD + MANY_ROOM * i)
     return tonumber(call('ZSCORE', m.name, member) or nil), member
   end
 
@@ -241,11 +241,11 @@ local function prepareMany()
   -- extend changes when a hold expires and, if it is a place that was renewed, its receipt. It returns what
   -- its record has of it.
   function MANY.extend(m, member, due, receipt)
-    local renewed = sub(member, 1, 28) .. pack('>I7', receipt) .. sub(member, 36)
+    local renewed = string.sub(member, 1, 28) .. pack('>I7', receipt) .. string.sub(member, 36)
     if renewed ~= member then call('ZREM', m.name, member) end
     call('ZADD', m.name, whole(due), renewed)
-    m.needed = max(m.needed, due)
-    return sub(renewed, 17)
+    m.needed = math.max(m.needed, due)
+    return string.sub(renewed, 17)
   end
 
   -- due returns members that have expired, the first of them first, and when each did; at most so many.
@@ -287,7 +287,7 @@ local function prepareMany()
     if l.isFirst == 0 or l.firstDue <= now then LISTS.sweep(l, now) end
     if hasRoom(m, l, client) then return nil end
     local first = call('ZRANGEBYSCORE', m.name, '(0', '+inf', 'WITHSCORES', 'LIMIT', '0', '1')[2]
-    return min(l.firstDue, tonumber(first or EXACT)), not isFull(m, l)
+    return math.min(l.firstDue, tonumber(first or EXACT)), not isFull(m, l)
   end
 
   -- write writes what has changed of a tree, and for how long it lasts. If there is no hold any more,
@@ -312,7 +312,7 @@ local function prepareMany()
         end
       end
     end
-    local needed = max(m.needed, t.expires[k], t.fresh[k] > 0 and expiry(now, t.fresh[k]) or 0)
+    local needed = math.max(m.needed, t.expires[k], t.fresh[k] > 0 and expiry(now, t.fresh[k]) or 0)
     if needed > m.expires then
       m.expires = expiry(now, needed)
       if not t.leases[k] then call('PSETEX', name, ttl(now, t.keep, m.expires), MOVED) end

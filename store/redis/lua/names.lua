@@ -4,7 +4,6 @@
 -- What Redis offers does not exist while a library is loaded, so a call looks it up if it is the
 -- first. Nothing else outlives a call.
 local call, try, pack, parse
-local min, max, sub
 
 local EXACT = 9007199254740992 -- 2^53
 local MAX_UNITS = 1125899906842624 -- 2^50

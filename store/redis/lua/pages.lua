@@ -22,6 +22,7 @@ local PAGES -- what can be done with them
 -- preparePages is called before a log has pages. Most have none, and a script defines this at each call.
 local function preparePages()
   if PAGES then return end
+  LOG:prepare()
   PAGES = {}
 
   -- turnTo is called before anything is done with pages.
@@ -103,7 +104,7 @@ local function preparePages()
     end
     if not passes(1) then p, last = 2, pageCount(log) + 1 end
     while p < last do
-      local probe = step > 0 and min(p + step, last) - 1 or (p + last - (p + last) % 2) / 2
+      local probe = step > 0 and math.min(p + step, last) - 1 or (p + last - (p + last) % 2) / 2
       if passes(probe) then last, step = probe, 0 else p, step = probe + 1, step * 2 end
     end
     local text = textOf(log, p)
@@ -118,8 +119,8 @@ local function preparePages()
 
   -- unitsFrom is how many units that may count are in that entry and after it.
   local function unitsFrom(c, log, rank, units, p, text, i)
-    if i > skipOf(log, p) then return min(units, newerThan(c, log, rank, p, text, i - 8)) end
-    if p > 1 then return min(units, unitsAfter(log, p - 1, rank)) end
+    if i > skipOf(log, p) then return math.min(units, newerThan(c, log, rank, p, text, i - 8)) end
+    if p > 1 then return math.min(units, unitsAfter(log, p - 1, rank)) end
     return units
   end
 
@@ -138,18 +139,18 @@ local function preparePages()
     turnTo(log)
     local p, _, i = seek(c, log, rank, false, units - 1)
     if isOpen(log, p) then
-      log.open = sub(log.open, i + 1)
+      log.open = string.sub(log.open, i + 1)
       setDirectory(log, '')
       return
     end
-    if p > 1 then setDirectory(log, sub(directoryOf(log), 8 * p - 7)) end
+    if p > 1 then setDirectory(log, string.sub(directoryOf(log), 8 * p - 7)) end
     log.skip = i
   end
 
   -- joined is two texts as one, with the rank after each.
   local function joined(c, left, afterLeft, right, afterRight)
     local by = rankAt(c, left, #left - 8) + afterRight - afterLeft - rankAt(c, right, #right - 8)
-    return left .. shifted(right, 0, #right, by, c.rate)
+    return left .. LOG.shifted(right, 0, #right, by, c.rate)
   end
 
   -- close moves the entries in the value to the last page, or to another.
@@ -160,7 +161,7 @@ local function preparePages()
       local number, last = numberOf(log, n), textOf(log, n)
       if #last + #log.open <= PAGE then
         writePage(log, number, joined(c, last, rankAfter(log, n), log.open, rank))
-        setDirectory(log, sub(directoryOf(log), 1, -9) .. pack('>I4I4', number, rank))
+        setDirectory(log, string.sub(directoryOf(log), 1, -9) .. pack('>I4I4', number, rank))
         log.open = ''
         return
       end
@@ -203,8 +204,8 @@ local function preparePages()
   -- reopen makes the p-th page the entries in the value, and forgets those after it.
   local function reopen(log, p)
     local number = numberOf(log, p)
-    log.open, log.next = sub(readPage(log, number), skipOf(log, p) + 1), number
-    setDirectory(log, sub(directoryOf(log), 1, 8 * p - 8))
+    log.open, log.next = string.sub(readPage(log, number), skipOf(log, p) + 1), number
+    setDirectory(log, string.sub(directoryOf(log), 1, 8 * p - 8))
   end
 
   -- join makes one page of the p-th and the next, if they fit into one.
@@ -215,7 +216,7 @@ local function preparePages()
     local number, after, directory = numberOf(log, p), rankAfter(log, p + 1), directoryOf(log)
     log.removed[numberOf(log, p + 1)] = true
     writePage(log, number, joined(c, left, rankAfter(log, p), right, after))
-    setDirectory(log, sub(directory, 1, 8 * p - 8) .. pack('>I4I4', number, after) .. sub(directory, 8 * p + 9))
+    setDirectory(log, string.sub(directory, 1, 8 * p - 8) .. pack('>I4I4', number, after) .. string.sub(directory, 8 * p + 9))
     return true
   end
 
@@ -228,7 +229,7 @@ local function preparePages()
       i = i - skipOf(log, p)
       reopen(log, p)
     end
-    log.open, log.added = sub(log.open, 1, i), entryOf(c, taken, after)
+    log.open, log.added = string.sub(log.open, 1, i), entryOf(c, taken, after)
     return taken + c.period, (rank - back) % RANKS, units - back
   end
 
@@ -238,10 +239,10 @@ local function preparePages()
     turnTo(log)
     local p, text, i = seek(c, log, rank, true, time)
     local has = unitsFrom(c, log, rank, units, p, text, i) - newerThan(c, log, rank, p, text, i)
-    local back = min(cost, has)
+    local back = math.min(cost, has)
     if timeAt(c, log, text, i) ~= time or back <= 0 then return fresh, rank, units end
-    if back == has then text = sub(text, 1, i) .. sub(text, i + 9) end
-    text = parted(text, i, back, c.rate)
+    if back == has then text = string.sub(text, 1, i) .. string.sub(text, i + 9) end
+    text = LOG.parted(text, i, back, c.rate)
     units = units - back
     if isOpen(log, p) then
       rank = (rank - back) % RANKS
@@ -250,7 +251,7 @@ local function preparePages()
       if #log.open == 0 then return 0, rank, units end
       return timeAt(c, log, log.open, #log.open - 8) + c.period, rank, units
     end
-    local directory, lower = parted(directoryOf(log), 8 * p - 8, back, RANKS)
+    local directory, lower = LOG.parted(directoryOf(log), 8 * p - 8, back, RANKS)
     setDirectory(log, directory)
     rank = (rank - lower) % RANKS
     if #text > skipOf(log, p) then
@@ -260,7 +261,7 @@ local function preparePages()
     end
     log.removed[numberOf(log, p)] = true
     if p == 1 then log.skip = 0 end
-    setDirectory(log, sub(directory, 1, 8 * p - 8) .. sub(directory, 8 * p + 1))
+    setDirectory(log, string.sub(directory, 1, 8 * p - 8) .. string.sub(directory, 8 * p + 1))
     return fresh, rank, units
   end
 end

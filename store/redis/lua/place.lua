@@ -8,9 +8,9 @@ local IN_PLACE = '>I3I7I7I7' -- count, out, first, expires; see leases.lua
 -- readPlace returns how many units are on lease, before when no lease has anything to do, how many leases there are and when they
 -- expire; nil if the text is none of these.
 local function readPlace(text)
-  if not text or sub(text, 1, 1) ~= '\255' then return nil end
+  if not text or string.sub(text, 1, 1) ~= '\255' then return nil end
   if text == MOVED then return 0, EXACT, 0, 0 end
-  if sub(text, 1, #LEASED) ~= LEASED or #text ~= #LEASED + 24 then return nil end
+  if string.sub(text, 1, #LEASED) ~= LEASED or #text ~= #LEASED + 24 then return nil end
   local count, out, first, expires = parse(IN_PLACE, text, #LEASED + 1)
   return out, first, count, expires
 end
@@ -20,5 +20,5 @@ end
 local function readApart(text, now)
   local out, first, _, expires = readPlace(text)
   if not out then return nil end
-  return now + min((expires - now) * 4 / 5, expires - now - SECOND), out > 0 and out or nil, now >= first
+  return now + math.min((expires - now) * 4 / 5, expires - now - SECOND), out > 0 and out or nil, now >= first
 end

@@ -48,7 +48,7 @@ local function leasedOf(t, k)
 end
 
 -- keptOf is how many units on lease would be free, and answerKept tells of them before a decision.
-local function keptOf(free, leased) return max(0, min(free, leased)) end
+local function keptOf(free, leased) return math.max(0, math.min(free, leased)) end
 
 local function answerKept(t, op)
   if op.kept > 0 then
@@ -110,7 +110,7 @@ local function peekOp(t, op, cost)
   local fresh, more = t.fresh[k], t.more[k]
   local at, viewFresh, viewA, viewB, free = c.does.look(c, now, fresh, t.a[k], t.b[k], more)
   op.kept = leased and keptOf(free - leave, leased) or 0
-  free = max(0, free - leave - (leased or 0))
+  free = math.max(0, free - leave - (leased or 0))
   op.allowed, op.retry, op.delay = DECISIONS.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, op.last, leave, leased)
   op.remaining, op.nextFresh, op.excess, op.reset = free, nil, 0, fresh - now
 end
@@ -141,7 +141,7 @@ local function together(t, i, counting)
   for j = 1, i - 1 do
     local other = t.ops[j]
     if other.k == op.k and not other.isLook and (not counting or other.c.countDenied) then
-      cost = min(cost, MAX_UNITS) + min(other.cost, MAX_UNITS)
+      cost = math.min(cost, MAX_UNITS) + math.min(other.cost, MAX_UNITS)
     end
   end
   return cost
@@ -188,7 +188,7 @@ local function charge(t, n)
   for i = 1, n do
     local op = t.ops[i]
     if op.nextFresh and not (t.repeats and isIncluded(t, i, n)) then commitOp(t, op) end
-    answerOp(t, op, op.last == ALWAYS and min(op.excess or 0, op.cost))
+    answerOp(t, op, op.last == ALWAYS and math.min(op.excess or 0, op.cost))
   end
 end
 

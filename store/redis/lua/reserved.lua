@@ -34,8 +34,8 @@ local function prepareReserved()
       if n ~= c.n or shape then return false end
       local rest = level
       if r.last > since then rest = level - (r.last - since) * c.rate end
-      r.back = r.back + max(0, min(cost * c.p, rest))
-      local free = c.full - r.a + min(r.a, r.back)
+      r.back = r.back + math.max(0, math.min(cost * c.p, rest))
+      local free = c.full - r.a + math.min(r.a, r.back)
       return (free - free % c.p) / c.p - r.free >= r.missing
     elseif does == SLIDING_WINDOW then
       local period = c.period
@@ -43,11 +43,11 @@ local function prepareReserved()
       taken = taken - taken % period - period
       if taken == start then r.back = r.back + cost elseif taken == start - period then r.previous = r.previous + cost end
       local left = start + period - at
-      local faded = mulDiv(r.b, left, period) - mulDiv(max(0, r.b - r.previous), left, period)
-      return min(r.a, r.back) + faded >= r.missing
+      local faded = mulDiv(r.b, left, period) - mulDiv(math.max(0, r.b - r.previous), left, period)
+      return math.min(r.a, r.back) + faded >= r.missing
     end
     if receipt > at then r.back = r.back + cost end
-    return min(c.n - r.free, r.back) >= r.missing
+    return math.min(c.n - r.free, r.back) >= r.missing
   end
 
   -- isAll tells whether the holds on a list would give back what is missing. Those at its end are
@@ -64,7 +64,7 @@ local function prepareReserved()
 
   -- answer writes a denial of an op that lacks only what is reserved, and returns how long out is then.
   function reserved.answer(out, length, remaining, retry, reset, missing)
-    out[length + 1], out[length + 2], out[length + 3], out[length + 4], out[length + 5] = ANSWER, remaining, missing, max(0, reset), retry
+    out[length + 1], out[length + 2], out[length + 3], out[length + 4], out[length + 5] = ANSWER, remaining, missing, math.max(0, reset), retry
     return length + 5
   end
   RESERVED = reserved

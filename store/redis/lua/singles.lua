@@ -42,7 +42,7 @@ local function singles(does, keys, args, readApart)
         if isDue then code = MORE_DUE end
       end
       local fresh, a, b, expires, more = read(name, value, c, spare)
-      if not fresh then code = FOREIGN elseif latest then latest = max(latest, expires) end
+      if not fresh then code = FOREIGN elseif latest then latest = math.max(latest, expires) end
       spare = more or spare
       i = i + 1
       if count < 0 then count, each = -count, true end
@@ -69,11 +69,11 @@ local function singles(does, keys, args, readApart)
             free = free - leave
             prepareDecisions()
             if leased then
-              local kept = max(0, min(free, leased))
+              local kept = math.max(0, math.min(free, leased))
               if kept ~= told then out[length + 1], out[length + 2], told, length = KEPT, kept, kept, length + 2 end
               free = free - leased
             end
-            free = max(0, free)
+            free = math.max(0, free)
             local allowed, retry, delay = DECISIONS.judge(c, now, fresh, at, viewFresh, viewA, viewB, free, more, cost, -1, leave, leased)
             length = DECISIONS.answer(out, length, allowed, free, retry, delay, fresh - now)
           end
@@ -101,6 +101,18 @@ local function singles(does, keys, args, readApart)
             else
               code = MORE_DUE
             end
+          elseif not (shapes or leased or c.countDenied or maxDelay == ALWAYS) then -- it does not fit, as decide says
+            local retry, need = -1, cost + leave
+            if need <= c.capacity then
+              retry = does.wait(c, at, viewFresh, viewA, viewB, need, more)
+              if fresh > at and retry > fresh - at then retry = fresh - at end
+              retry = retry + at - now
+            end
+            local remaining, reset = math.max(0, free) * 4, math.max(0, fresh - now)
+            repeat
+              out[length + 1], out[length + 2], out[length + 3] = remaining, reset, retry
+              length, run = length + 3, run - 1
+            until run == 0
           else
             prepareDecisions()
             local allowed, remaining, retry, delay, nextFresh, nextA, nextB, excess =
@@ -113,7 +125,7 @@ local function singles(does, keys, args, readApart)
             end
             repeat -- as long as nothing changes, the answer is the same
               if leased then
-                local kept = max(0, min(free + leased - (maxDelay == ALWAYS and cost - (excess or 0) or 0), leased))
+                local kept = math.max(0, math.min(free + leased - (maxDelay == ALWAYS and cost - (excess or 0) or 0), leased))
                 if kept ~= told then out[length + 1], out[length + 2], told, length = KEPT, kept, kept, length + 2 end
               end
               length = DECISIONS.answer(out, length, allowed, remaining, retry, delay, fresh - now, excess)

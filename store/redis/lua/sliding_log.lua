@@ -4,7 +4,14 @@
 -- type that may be wrong, for Redis counts errors.
 function LOG.read(name, value, _, log)
   local head = 23
-  log = renewLog(log, name)
+  if not log then
+    log = { name = name, open = '', added = '', first = 0, stored = 0, lastTime = 0, base = 0 }
+  else -- one that is used again
+    log.name, log.open, log.added, log.first, log.stored = name, '', '', 0, 0
+    if log.hashed or log.pages then
+      log.hashed, log.skip, log.next, log.pages, log.directory, log.redirected = nil, nil, nil, nil, nil, nil
+    end
+  end
   if value == nil then value = call('MGET', name)[1] end
   if not value then
     local kind = call('TYPE', name).ok
@@ -29,7 +36,7 @@ function LOG.read(name, value, _, log)
   else
     log.stored = size
   end
-  if fresh > 0 then log.open = sub(value, head + 1) end
+  if fresh > 0 then log.open = string.sub(value, head + 1) end
   return fresh, rank, units, expires, log
 end
 
@@ -50,37 +57,32 @@ function LOG.look(c, now, fresh, rank, units, log)
   if log.first > 0 then
     units = PAGES.unitsSince(c, log, rank, units, since)
   elseif #open > 8 and timeAt(c, log, open, 0) < since then
-    units = min(units, (rankAt(c, open, #open - 8) - rankAt(c, open, search(c, log, open, 8, true, since) - 8)) % c.rate)
+    units = math.min(units, (rankAt(c, open, #open - 8) - rankAt(c, open, search(c, log, open, 8, true, since) - 8)) % c.rate)
   end
   return at, fresh, rank, units, c.n - units
 end
 
 function LOG.charge(c, at, _, rank, units, cost, debt)
   local total = units + cost
-  if total > c.n and not debt then total = max(units, c.n) end
+  if total > c.n and not debt then total = math.max(units, c.n) end
   return at + c.period, (rank + cost) % RANKS, total
-end
-
-local function clear(log)
-  log.open = ''
-  if log.first > 0 then log.first, log.skip = 0, 0 end
 end
 
 -- commit removes the entries that do not count, and adds another one, or units to the last.
 function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
   local taken, after = nextFresh - c.period, nextRank
   if fresh <= taken then
-    clear(log)
+    log.open, log.first, log.skip = '', 0, 0
   else
     after = (nextRank - rank) % RANKS -- without what is there
     local kept = nextUnits - after
     if kept < units then
       if kept <= 0 then
-        clear(log)
+        log.open, log.first, log.skip = '', 0, 0
       elseif log.first > 0 then
         PAGES.keepUnits(c, log, rank, kept)
       else
-        log.open = sub(log.open, search(c, log, log.open, 0, false, kept - 1) + 1)
+        log.open = string.sub(log.open, search(c, log, log.open, 0, false, kept - 1) + 1)
       end
     end
   end
@@ -89,7 +91,7 @@ function LOG.commit(c, log, fresh, rank, units, nextFresh, nextRank, nextUnits)
   if last >= 0 then
     after = after + parse('>I4', open, last + 5)
     if fresh == nextFresh then
-      log.open = sub(open, 1, last)
+      log.open = string.sub(open, 1, last)
     elseif last + 8 >= OPEN then
       preparePages()
       PAGES.close(c, log, rank)
@@ -109,7 +111,35 @@ end
 
 function LOG:prepare()
   if LOG.refund then return end
-  function LOG.room(c, _, _, units) return min(11 * c.n, c.rate - 1) - units end
+  -- shifted adds to the ranks in a text from a byte to another, the latter excluded: of entries, or of
+  -- a directory.
+  function LOG.shifted(text, from, to, by, modulus)
+    if by % modulus == 0 or from >= to then return text end
+    local parts = { string.sub(text, 1, from) }
+    while from < to do
+      local n = math.min(32, (to - from) / 8)
+      local form = '>' .. ('I4I4'):rep(n)
+      local words = { parse(form, text, from + 1) }
+      for i = 2, 2 * n, 2 do
+        local rank = words[i] % modulus
+        words[i] = words[i] - rank + (rank + by) % modulus
+      end
+      parts[#parts + 1] = pack(form, unpack(words, 1, 2 * n))
+      from = from + 8 * n
+    end
+    parts[#parts + 1] = string.sub(text, to + 1)
+    return table.concat(parts)
+  end
+
+  -- parted takes units out between the ranks before a byte and those from it on: it lowers these or
+  -- raises those, whichever are fewer, for only differences count. It returns by how much the ranks
+  -- after the text are lower.
+  function LOG.parted(text, i, units, modulus)
+    if i < #text / 2 then return LOG.shifted(text, 0, i, units, modulus), 0 end
+    return LOG.shifted(text, i, #text, -units, modulus), units
+  end
+
+  function LOG.room(c, _, _, units) return math.min(11 * c.n, c.rate - 1) - units end
 
   -- refundEntry takes units out of the entry of a time in a log without pages. The ranks change of the
   -- fewer entries: those before it, or those after.
@@ -124,19 +154,19 @@ function LOG:prepare()
     end
     local at, newer, has = rankAt(c, open, i), 0, units
     if i < last then newer = (rankAt(c, open, last) - at) % c.rate end
-    if i > 0 then has = min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
+    if i > 0 then has = math.min(has, (at - rankAt(c, open, i - 8)) % c.rate + newer) end
     has = has - newer
-    local back = min(cost, has)
+    local back = math.min(cost, has)
     if not isThere or back <= 0 then return fresh, rank, units end
     if back == has then
-      open = sub(open, 1, i) .. sub(open, i + 9)
+      open = string.sub(open, 1, i) .. string.sub(open, i + 9)
       if last == 0 then
         fresh = 0
       elseif i == last then
         fresh = timeAt(c, log, open, i - 8) + c.period
       end
     end
-    log.open = parted(open, i, back, c.rate)
+    log.open = LOG.parted(open, i, back, c.rate)
     return fresh, (rank - back) % RANKS, units - back
   end
 
@@ -151,7 +181,7 @@ function LOG:prepare()
     elseif receipt < 0 then
       local i = search(c, log, open, 0, false, cost)
       local newest = timeAt(c, log, open, i)
-      log.open, log.added = sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
+      log.open, log.added = string.sub(open, 1, i), entryOf(c, newest, rankAt(c, open, #open - 8) - cost)
       fresh, rank, units = newest + c.period, (rank - cost) % RANKS, units - cost
     elseif taken <= log.lastTime and log.first > 0 then
       fresh, rank, units = PAGES.refund(c, log, fresh, rank, units, taken, cost)
@@ -159,12 +189,10 @@ function LOG:prepare()
       fresh, rank, units = refundEntry(c, log, fresh, rank, units, taken, cost)
     end
     if units == 0 then fresh = 0 end
-    if fresh == 0 then clear(log) end
+    if fresh == 0 then log.open, log.first, log.skip = '', 0, 0 end
     return fresh, rank, units
   end
 end
-
-local EMPTY -- what is written for a log of which nothing counts
 
 -- write writes a log without pages as a string, whatever it was. If it is as long as it was, it is
 -- written in place. Of one that is as good as new the value stays until it expires: a place in
@@ -178,8 +206,7 @@ function LOG.write(now, keep, name, fresh, rank, units, before, log)
   end
   if log.hashed then call('UNLINK', name) end
   if fresh <= 0 then
-    EMPTY = EMPTY or pack('>BI7I4I4', FORM, 0, 0, 0)
-    if stored > 0 then call('SETRANGE', name, '0', EMPTY) end
+    if stored > 0 then call('SETRANGE', name, '0', ' \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0') end -- the form, and zeros
     return
   end
   if stored == 0 or fresh > before then expires = expiry(now, fresh) end

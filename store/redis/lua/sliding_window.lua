@@ -48,9 +48,9 @@ function SLIDING_WINDOW:prepare()
     if receipt < 0 then receipt = fresh end
     local start, taken = windowStart(period, fresh), windowStart(period, receipt)
     if taken == start then
-      a = a - min(a, units)
+      a = a - math.min(a, units)
     elseif taken == start - period then
-      b = b - min(b, units)
+      b = b - math.min(b, units)
     end
     if a > 0 then return start + period + faded(period, a, 0), a, b end
     if b > 0 then return start + faded(period, b, 0), b, c.n end

@@ -33,7 +33,7 @@ end
 -- digit by digit. While a test has a clock of its own, keep is an hour.
 local function ttl(now, keep, expires)
   if keep then return keep end
-  return string.format('%d', max(1, (expires - now + 999) / 1000)) -- which cuts the fraction off
+  return string.format('%d', math.max(1, (expires - now + 999) / 1000)) -- which cuts the fraction off
 end
 
 -- writeHead writes a state that was to expire at that time; 0 if there was none. What is behind it
@@ -41,7 +41,7 @@ end
 local function writeHead(now, keep, name, fresh, a, b, before)
   if fresh <= 0 then
     local list = call('GETRANGE', name, '28', '30') -- open holds behind it are counted there
-    if #list < 3 or sub(list, 2) == '\0\0' then
+    if #list < 3 or string.sub(list, 2) == '\0\0' then
       call('UNLINK', name)
       return
     end

@@ -56,7 +56,7 @@ local function word(tail, i)
   if tail.isNew then return 0 end
   local from = HEAD + i * WORD
   if tail.text then return (parse('>I7', tail.text, from + 1)) end
-  local n = min(tail.ahead, tail.words - i)
+  local n = math.min(tail.ahead, tail.words - i)
   local text = call('GETRANGE', tail.name, from, from + n * WORD - 1)
   if not known then
     known = {}
@@ -65,7 +65,7 @@ local function word(tail, i)
   for j = 0, n - 1 do
     if not known[i + j] then known[i + j] = parse('>I7', text, j * WORD + 1) end
   end
-  tail.ahead = min(2 * tail.ahead, MOST)
+  tail.ahead = math.min(2 * tail.ahead, MOST)
   return known[i]
 end
 
@@ -96,7 +96,7 @@ end
 -- newest.
 local function between(tail, used, from, to)
   local sum, newest, words = 0, tail.newest, tail.words
-  for i = from, min(to, newest) - 1 do sum = sum + word(tail, i % words) end
+  for i = from, math.min(to, newest) - 1 do sum = sum + word(tail, i % words) end
   if from <= newest and newest < to then sum = sum + used end
   return sum
 end
@@ -152,7 +152,7 @@ end
 function SUB_WINDOWS:prepare()
   if SUB_WINDOWS.refund then return end
   function SUB_WINDOWS.room(c, at, a, b, tail)
-    return min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inAll(c, at, a, b, tail)
+    return math.min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inAll(c, at, a, b, tail)
   end
 
   function SUB_WINDOWS.refund(c, fresh, a, b, tail, receipt, units)
@@ -161,10 +161,10 @@ function SUB_WINDOWS:prepare()
     if receipt < 0 then receipt = fresh end
     local i, oldest = newestOf(c, receipt), oldestAt(c, latest * c.width)
     if i == latest then
-      a = a - min(a, units)
+      a = a - math.min(a, units)
     elseif oldest <= i and i < latest then
       local count = word(tail, i % words)
-      local back = min(count, units, b)
+      local back = math.min(count, units, b)
       setWord(tail, i % words, count - back)
       b = b - back
     end
@@ -174,7 +174,7 @@ function SUB_WINDOWS:prepare()
       if count > 0 then
         setWord(tail, j % words, 0)
         for l = oldestAt(c, j * c.width), oldest - 1 do setWord(tail, l % words, 0) end
-        return stopsCounting(c, j), count, max(0, b - count)
+        return stopsCounting(c, j), count, math.max(0, b - count)
       end
     end
     return 0, a, b
@@ -183,7 +183,7 @@ end
 
 function SUB_WINDOWS.charge(c, _, fresh, a, b, units, debt)
   local total = a + units
-  if total > c.n and not debt then total = max(a, c.n) end
+  if total > c.n and not debt then total = math.max(a, c.n) end
   return fresh, total, b
 end
 
