@@ -50,58 +50,55 @@ func (c *Compiled) drained(time Micros, under int64) int64 {
 }
 
 // ReleaseAll is Release of all units of many holds, in one pass. Holds of a log, and of a bucket that does not
-// shape, come in the order of reservation and end in any; others end in the order in which they come. Of a bucket, the Level of
-// each is then how much it gave back. If the order of their ends makes a difference in a bucket, as it can after a plain
-// [Compiled.Refund], it does nothing, and ok is false: release one after the other.
-func (c *Compiled) ReleaseAll(s State, tail []int64, holds []Held) (next State, ok bool) {
+// shape, come in the order of reservation and end in any; others end in the order in which they come. Those of a log come all
+// at once. Others can come in several calls, of which each gets the state and the sum that the one before returned,
+// beginning with 0; Level is what it was before the first call. Of a bucket, the Level of each is then how much it gave
+// back, and the sum is that of all. If the order of their ends makes a difference in a bucket, as it can after a plain
+// [Compiled.Refund], ok is false: release them as they were, one after the other.
+func (c *Compiled) ReleaseAll(s State, tail []int64, holds []Held, sum int64) (next State, total int64, ok bool) {
 	switch {
 	case c.limit.Algorithm.logs():
-		return c.releaseAllOfLog(s, tail, holds), true
+		return c.releaseAllOfLog(s, tail, holds), 0, true
 	case c.limit.Algorithm.leaks() && !c.limit.Shape:
-		return c.releaseAllOfBucket(s, holds)
+		return c.releaseAllOfBucket(s, holds, sum)
 	}
 	for i := range holds {
 		s, holds[i].Level = c.Release(s, tail, holds[i], holds[i].Cost)
 	}
-	return s, true
+	return s, 0, true
 }
 
 // releaseAllOfBucket adds up. A hold gives back all of its cost, whatever holds before it gave back first, if so much
 // has not drained even then; only the first that has anything left may have drained in part.
-func (c *Compiled) releaseAllOfBucket(s State, holds []Held) (next State, ok bool) {
-	if s.A != 0 && s.B != c.limit.N {
-		return s, false
+func (c *Compiled) releaseAllOfBucket(s State, holds []Held, sum int64) (next State, total int64, ok bool) {
+	if s.A != 0 && s.B != c.limit.N || s.A == 0 && sum > 0 && len(holds) > 0 {
+		return s, sum, false
 	}
-	last, total := s.Fresh-Micros(divUp(s.A, c.n)), int64(0)
-	back := make([]int64, len(holds))
+	last, left := s.Fresh-Micros(divUp(s.A, c.n)), s.A
+	total = sum
 	for i := range holds {
 		h := &holds[i]
-		switch cost, rest := h.Cost*c.p, h.Level-c.drained(last-h.At, s.B); {
+		cost, rest := h.Cost*c.p, h.Level-c.drained(last-h.At, s.B)
+		switch h.Level = 0; {
 		case s.A == 0: // there is nothing in it
 		case rest >= total+cost:
-			back[i] = cost
+			h.Level = cost
 		case rest > 0 && total == 0:
-			back[i] = rest
+			h.Level = rest
 		case rest > 0:
-			return s, false
+			return s, sum, false
 		}
-		total += back[i]
+		total += h.Level
 	}
-	if total > s.A {
-		return s, false
+	switch left -= total - sum; {
+	case left < 0:
+		return s, sum, false
+	case left == s.A:
+		return s, total, true
+	case left == 0:
+		return State{}, total, true
 	}
-	for i := range holds {
-		holds[i].Level = back[i]
-	}
-	switch {
-	case total == 0:
-		return s, true
-	case total == s.A:
-		return State{}, true
-	}
-	s.A -= total
-	s.Fresh = last + Micros(divUp(s.A, c.n))
-	return s, true
+	return State{Fresh: last + Micros(divUp(left, c.n)), A: left, B: s.B}, total, true
 }
 
 // releaseAllOfLog takes units out of their entries, and moves up those that are left.

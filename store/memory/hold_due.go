@@ -13,19 +13,16 @@ const (
 	manyOfLog = 8
 	manyDue   = 64
 	fewOfAll  = 16
-)
 
-// expired is a hold that has expired.
-type expired struct {
-	deadline
-	order int64 // in which it was reserved, if that is the one that counts
-}
+	// So many are given back at a time, but for a log, so that this takes little memory.
+	atATime = 512
+)
 
 // endManyLocked ends all holds of a key that have expired, if these are many, and it can be done at once. The
 // key is then as if they had ended one after the other.
 func (c *core) endManyLocked(sh *shard, slot int, k *keyHolds, now weir.Micros) {
-	due, alike := k.expired(now)
-	if !alike {
+	due := k.expired(now)
+	if due == nil {
 		return
 	}
 	e := &sh.table.entries[slot]
@@ -37,68 +34,85 @@ func (c *core) endManyLocked(sh *shard, slot int, k *keyHolds, now weir.Micros) 
 	}
 }
 
-// expired returns the holds that have expired, and whether they are many and give back alike. They are in the order of their
-// places in the heap: as a rule, that is the one in which they were reserved and expire. It looks at twice as many.
-func (k *keyHolds) expired(now weir.Micros) (due []expired, alike bool) {
-	limit, least := k.due[0].hold.under.limit, manyDue
-	isLog, leaks := limit.Algorithm() == weir.SlidingLog, k.due[0].hold.leaksEvenly() // a place in flight does not come back
+// expired returns the holds that have expired in the order in which ReleaseAll wants them, if they are many and
+// give back alike; nil otherwise. In the heap it looks at twice as many. There they are in the order of reservation and
+// of expiry as a rule.
+func (k *keyHolds) expired(now weir.Micros) (due []*hold) {
+	first, compare := k.due[0].hold, byExpiry // a place in flight does not come back
+	isLog := first.under.limit.Algorithm() == weir.SlidingLog
 	if isLog {
-		least = manyOfLog
+		compare = byTime
+	} else if first.leaksEvenly() {
+		compare = byNumber
 	}
-	alike = true
+	alike, inOrder := true, true
 	add := func(place int) {
 		if place >= len(k.due) || k.due[place].at > now {
 			return
 		}
-		d := expired{deadline: k.due[place]}
-		switch {
-		case isLog:
-			d.order = int64(d.hold.time)
-		case leaks:
-			d.order = int64(d.hold.number)
-		}
-		alike = alike && d.hold.releases() && releaseAlike(d.hold.under.limit, limit)
+		h := k.due[place].hold
+		alike = alike && (h.under == first.under || releaseAlike(h.under.limit, first.under.limit)) && h.releases()
+		inOrder = inOrder && (len(due) == 0 || compare(due[len(due)-1], h) <= 0)
 		if len(due) == cap(due) { // in large steps: it can become as long as the heap
 			due = slices.Grow(due, min(7*len(due)+8, len(k.due)-len(due)))
 		}
-		due = append(due, d)
+		due = append(due, h)
 	}
 	add(0)
 	for i := 0; i < len(due) && alike; i++ {
-		place := int(due[i].hold.place)
+		place := int(due[i].place)
 		add(2*place + 1)
 		add(2*place + 2)
 	}
-	return due, alike && len(due) >= least
+	if !alike || len(due) < manyDue && (len(due) < manyOfLog || !isLog) {
+		return nil
+	}
+	if !inOrder {
+		slices.SortFunc(due, compare)
+	}
+	return due
 }
+
+func byExpiry(a, b *hold) int { return deadline{a.expires, a}.compare(deadline{b.expires, b}) }
+func byTime(a, b *hold) int   { return cmp.Compare(a.time, b.time) }
+func byNumber(a, b *hold) int { return cmp.Compare(a.number, b.number) }
 
 // releaseAll returns the state without the units of holds that have expired. If these have to end one after the
 // other, it does nothing, and ok is false.
-func (k *keyHolds) releaseAll(s weir.State, tail []int64, due []expired) (next weir.State, ok bool) {
-	slices.SortFunc(due, func(a, b expired) int {
-		return cmp.Or(cmp.Compare(a.order, b.order), a.compare(b.deadline))
-	})
-	limit, leaks, levels := due[0].hold.under.limit, due[0].hold.leaksEvenly(), k.levels.all()
-	holds := make([]weir.Held, len(due))
-	for i, d := range due {
-		if leaks {
-			holds[i] = d.hold.at(levels[d.order])
-		} else {
-			holds[i] = k.held(d.hold)
+func (k *keyHolds) releaseAll(s weir.State, tail []int64, due []*hold) (next weir.State, ok bool) {
+	limit, leaks, levels := due[0].under.limit, due[0].leaks(), k.levels.all()
+	evenly, sum, back, number := due[0].leaksEvenly(), int64(0), int64(0), int32(0)
+	moveUp := func(until int32) {
+		for ; number < until; number++ {
+			levels[number] -= back
 		}
 	}
-	if next, ok = limit.ReleaseAll(s, tail, holds); !ok || !leaks {
-		return next, ok
+	atOnce := atATime
+	if limit.Algorithm() == weir.SlidingLog { // which is walked once
+		atOnce = len(due)
 	}
-	back := int64(0)
-	for number := range levels {
-		levels[number] -= back
-		if len(due) > 0 && int64(number) == due[0].order {
-			back, holds, due = back+holds[0].Level, holds[1:], due[1:]
+	holds := make([]weir.Held, min(atOnce, len(due)))
+	for some := range slices.Chunk(due, atOnce) {
+		for i, h := range some {
+			level := int64(0)
+			if leaks {
+				level = levels[h.number]
+			}
+			holds[i] = h.at(level)
+		}
+		if s, sum, ok = limit.ReleaseAll(s, tail, holds[:len(some)], sum); !ok {
+			return s, false
+		}
+		for i := 0; evenly && i < len(some); i++ {
+			moveUp(some[i].number + 1)
+			back += holds[i].Level
 		}
 	}
-	k.levels = sumsOf(levels)
-	return next, true
+	if evenly {
+		moveUp(int32(len(levels)))
+		k.levels = sumsOf(levels)
+	}
+	return s, true
 }
 
 // releaseAlike reports whether two limits of a key give back alike. After a restart or a reload, equal limits are others.
@@ -110,16 +124,16 @@ func releaseAlike(a, b *weir.Compiled) bool {
 }
 
 // endAll takes out those that have expired, and reports whether none is left.
-func (k *keyHolds) endAll(due []expired, now weir.Micros) (none bool) {
+func (k *keyHolds) endAll(due []*hold, now weir.Micros) (none bool) {
 	few := len(due) < len(k.due)/fewOfAll
 	k.lapsed = true
-	for _, d := range due {
+	for _, h := range due {
 		if few {
-			k.remove(d.hold)
+			k.remove(h)
 		} else {
-			k.leave(d.hold)
+			k.leave(h)
 		}
-		d.hold.part = hasLapsed
+		h.part = hasLapsed
 	}
 	if few {
 		return false

@@ -25,6 +25,37 @@ func TestManyExpireAsOneByOne(t *testing.T) {
 	}
 }
 
+// A call that ends many holds looks at no other ones of the key, whether these are few or most.
+func TestManyExpireAlone(t *testing.T) {
+	for _, text := range []string{"token_bucket 1000000000/1h", "sliding_window 1000000000/1h", "sliding_log 1000000/1h"} {
+		for _, share := range []weir.Micros{50, 2} {
+			const holds = 4000
+			s, clock, op := many(t, text, true, holds)
+			clock.Pass(weir.Micros(time.Minute.Microseconds()) + 1_000_000/share - holds) // which many took
+			c := s.core.Load()
+			key := c.idOf(op.Key, op.Limit)
+			_, k := c.shardOf(key).heldLocked(key)
+			others := map[*hold]*terms{}
+			for _, h := range k.all() {
+				if h.expires > clock.Now() {
+					others[h], h.under = h.under, nil // so that who looks at it panics
+				}
+			}
+			if due := holds - len(others); due < manyDue || (due < holds/fewOfAll) != (share == 50) {
+				t.Fatalf("%d of %d are due", due, holds)
+			}
+			testkit.Must(s.Peek(t.Context(), nil, op))(t)
+			for h, under := range others {
+				h.under = under
+			}
+			if left := len(k.all()); left != len(others) {
+				t.Errorf("%s: %d holds are left, want %d", text, left, len(others))
+			}
+			checkHolds(t, c)
+		}
+	}
+}
+
 // expiring is a limit of each algorithm that gives back the units of holds that expire.
 func expiring() (all []weir.Limit) {
 	for _, a := range weir.Algorithms() {
