@@ -38,7 +38,7 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             5950,
 	"store":             10800,
-	"test/bench":        7700,
+	"test/bench":        7800,
 	"test/chaos":        3900,
 	"test":              250,
 	"web":               250,
