@@ -12,11 +12,27 @@ import (
 // charge takes everything that the enforced rules want, or nothing, and then, if the
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
-	deadline := e.deadline()
+	var now time.Duration
+	if e.timeout > 0 {
+		now = e.elapsed()
+	}
+	return e.chargeSince(ctx, now, in, v)
+}
+
+// chargeNow does so for a request that has not waited since it began.
+func (e *Engine) chargeNow(ctx context.Context, in *installed, v *Verdict) error {
+	return e.chargeSince(ctx, v.began, in, v)
+}
+
+func (e *Engine) chargeSince(ctx context.Context, began time.Duration, in *installed, v *Verdict) error {
 	if results := v.inGroup(enforced); len(results) > 0 {
 		if err := e.takeResults(ctx, v, enforced, results); err != nil {
-			return e.degrade(ctx, deadline, in, v, err)
+			return e.degrade(ctx, e.deadlineSince(began), in, v, err)
 		}
+	}
+	var deadline time.Time
+	if v.countsLater || v.penalties > 0 || v.warns || v.upTo[enforced] < len(v.Results) { // there may be more calls
+		deadline = e.deadlineSince(began)
 	}
 	return e.concludeCharge(ctx, deadline, in, v)
 }
@@ -61,7 +77,7 @@ func (e *Engine) takeResults(ctx context.Context, v *Verdict, g group, results [
 			return e.takeResults(ctx, v, g, results) // as a check
 		}
 	case e.partial != nil && g == enforced:
-		v.decisions, v.failed, err = e.partial.TakePartial(ctx, v.decisions[:0], ops...)
+		v.decisions, v.failed, err = e.takePartialAt(ctx, v.began, v.decisions[:0], ops...)
 	default:
 		v.decisions, err = e.takeAt(ctx, v.began, v.decisions[:0], ops...)
 	}
@@ -223,6 +239,14 @@ func passing(results []Result) (at []int) {
 func (e *Engine) deadline() (t time.Time) {
 	if e.timeout > 0 {
 		t = time.Now().Add(e.timeout)
+	}
+	return t
+}
+
+// deadlineSince returns when one that has begun must be.
+func (e *Engine) deadlineSince(began time.Duration) (t time.Time) {
+	if e.timeout > 0 {
+		t = time.Now().Add(e.timeout + began - e.elapsed())
 	}
 	return t
 }

@@ -21,13 +21,13 @@ import (
 // A place that it takes of a rule that limits how many requests are in flight is free after
 // the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, plain, e.charge)
+	return e.check(ctx, req, v, plain, e.chargeNow)
 }
 
 // Continue does what Check does, but takes no place: it is for a further part of a request
 // that was allowed, and for requests that are over.
 func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, placed, e.charge)
+	return e.check(ctx, req, v, placed, e.chargeNow)
 }
 
 // CheckNew decides a request as Check does and returns a new verdict. It costs one

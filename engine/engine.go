@@ -79,10 +79,11 @@ type Engine struct {
 	observers []Observer
 	clock     func() weir.Micros
 
-	// What the store can do better than any; see quickStore.
-	isQuick bool
-	elapsed func() time.Duration
-	takeAt  func(ctx context.Context, elapsed time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+	// What the store can do better than any; see quickStore and timedStore.
+	isQuick       bool
+	elapsed       func() time.Duration
+	takeAt        func(ctx context.Context, elapsed time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+	takePartialAt func(ctx context.Context, elapsed time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) // of partial
 
 	installing sync.Mutex // so that observers know of the same rules as the engine
 	installed  atomic.Pointer[installed]
@@ -118,6 +119,13 @@ type Engine struct {
 type quickStore interface {
 	Elapsed() time.Duration
 	TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+}
+
+// timedStore is a store that decides many requests in this process, and lets the engine read its clock likewise. Others of
+// its requests wait.
+type timedStore interface {
+	Elapsed() time.Duration
+	TakePartialAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error)
 }
 
 // ErrNoRules is Verdict.Degraded of what was allowed only because no rules were installed yet.
@@ -168,16 +176,23 @@ func (e *Engine) prepareStore() {
 	if local, both := e.local.(weir.HoldStore); can && both {
 		e.holds, e.localHolds = holds, local
 	}
-	if own, ok := e.store.(interface{ Quick(weir.Store) any }); ok { // nil if the store is only embedded in this one
-		if quick, ok := own.Quick(e.store).(quickStore); ok {
-			e.isQuick, e.elapsed, e.takeAt = true, quick.Elapsed, quick.TakeAt
-			return
-		}
-	}
 	born := time.Now()
 	e.elapsed = func() time.Duration { return time.Since(born) } // which takes half as long as to ask what time it is
 	e.takeAt = func(ctx context.Context, _ time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 		return e.store.Take(ctx, dst, ops...)
+	}
+	e.takePartialAt = func(ctx context.Context, _ time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+		return e.partial.TakePartial(ctx, dst, ops...)
+	}
+	own, ok := e.store.(interface{ Quick(weir.Store) any })
+	if !ok {
+		return
+	}
+	switch own := own.Quick(e.store).(type) { // nil if the store is only embedded in this one
+	case quickStore:
+		e.isQuick, e.elapsed, e.takeAt = true, own.Elapsed, own.TakeAt
+	case timedStore:
+		e.elapsed, e.takePartialAt = own.Elapsed, own.TakePartialAt
 	}
 }
 

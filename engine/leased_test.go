@@ -1,10 +1,16 @@
 package engine
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/lease"
+	"github.com/weirhq/weir/store/memory"
 )
 
 // Units on lease are not used, for thresholds and statistics.
@@ -13,4 +19,62 @@ func TestUsedBesideLeases(t *testing.T) {
 	if used, warning := r.Used(), r.Warning(); used != 60 || warning != 50 {
 		t.Errorf("%d used, and a warning of %d %%", used, warning)
 	}
+}
+
+// granting grants whatever is wanted, as a store that may have a timeout.
+type granting struct{ *memory.Store }
+
+func (granting) Timeout() time.Duration { return time.Second }
+
+func (granting) Lease(_ context.Context, dst []weir.LeaseAnswer, ops ...weir.LeaseOp) ([]weir.LeaseAnswer, error) {
+	for _, op := range ops {
+		d := weir.Decision{Allowed: true, Limit: 1_000_000, Remaining: 1_000_000}
+		dst = append(dst, weir.LeaseAnswer{Decision: d, Granted: op.Keep + op.Want, Charged: op.Spent})
+	}
+	return dst, nil
+}
+
+// One reading tells when a check begins and whether its units are still on lease.
+func TestReadsTheClockOfLeasesOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reads atomic.Int64
+		var suspended time.Duration
+		start := time.Now()
+		s := lease.New(granting{memory.New(memory.Options{})}, lease.Options{Clock: func() (time.Time, time.Duration) {
+			reads.Add(1)
+			return time.Now().Add(suspended), time.Since(start)
+		}})
+		e, err := New(Options{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { e.Close(); _ = s.Close(context.Background()) }()
+		if err := e.Load("rules.json", []byte(`{"rules": [{"id": "a", "key": "user", "limit": "1000000/1h"}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		var v Verdict
+		check := func() (local, read int64) {
+			synctest.Wait()
+			before, had := s.Stats().Local, reads.Load()
+			if err := e.Check(t.Context(), &rule.Request{User: "alice"}, &v); err != nil || !v.Allowed || v.Degraded != nil {
+				t.Fatal(err, v.Degraded)
+			}
+			read = reads.Load() - had
+			return s.Stats().Local - before, read
+		}
+		for n := 0; ; n++ {
+			if local, read := check(); local == 1 {
+				if read != 1 {
+					t.Errorf("a check has read the clock %d times", read)
+				}
+				break
+			} else if n == 10 {
+				t.Fatal("no units are leased")
+			}
+		}
+		suspended = time.Hour
+		if local, _ := check(); local != 0 {
+			t.Error("a check has spent units whose lease ended while the machine was suspended")
+		}
+	})
 }

@@ -242,7 +242,7 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 	}
 	good := e.term - e.term/50 - time.Millisecond
 	e.until, e.untilWall = sent.elapsed+good, sent.wall+int64(good)
-	e.renew = sent.elapsed + renewal(e.term, s.roundTrip())
+	e.renew = together(sent.elapsed+renewal(e.term, s.roundTrip()), e.term)
 	e.watch(now.elapsed, s.roundTrip())
 	if e.keep > maxTotal && e.keep <= e.spent && e.spent == e.charged {
 		e.begin(0)

@@ -1,6 +1,7 @@
 package lease
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -120,6 +121,37 @@ func TestDenialBeforeReset(t *testing.T) {
 		wg.Wait()
 		if d := take(t, s, "k", limit, 1); !d.Allowed {
 			t.Errorf("after a reset: %+v", d)
+		}
+	})
+}
+
+// Messages that go on with the leases of many keys leave together.
+func TestRenewsTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, time.Millisecond)
+		const keys = 60
+		begin := time.Now()
+		for i := range keys {
+			for range 4 {
+				take(t, s, fmt.Sprint("k", i), hourly, 1)
+			}
+			time.Sleep(time.Until(begin.Add(time.Duration(i) * 5 * time.Millisecond)))
+		}
+		var mu sync.Mutex
+		messages, instants := 0, map[time.Duration]bool{}
+		n.set(func() {
+			n.onLease = func([]weir.LeaseOp) {
+				mu.Lock()
+				defer mu.Unlock()
+				messages++
+				instants[time.Since(begin)] = true
+			}
+		})
+		time.Sleep(time.Until(begin.Add(time.Second))) // then the first key is idle
+		mu.Lock()
+		defer mu.Unlock()
+		if messages < keys/2 || len(instants) > messages/4 {
+			t.Errorf("%d messages at %d instants", messages, len(instants))
 		}
 	})
 }

@@ -114,24 +114,36 @@ func TestDeadline(t *testing.T) {
 }
 
 // A machine is suspended: its monotonic clock stands still, and the time of day has moved on when it wakes. If only the
-// time of day is set back, that changes nothing.
+// time of day is set back, that changes nothing. So it is for a caller who reads the clock itself.
 func TestSuspended(t *testing.T) {
+	take := map[string]func(context.Context, *Store, weir.Op) error{
+		"Take": func(ctx context.Context, s *Store, op weir.Op) error {
+			_, err := s.Take(ctx, nil, op)
+			return err
+		},
+		"TakePartialAt": func(ctx context.Context, s *Store, op weir.Op) error {
+			q := s.Quick(s).(*quick)
+			_, _, err := q.TakePartialAt(ctx, q.Elapsed(), nil, op)
+			return err
+		},
+	}
 	for _, c := range []struct {
 		step  time.Duration
 		local bool
 	}{{time.Hour, false}, {time.Second, false}, {-time.Hour, true}, {0, true}} {
-		synctest.Test(t, func(t *testing.T) {
-			n := &network{reference: newReference(wallNow), trip: time.Millisecond}
-			start, step := time.Now(), time.Duration(0)
-			s := holder(t, n, Options{Clock: func() (time.Time, time.Duration) { return time.Now().Add(step), time.Since(start) }})
-			warm(t, s, "k", hourly)
-			n.set(func() { n.down = true })
-			step = c.step
-			_, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: hourly, Cost: 1})
-			if local := err == nil; local != c.local {
-				t.Errorf("after %v: %v", c.step, err)
-			}
-		})
+		for name, take := range take {
+			synctest.Test(t, func(t *testing.T) {
+				n := &network{reference: newReference(wallNow), trip: time.Millisecond}
+				start, step := time.Now(), time.Duration(0)
+				s := holder(t, n, Options{Clock: func() (time.Time, time.Duration) { return time.Now().Add(step), time.Since(start) }})
+				warm(t, s, "k", hourly)
+				n.set(func() { n.down = true })
+				step = c.step
+				if err := take(t.Context(), s, weir.Op{Key: "k", Limit: hourly, Cost: 1}); (err == nil) != c.local {
+					t.Errorf("%s after %v: %v", name, c.step, err)
+				}
+			})
+		}
 	}
 }
 

@@ -15,6 +15,12 @@ import (
 // The suite leases of test/bench runs TestFigures with a file for the rows of its tables.
 var rowsFile = flag.String("rows", "", "file for all figures of the simulation")
 
+// The suite fleet runs TestFleet with a file for the requests, to have processes decide them, too.
+var (
+	fleetFile = flag.String("fleet", "", "file for the requests of TestFleet, and what they came to")
+	fleetSpan = flag.Duration("span", time.Second, "how long they come")
+)
+
 var windows = []string{"fixed_window", "sliding_window", "sliding_log", "sliding_buckets"}
 
 // on returns a trace with a demand that is so many times the limit.
@@ -107,6 +113,27 @@ func TestFigures(t *testing.T) {
 	}
 	if *rowsFile != "" {
 		testkit.OK(t, os.WriteFile(*rowsFile, []byte(rows.String()), 0o644))
+	}
+}
+
+// The same requests come to the same instances, whatever the algorithm.
+func TestFleet(t *testing.T) {
+	var rows, before strings.Builder
+	for _, name := range append(windows, "token_bucket", "leaky_bucket") {
+		var requests strings.Builder
+		tr := on(name+" 500/1s", 4, time.Millisecond, 1.6)
+		tr.span, tr.arrived = *fleetSpan, func(at time.Duration, instance int) { fmt.Fprintln(&requests, "request", int64(at), instance) }
+		o := simulate(tr)
+		if before.Len() == 0 {
+			before.WriteString(requests.String())
+		}
+		if requests.String() != before.String() || int64(strings.Count(requests.String(), "\n")) != o.requests {
+			t.Errorf("%s: other requests than those of the first algorithm, or not %d", name, o.requests)
+		}
+		fmt.Fprintln(&rows, "limit", name, o.requests, o.allowed, o.asked, o.messages)
+	}
+	if *fleetFile != "" {
+		testkit.OK(t, os.WriteFile(*fleetFile, []byte(rows.String()+before.String()), 0o644))
 	}
 }
 

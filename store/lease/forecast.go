@@ -39,7 +39,7 @@ func Foresee(limit *weir.Compiled, l Load) Forecast {
 	e := &entry{limit: limit, ahead: ahead, term: term}
 	low := rate * (l.RoundTrip*3/2 + time.Millisecond).Seconds()
 	most := 2 * (rate*(ahead+l.RoundTrip).Seconds() + low)
-	refill := min(ahead+l.RoundTrip, renewal(term, l.RoundTrip)).Seconds()
+	refill := min(ahead+l.RoundTrip, renewal(term, l.RoundTrip)-term/gathers/2).Seconds()
 
 	// Of what is used up, a process asks with the first request after each pace, all the time; or if units come back as they were
 	// used, in the rest of the period.
@@ -59,6 +59,12 @@ func Foresee(limit *weir.Compiled, l Load) Forecast {
 		Unused: min(limit.Capacity(), int64(math.Ceil(most))),
 	}
 }
+
+// gathers is how often in a term messages that go on with leases leave.
+const gathers = 32
+
+// together rounds down when such a message is due, so that those of many keys leave together, and are few calls.
+func together(due, term time.Duration) time.Duration { return due - due%(term/gathers) }
 
 // renewal is how long after it was sent a message is due that goes on with the lease.
 func renewal(term, trip time.Duration) time.Duration {

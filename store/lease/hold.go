@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/maphash"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir"
 )
@@ -138,10 +139,14 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 // TakePartial implements weir.PartialStore. If the ops are of several parts, what is to be said about leases is said in the
 // background.
 func (s *Store) TakePartial(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	return s.takePartial(ctx, unread, dst, ops)
+}
+
+func (s *Store) takePartial(ctx context.Context, read time.Duration, dst []weir.Decision, ops []weir.Op) ([]weir.Decision, []error, error) {
 	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return dst, nil, err
 	}
-	if decisions, ok := s.decide(dst, ops); ok {
+	if decisions, ok := s.decide(read, dst, ops); ok {
 		return decisions, nil, nil
 	}
 	if s.partial == nil || !slices.ContainsFunc(ops, func(op weir.Op) bool { return s.PartOf(op) != s.PartOf(ops[0]) }) {

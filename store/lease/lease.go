@@ -91,6 +91,7 @@ type Store struct {
 	maxKeys int64
 	start   time.Time
 	clock   func() (time.Time, time.Duration)
+	offset  atomic.Int64 // of the time of day from the time since start, as of the last Elapsed
 	seed    maphash.Seed
 	shards  [shardCount]shard
 
@@ -225,6 +226,7 @@ type instant struct {
 	elapsed time.Duration // by a clock that is never set
 }
 
+// now reads both clocks.
 func (s *Store) now() instant {
 	if s.clock != nil {
 		wall, elapsed := s.clock()

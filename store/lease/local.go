@@ -5,6 +5,7 @@ import (
 	"context"
 	"hash/maphash"
 	"slices"
+	"time"
 
 	"github.com/weirhq/weir"
 )
@@ -14,22 +15,22 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return dst, err
 	}
-	if decisions, ok := s.decide(dst, ops); ok {
+	if decisions, ok := s.decide(unread, dst, ops); ok {
 		return decisions, nil
 	}
 	return s.ask(ctx, dst, ops)
 }
 
 // decide decides the ops of a request in memory, if it can.
-func (s *Store) decide(dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
+func (s *Store) decide(read time.Duration, dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
 	if len(ops) == 1 {
-		var d weir.Decision
-		if _, ok := s.decideOne(&ops[0], &d); !ok {
+		decided := append(dst, weir.Decision{})
+		if _, ok := s.decideOne(read, &ops[0], &decided[len(dst)]); !ok {
 			return dst, false
 		}
-		return append(dst, d), true
+		return decided, true
 	}
-	return s.decideMany(dst, ops)
+	return s.decideMany(read, dst, ops)
 }
 
 // isPlain reports whether an op is one that units can serve.
@@ -78,11 +79,11 @@ func (e *entry) isUnder(limit *weir.Compiled) bool {
 
 // decideOne is for the usual request, with one op. Without a place for the decision, it only says whether the
 // request is allowed.
-func (s *Store) decideOne(op *weir.Op, d *weir.Decision) (allowed, decided bool) {
+func (s *Store) decideOne(read time.Duration, op *weir.Op, d *weir.Decision) (allowed, decided bool) {
 	if !isPlain(op) || s.termOf(op.Limit) == 0 {
 		return false, false
 	}
-	now := s.now()
+	now := s.at(read)
 	hash := maphash.String(s.seed, op.Key)
 	sh := s.shardOf(hash)
 	sh.mu.Lock()
@@ -127,7 +128,7 @@ func (s *Store) spendLocked(e *entry, cost int64, d *weir.Decision, now instant)
 
 // decideMany decides several ops, all or none. If a denial is remembered of one of them, the answer for the others is
 // that of Peek, from what was last known; if that would be another denial, the store is asked.
-func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
+func (s *Store) decideMany(read time.Duration, dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
 	var hashBuf [8]uint64
 	var entryBuf [8]*entry
 	var orderBuf [8]int
@@ -144,7 +145,7 @@ func (s *Store) decideMany(dst []weir.Decision, ops []weir.Op) ([]weir.Decision,
 	}
 	slices.Sort(order)
 	order = slices.Compact(order)
-	now := s.now()
+	now := s.at(read)
 	for _, i := range order {
 		s.shards[i].mu.Lock()
 	}

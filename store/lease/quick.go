@@ -25,6 +25,38 @@ func (s *Store) Quick(store weir.Store) any {
 	return nil
 }
 
+// tolerance is how far two readings of both clocks may differ by themselves.
+const tolerance = 500 * time.Microsecond
+
+// unread is instead of what Elapsed has returned.
+const unread = -1
+
+// Elapsed returns the time since the start by the clock that is never set. It looks at the time of day, too, so that who has just called
+// it knows both.
+func (q *quick) Elapsed() time.Duration {
+	s := (*Store)(q)
+	for {
+		was, now := s.offset.Load(), s.now() // in this order, so that what another one has found out since is not replaced
+		offset := now.wall - int64(now.elapsed)
+		if time.Duration(offset-was).Abs() <= tolerance || s.offset.CompareAndSwap(was, offset) {
+			return now.elapsed
+		}
+	}
+}
+
+// at returns both clocks as of an Elapsed.
+func (s *Store) at(read time.Duration) instant {
+	if read == unread {
+		return s.now()
+	}
+	return instant{int64(read) + s.offset.Load(), read}
+}
+
+// TakePartialAt does what TakePartial does, for a caller who has just called Elapsed, and knows what it returned.
+func (q *quick) TakePartialAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	return (*Store)(q).takePartial(ctx, read, dst, ops)
+}
+
 // TakeOne does what Take does for one op, without slices for the op and the decision.
 func (q *quick) TakeOne(ctx context.Context, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
 	if _, err = q.takeOne(ctx, weir.Op{Key: key, Limit: limit, Cost: cost}, &d); err != nil {
@@ -46,7 +78,7 @@ func (q *quick) takeOne(ctx context.Context, op weir.Op, d *weir.Decision) (bool
 	if err := op.Validate(); err != nil {
 		return false, err
 	}
-	if allowed, ok := s.decideOne(&op, d); ok {
+	if allowed, ok := s.decideOne(unread, &op, d); ok {
 		return allowed, nil
 	}
 	return s.askOne(ctx, op.Key, op.Limit, op.Cost, d)

@@ -156,6 +156,8 @@ type trace struct {
 	skew      bool // nine tenths come to one instance, another one each second
 	kills     bool // an instance is killed each second, and another one starts
 	seed      uint64
+
+	arrived func(at time.Duration, instance int) // hears of each request; nil if nobody wants to know
 }
 
 // outcome is what came of it.
@@ -167,6 +169,7 @@ type outcome struct {
 	p50, p99                 time.Duration // of decisions
 	idle                     int64         // the most units that were on lease and not spent, at an instant
 	killed                   int64         // units that were lost with instances
+	asked, messages          int64         // of instances that were not killed, as in Stats
 }
 
 func (o *outcome) ratio() float64       { return float64(o.allowed) / float64(o.exact) }
@@ -215,7 +218,11 @@ func simulate(tr trace) outcome {
 		if len(keys) > 1 {
 			k = keys[zipf.Uint64()]
 		}
-		i := instances[pick(random, &tr, start)]
+		at := pick(random, &tr, start)
+		if tr.arrived != nil {
+			tr.arrived(start, at)
+		}
+		i := instances[at]
 		op := weir.Op{Key: k, Limit: limit, Cost: 1}
 		o.requests++
 		if d, _ := exact.Take(ctx, nil, op); d[0].Allowed {
@@ -275,6 +282,10 @@ func simulate(tr trace) outcome {
 	w.run()
 	for _, l := range links {
 		o.calls += l.calls
+	}
+	for _, i := range instances {
+		stats := i.Stats()
+		o.asked, o.messages = o.asked+stats.Asked, o.messages+stats.Messages
 	}
 	o.worst = math.Inf(1)
 	for at, n := range exactly {

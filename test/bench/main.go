@@ -37,6 +37,7 @@ var suites = []bench.Suite{
 	{Name: "gateway", About: "the gateway beside a bare proxy", Takes: "5 minutes; -quick: some seconds", Files: []string{"gateway.txt"}, Run: gateway.Run},
 	{Name: "envoy", About: "Envoy's rate limit service, beside envoyproxy/ratelimit", Takes: "5 minutes; -quick: half a minute", Files: []string{"envoy.txt", "envoy-summary.txt"}, Run: envoy.Run},
 	{Name: "leased", About: "Envoy's service and the engine with leases on Redis, near and far", Takes: "15 minutes; -quick: 2 minutes", Files: []string{"leased.txt"}, Run: envoy.RunLeased},
+	{Name: "fleet", About: "calls of processes with leases, beside the formula and the simulation", Takes: "7 minutes; -quick: 2 minutes", Files: []string{"fleet.txt"}, Run: envoy.RunFleet},
 	{Name: "resp", About: "commands of Redis clients, beside Redis", Takes: "3 minutes; -quick: some seconds", Files: []string{"resp.txt"}, Run: resp.Run},
 	{Name: "start", About: "starts, and what weir takes without requests", Takes: "2 minutes; -quick: half a minute", Files: []string{"start.txt"}, Run: start.Run},
 	{Name: "clients", About: "the import of clients, and a start with them", Takes: "half a minute; -clients 1000000: 2 minutes; -quick: some seconds", Files: []string{"clients.txt"}, Run: clients.Run, Clients: 100_000},

@@ -73,7 +73,7 @@ const (
 
 // patience keeps a run from failing because the machine, which is busy all the time, for
 // once leaves a process waiting for longer than the 50 ms that a check may take.
-const patience = "?timeout=1s"
+const patience = "?timeout=5s"
 
 // configuration is that of all contestants.
 const configuration = `

@@ -7,10 +7,9 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
-	"sync"
+	"strings"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -27,26 +26,21 @@ import (
 
 // leasedOptions are of services that lease units, beside one on memory and one that always asks.
 type leasedOptions struct {
-	base      options
-	checks    int // of the engine, in each round
-	demands   []float64
-	far       time.Duration // the round of those that are far from Redis
-	cell      time.Duration // of the grid
-	ready     time.Duration // before each round, so that its keys have leases: those that are idle for a second have none
-	rates     []float64
-	instances []int
+	base    options
+	checks  int // of the engine, in each round
+	demands []float64
+	far     time.Duration // the round of those that are far from Redis
+	ready   time.Duration // before each round, so that its keys have leases: those that are idle for a second have none
 }
 
 var (
 	fullLeased = leasedOptions{
 		base:   options{values: 1000, inFlight: []int{1, 4, 16, 64}, rounds: 5, round: 2 * time.Second, warmUp: 2 * time.Minute},
-		checks: 400_000, demands: []float64{0.8, 1.6}, far: 60 * time.Second, cell: 5 * time.Second, ready: 2 * time.Second,
-		rates: []float64{50, 200, 1000, 4000}, instances: []int{1, 2, 4},
+		checks: 400_000, demands: []float64{0.8, 1.6}, far: 60 * time.Second, ready: 2 * time.Second,
 	}
 	quickLeased = leasedOptions{
 		base:   options{values: 1000, inFlight: []int{1, 16}, rounds: 3, round: 200 * time.Millisecond, warmUp: 2 * time.Minute},
-		checks: 20_000, demands: []float64{0.8}, far: time.Second, cell: time.Second, ready: time.Second,
-		rates: []float64{200}, instances: []int{1, 4},
+		checks: 20_000, demands: []float64{0.8}, far: time.Second, ready: time.Second,
 	}
 )
 
@@ -57,12 +51,19 @@ const (
 	leasedRate = 500.0 // a second, of the limits of the open loop
 )
 
-// leasedConfiguration has a limit that nobody reaches, and some of one client: near Redis, and far from it.
+// leasedConfiguration has a limit that nobody reaches, and some of one client: near Redis, far from it, and of
+// each algorithm, as simulated.
 const leasedConfiguration = configuration + `
   - key: near
     rate_limit: {unit: second, requests_per_unit: 500}
   - key: far
     rate_limit: {unit: minute, requests_per_unit: 30000}
+  - {key: fixed_window, rate_limit: {unit: second, requests_per_unit: 500, algorithm: fixed_window}}
+  - {key: sliding_window, rate_limit: {unit: second, requests_per_unit: 500, algorithm: sliding_window}}
+  - {key: sliding_log, rate_limit: {unit: second, requests_per_unit: 500, algorithm: sliding_log}}
+  - {key: sliding_buckets, rate_limit: {unit: second, requests_per_unit: 500, algorithm: sliding_buckets}}
+  - {key: token_bucket, rate_limit: {unit: second, requests_per_unit: 500, algorithm: token_bucket}}
+  - {key: leaky_bucket, rate_limit: {unit: second, requests_per_unit: 500, algorithm: leaky_bucket}}
 `
 
 // fleet are the services on one Redis, or none.
@@ -78,7 +79,8 @@ type fleet struct {
 func RunLeased(r *bench.Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), 45*time.Minute)
 	r.Cleanup(cancel)
-	f := startFleet(r, bench.Pick(r, fullLeased, quickLeased))
+	f := newFleet(r, bench.Pick(r, fullLeased, quickLeased))
+	f.startAll()
 	leased := lease.New(bench.OpenRedis(f, f.redis.Addr), lease.Options{})
 	f.Cleanup(func() { _ = leased.Close(context.Background()) })
 	f.awaitLeases(ctx)
@@ -103,38 +105,36 @@ func RunLeased(r *bench.Run) {
 	t = bench.NewTable("<to Redis", "demand", "<contestant", "p50 ms", "p99 ms", "p99.9 ms", "p50 ×", "waited %")
 	f.measureOpen(ctx, t)
 	t.Write(w)
-
-	fmt.Fprintf(w, "\nchecks of one client, %v to Redis, under a limit that they do not reach; weir bound: calls by its formula\n\n", nearTrip)
-	t = bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")
-	f.measureGrid(ctx, t)
-	t.Write(w)
 }
 
-// startFleet starts all services. Those with leases also come at each distance from Redis, and several near it.
-func startFleet(r *bench.Run, o leasedOptions) *fleet {
+// newFleet has a Redis, and no services yet.
+func newFleet(r *bench.Run, o leasedOptions) *fleet {
 	f := &fleet{field: field{Run: r, options: o.base}, leasedOptions: o, metrics: map[string]string{}}
 	f.Step(0, 1, "starting weir")
 	f.config = filepath.Join(f.TempDir(), "config")
 	testkit.OK(f, os.Mkdir(f.config, 0o755))
 	testkit.OK(f, os.WriteFile(filepath.Join(f.config, "bench.yaml"), []byte(leasedConfiguration), 0o644))
 	f.program, f.redis = bench.Build(f), testredis.Start(f)
+	return f
+}
+
+// startAll starts all services. Those with leases also come at each distance from Redis.
+func (f *fleet) startAll() {
 	f.serve(weirMemory, "memory://")
 	f.serve(weirRedis, "redis://"+f.redis.Addr+patience)
 	f.serve(weirLeased, "redis://"+f.redis.Addr+patience, "--lease", "1s")
 	for _, trip := range []time.Duration{nearTrip, farTrip} {
-		line := testredis.NewProxy(f, f.redis)
-		line.Latency(trip)
-		store := "redis://" + line.Addr + patience
+		store := f.storeAt(trip)
 		f.serve(at(weirRedis, trip, 0), store)
-		instances := 1
-		if trip == nearTrip {
-			instances = slices.Max(o.instances)
-		}
-		for i := range instances {
-			f.serve(at(weirLeased, trip, i), store, "--lease", "2s")
-		}
+		f.serve(at(weirLeased, trip, 0), store, "--lease", "2s")
 	}
-	return f
+}
+
+// storeAt is the Redis, so far away.
+func (f *fleet) storeAt(trip time.Duration) string {
+	line := testredis.NewProxy(f, f.redis)
+	line.Latency(trip)
+	return "redis://" + line.Addr + patience
 }
 
 func at(name string, trip time.Duration, i int) string {
@@ -156,17 +156,21 @@ func (f *fleet) serve(name, store string, flags ...string) {
 	f.metrics[name] = address
 }
 
-// askedOf is how many requests have asked the store of a service with leases; all of another one.
-var askedOf = regexp.MustCompile(`(?m)^weir_lease_checks_total\{how="asked"\} (\S+)$`)
-
+// asked is how many requests have asked the store of a service with leases; 0 of another one.
 func (f *fleet) asked(name string) float64 {
+	return f.metric(name, `weir_lease_checks_total{how="asked"}`)
+}
+
+// metric returns one, or 0 if the service does not have it.
+func (f *fleet) metric(name, metric string) float64 {
 	answer := testkit.Must(http.Get("http://" + f.metrics[name] + "/metrics"))(f)
 	defer answer.Body.Close()
-	found := askedOf.FindSubmatch(testkit.Must(io.ReadAll(answer.Body))(f))
-	if found == nil {
-		return 0
+	for line := range strings.Lines(string(testkit.Must(io.ReadAll(answer.Body))(f))) {
+		if value, found := strings.CutPrefix(line, metric+" "); found {
+			return testkit.Must(strconv.ParseFloat(strings.TrimSpace(value), 64))(f)
+		}
 	}
-	return testkit.Must(strconv.ParseFloat(string(found[1]), 64))(f)
+	return 0
 }
 
 // awaitLeases asks until all services lease units, which they do when all know that all can.
@@ -180,7 +184,7 @@ func (f *fleet) awaitLeases(ctx context.Context) {
 			if err != nil {
 				f.Fatalf("%s: %v", name, err)
 			}
-			if !regexp.MustCompile(weirLeased).MatchString(name) || f.asked(name)-before < 0.9*float64(r.Done) {
+			if !strings.HasPrefix(name, weirLeased) || f.asked(name)-before < 0.9*float64(r.Done) {
 				break
 			}
 			if time.Now().After(deadline) {
@@ -293,40 +297,4 @@ func (f *fleet) measureOpen(ctx context.Context, t *bench.Table) {
 			}
 		}
 	}
-}
-
-// measureGrid has instances share a rate, for one client at a time.
-func (f *fleet) measureGrid(ctx context.Context, t *bench.Table) {
-	server, limit := bench.NewServer(f, f.redis.Addr), weir.MustCompile("fixed_window 1000000000/1h")
-	cells := len(f.rates) * len(f.instances)
-	for i, rate := range f.rates {
-		for j, n := range f.instances {
-			f.Step(i*len(f.instances)+j, cells, "the grid")
-			value := fmt.Sprintf("grid %v %d", rate, n)
-			f.share(ctx, n, value, rate, 3*f.ready)
-			busy, done := server.Busy(), 0
-			calls := server.Measure(func() { done = f.share(ctx, n, value, rate, f.cell) })
-			busy = server.Busy() - busy
-			want := lease.Foresee(limit, lease.Load{Processes: n, Rate: rate, RoundTrip: nearTrip, Term: 2 * time.Second})
-			t.Row("%s|%d|%.3f|%.3f|%.1f", bench.Count(rate), n, float64(calls.Count)/float64(done), want.Calls/rate, float64(busy.Microseconds())/float64(done))
-		}
-	}
-}
-
-// share has so many instances asked for a while, and returns how many requests that were.
-func (f *fleet) share(ctx context.Context, instances int, value string, rate float64, length time.Duration) (done int) {
-	var all sync.WaitGroup
-	rounds, errs := make([]round, instances), make([]error, instances)
-	for i := range instances {
-		s := f.contestants[at(weirLeased, nearTrip, i)].one("user", value, expect)
-		all.Go(func() {
-			rounds[i], errs[i] = s.open(ctx, schedule(rate/float64(instances), length, uint64(i)))
-		})
-	}
-	all.Wait()
-	for i := range instances {
-		testkit.OK(f, errs[i])
-		done += rounds[i].Done
-	}
-	return done
 }

@@ -48,6 +48,11 @@ type loop struct {
 // from when it was due, not from when it left: otherwise one that had to wait for the
 // client would seem fast.
 func (s *stock) open(ctx context.Context, due []time.Duration) (round, error) {
+	order := bench.Walk(0, len(s.requests), walkLen)
+	return openAt(ctx, due, func(ctx context.Context, n int) error { return s.ask(ctx, order[n&(walkLen-1)]) })
+}
+
+func openAt(ctx context.Context, due []time.Duration, send func(ctx context.Context, n int) error) (round, error) {
 	ctx, cancel := context.WithTimeout(ctx, due[len(due)-1]+giveUp)
 	defer cancel()
 	p, err := newPacer()
@@ -55,8 +60,7 @@ func (s *stock) open(ctx context.Context, due []time.Duration) (round, error) {
 		return round{}, err
 	}
 	defer p.close()
-	order := bench.Walk(0, len(s.requests), walkLen)
-	return openLoop(due, maxInFlight, p.until, func(n int) error { return s.ask(ctx, order[n&(walkLen-1)]) })
+	return openLoop(due, maxInFlight, p.until, func(n int) error { return send(ctx, n) })
 }
 
 // openLoop sends each request when the wait until it is due is over.

@@ -33,10 +33,11 @@ func (r *Server) Do(command ...string) any {
 
 // Calls are those of functions and scripts.
 type Calls struct {
-	Count   int64
-	Mean    int64 // microseconds
-	Slowest time.Duration
-	Over    int64 // of more than LongestCall
+	Count     int64
+	Functions int64 // of these; of weir, only the store of limits calls functions
+	Mean      int64 // microseconds
+	Slowest   time.Duration
+	Over      int64 // of more than LongestCall
 }
 
 // LongestCall is how long a call may occupy Redis.
@@ -50,7 +51,7 @@ func (r *Server) Measure(do func()) (c Calls) {
 	var micros int64
 	for line := range strings.Lines(r.Do("INFO", "commandstats").(string)) {
 		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !isCall(strings.TrimPrefix(name, "cmdstat_")) {
+		if name = strings.TrimPrefix(name, "cmdstat_"); !isCall(name) {
 			continue
 		}
 		for stat := range strings.SplitSeq(stats, ",") {
@@ -58,7 +59,9 @@ func (r *Server) Measure(do func()) (c Calls) {
 			n, _ := strconv.ParseInt(value, 10, 64)
 			switch key {
 			case "calls":
-				c.Count += n
+				if c.Count += n; name == function {
+					c.Functions = n
+				}
 			case "usec":
 				micros += n
 			}
@@ -76,9 +79,11 @@ func (r *Server) Measure(do func()) (c Calls) {
 	return c
 }
 
+const function = "fcall"
+
 func isCall(command string) bool {
 	command = strings.ToLower(command)
-	return command == "fcall" || strings.HasPrefix(command, "eval")
+	return command == function || strings.HasPrefix(command, "eval")
 }
 
 // Number is one of INFO.
