@@ -433,7 +433,9 @@ func TestJournal(t *testing.T) {
 		}
 	}
 	lines := bytes.SplitAfter(all[len(whole):], []byte("\n"))
-	of := func(line []byte, n int) []byte { return bytes.Replace(line, []byte(`"of":3`), fmt.Appendf(nil, `"of":%d`, n), 1) }
+	of := func(line []byte, n int) []byte {
+		return bytes.Replace(line, []byte(`"of":3`), fmt.Appendf(nil, `"of":%d`, n), 1)
+	}
 	for i, wrong := range [][][]byte{{lines[0], lines[2]}, {lines[1], lines[2]}, {lines[0], lines[0]}, {lines[0], whole}, {lines[0], of(lines[1], 4)}, {of(lines[0], 0)}} {
 		testkit.OK(t, os.WriteFile(path, append(bytes.Clone(whole), bytes.Join(wrong, nil)...), 0o600))
 		if err := New(Options{Store: NewJournal(path, logger), Logger: logger}).Look(t.Context()); !errors.Is(err, errOrder) {
