@@ -151,11 +151,17 @@ func TestClientsWithoutRedis(t *testing.T) {
 	if got := check(a, "new"); !strings.Contains(got, `"status":401`) {
 		t.Errorf("the check of an unknown key is %s", got)
 	}
+	if got := call(a, "GET", "/metrics", ""); !strings.Contains(got, "weir_rules_last_reload_successful 1") || !strings.Contains(got, "weir_rules_reload_failures_total 0") {
+		t.Error("in the metrics, an outage is an error in the clients")
+	}
 	if got := call(a, "GET", "/readyz", ""); strings.Contains(got, "clients:") {
 		t.Errorf("/readyz says %s", got)
 	}
 	server.Do("UNLINK", "weir:{clients}:entries")
 	waitFor(t, "the loss", func() bool { return strings.Contains(call(a, "GET", "/readyz", ""), "redis has lost clients") })
+	if got := call(a, "GET", "/metrics", ""); !strings.Contains(got, "weir_rules_last_reload_successful 0") {
+		t.Error("the metrics do not tell of the loss")
+	}
 	if got := check(a, "k"); !strings.Contains(got, `"limit":50`) {
 		t.Errorf("after the loss, the check is %s", got)
 	}
