@@ -218,6 +218,13 @@ func TestGauges(t *testing.T) {
 	want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
 	b.install(t, several, 4)
 	want(t, b.Metrics, "weir_rules_last_reload_successful", "1")
+	for i, reloaded := range []func(bool){b.ClientsReloaded, b.PricesReloaded} {
+		reloaded(false)
+		want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
+		want(t, b.Metrics, "weir_rules_reload_failures_total", fmt.Sprint(4+i))
+		reloaded(true)
+		want(t, b.Metrics, "weir_rules_last_reload_successful", "1")
+	}
 	if info := series(t, b.Metrics, "weir_build_info"); !strings.Contains(info, `version="v1.2.3"`) || !strings.Contains(info, `goversion="go`) {
 		t.Error(info)
 	}

@@ -167,7 +167,7 @@ func (m *Metrics) ReloadFailed() {
 	m.rulesStale.Store(true)
 }
 
-// ClientsReloaded records whether the newest directory of clients is in force.
+// ClientsReloaded records whether the newest directory of clients is in force, as far as the store can be read.
 func (m *Metrics) ClientsReloaded(ok bool) {
 	if !ok {
 		m.reloadFailed.Add(1)

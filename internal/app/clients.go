@@ -42,7 +42,7 @@ func (a *App) openClients(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.registry = clients.New(clients.Options{Store: store, Install: a.installClients, Logger: a.options.Logger})
+	a.registry = clients.New(clients.Options{Store: store, Install: a.installClients, Usable: a.metrics.ClientsReloaded, Logger: a.options.Logger})
 	a.installUnread()
 	if err := a.registry.Look(ctx); err != nil && a.store.redis == nil {
 		return fmt.Errorf("could not read the clients: %w", err)

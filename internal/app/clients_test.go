@@ -109,25 +109,61 @@ func TestClientsOfStore(t *testing.T) {
 	}
 }
 
-// While nothing is known of any client, an unknown one is unavailable, not unknown.
-func TestClientsUnread(t *testing.T) {
+// Without Redis, weir starts. Until the clients were read, an unknown one is unavailable, not unknown; they come when Redis does. What
+// Redis loses later stays in force where it is known.
+func TestClientsWithoutRedis(t *testing.T) {
 	server := testredis.Start(t)
-	server.Kill()
-	o, _ := prepared(t, Options{Store: "redis://" + server.Addr, Clients: Clients{DenyUnknown: true}}, plannedRules)
+	proxy := testredis.NewProxy(t, server)
+	o, _ := prepared(t, Options{Store: "redis://" + proxy.Addr, Clients: Clients{DenyUnknown: true}}, plannedRules)
+	call := func(a *App, method, path, body string) string {
+		t.Helper()
+		_, answer := ask(t, nil, method, "http://"+a.Addrs().HTTP.String()+path, body)
+		return answer
+	}
+	check := func(a *App, key string) string {
+		t.Helper()
+		return call(a, "POST", "/v1/check", fmt.Sprintf(`{"api_key": %q, "peek": true}`, key))
+	}
+	unread := func(a *App) {
+		t.Helper()
+		if got := check(a, "k"); !strings.Contains(got, `"status":503`) || !strings.Contains(got, `"degraded":true`) {
+			t.Errorf("the check is %s", got)
+		}
+		if got := call(a, "GET", "/readyz", ""); !strings.Contains(got, "clients: they could not be read since") || !strings.Contains(got, "none is known") {
+			t.Errorf("/readyz says %s", got)
+		}
+		if got := call(a, "GET", "/v1/clients", ""); !strings.Contains(got, `"code":"clients-unavailable"`) {
+			t.Errorf("the clients are %s", got)
+		}
+	}
+	first := started(t, o)
+	if got := call(first, "POST", "/v1/clients/import", `{"client": "api_key:k", "parent": "user:ann"}`+"\n"+`{"client": "user:ann", "tier": "pro"}`); !strings.Contains(got, `"added":2,`) {
+		t.Fatal(got)
+	}
+	if err := first.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Cut()
 	a := started(t, o)
-	check := func() string {
-		_, body := ask(t, nil, "POST", "http://"+a.Addrs().HTTP.String()+"/v1/check", `{"api_key": "k", "peek": true}`)
-		return body
+	unread(a)
+	proxy.Heal()
+	waitFor(t, "the clients", func() bool { return strings.Contains(check(a, "k"), `"limit":50`) })
+	if got := check(a, "new"); !strings.Contains(got, `"status":401`) {
+		t.Errorf("the check of an unknown key is %s", got)
 	}
-	if got := check(); !strings.Contains(got, `"status":503`) || !strings.Contains(got, `"degraded":true`) {
-		t.Errorf("the check is %s", got)
+	if got := call(a, "GET", "/metrics", ""); !strings.Contains(got, "weir_rules_last_reload_successful 1") || !strings.Contains(got, "weir_rules_reload_failures_total 0") {
+		t.Error("in the metrics, an outage is an error in the clients")
 	}
-	if _, body := ask(t, nil, "GET", "http://"+a.Addrs().HTTP.String()+"/readyz", ""); !strings.Contains(body, "none is known") {
-		t.Errorf("/readyz says %s", body)
+	if got := call(a, "GET", "/readyz", ""); strings.Contains(got, "clients:") {
+		t.Errorf("/readyz says %s", got)
 	}
-	server.Restart()
-	waitFor(t, "the clients", func() bool { return strings.Contains(check(), `"status":401`) })
-	if err := a.clientsTrouble(); err != nil {
-		t.Error(err)
+	server.Do("UNLINK", "weir:{clients}:entries")
+	waitFor(t, "the loss", func() bool { return strings.Contains(call(a, "GET", "/readyz", ""), "redis has lost clients") })
+	if got := call(a, "GET", "/metrics", ""); !strings.Contains(got, "weir_rules_last_reload_successful 0") {
+		t.Error("the metrics do not tell of the loss")
 	}
+	if got := check(a, "k"); !strings.Contains(got, `"limit":50`) {
+		t.Errorf("after the loss, the check is %s", got)
+	}
+	unread(started(t, o))
 }

@@ -63,7 +63,7 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 		next.position, err = r.options.Store.Write(ctx, s.position, b.records, next.records)
 		if err == nil {
 			r.options.Install(next.directory)
-			r.state.Store(&next)
+			r.set(&next)
 			return b.outcomes, nil
 		}
 		if !errors.Is(err, ErrMoved) {

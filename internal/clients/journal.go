@@ -68,7 +68,7 @@ func (j *Journal) Load(_ context.Context, each func(Record)) (Position, int, err
 		switch {
 		case err == io.EOF:
 			if size > 0 {
-				j.logger.Warn("the end of the journal of clients was not written completely and is left out; nobody was told that these changes were made",
+				j.logger.Warn("the end of the journal of clients was not written completely and is left out; these changes were never acknowledged",
 					"file", filepath.Base(j.path), "bytes", size, "changes", max(last.Of, 1))
 			}
 			j.number = uint64(j.lines)

@@ -22,6 +22,10 @@ type Options struct {
 	// Install brings a directory into force. Calls are one after the other. Default nothing.
 	Install func(*rule.Directory)
 
+	// Usable is told when the newest directory begins or ceases to be one that can be used: the store has lost clients, or has an entry that this
+	// version cannot use. A store that is unavailable is no change. Default nothing.
+	Usable func(bool)
+
 	// Now is the time of changes. Default time.Now.
 	Now func() time.Time
 
@@ -45,6 +49,16 @@ type state struct {
 	Status
 }
 
+// set makes a state the one that is known.
+func (r *Registry) set(next *state) {
+	was := r.state.Swap(next)
+	if now := next.usable(); now != was.usable() {
+		r.options.Usable(now)
+	}
+}
+
+func (s *Status) usable() bool { return s.Unusable == nil && !errors.Is(s.Err, ErrLost) }
+
 // names is how many clients the store has, as far as they were read.
 func (s *state) names() int {
 	n := s.directory.Len()
@@ -67,6 +81,9 @@ func New(o Options) *Registry {
 	}
 	if o.Install == nil {
 		o.Install = func(*rule.Directory) {}
+	}
+	if o.Usable == nil {
+		o.Usable = func(bool) {}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -218,7 +235,7 @@ func (r *Registry) lookLocked(ctx context.Context) error {
 	if next.directory != s.directory || next.Loaded && !s.Loaded {
 		r.options.Install(next.directory)
 	}
-	r.state.Store(&next)
+	r.set(&next)
 	return err
 }
 

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -350,7 +351,8 @@ func TestDamagedEntry(t *testing.T) {
 	a := New(Options{Store: redisStore(t, server.Addr)})
 	apply(t, a, put(t, `{"client": "user:a"}`), put(t, `{"client": "user:b"}`))
 	server.Do("HSET", "weir:{clients}:entries", "user:a", `{"client": 5}`)
-	b := New(Options{Store: redisStore(t, server.Addr)})
+	var told []bool
+	b := New(Options{Store: redisStore(t, server.Addr), Usable: func(is bool) { told = append(told, is) }})
 	look(t, b)
 	if b.Count() != 1 || b.Status().Unusable == nil {
 		t.Errorf("it has %d clients: %+v", b.Count(), b.Status())
@@ -359,6 +361,9 @@ func TestDamagedEntry(t *testing.T) {
 	apply(t, a, put(t, `{"client": "user:a", "parent": "org:x"}`), put(t, `{"client": "org:x"}`))
 	if look(t, b); text(b) != text(a) || b.Status().Unusable != nil {
 		t.Errorf("%s\n%s: %+v", text(a), text(b), b.Status())
+	}
+	if look(t, b); !slices.Equal(told, []bool{false, true}) {
+		t.Errorf("it was told that the clients can be used: %v", told)
 	}
 	server.Do("HSET", "weir:{clients}:entries", "org:x", `{"client": 5}`)
 	c := New(Options{Store: redisStore(t, server.Addr)})
@@ -433,7 +438,9 @@ func TestJournal(t *testing.T) {
 		}
 	}
 	lines := bytes.SplitAfter(all[len(whole):], []byte("\n"))
-	of := func(line []byte, n int) []byte { return bytes.Replace(line, []byte(`"of":3`), fmt.Appendf(nil, `"of":%d`, n), 1) }
+	of := func(line []byte, n int) []byte {
+		return bytes.Replace(line, []byte(`"of":3`), fmt.Appendf(nil, `"of":%d`, n), 1)
+	}
 	for i, wrong := range [][][]byte{{lines[0], lines[2]}, {lines[1], lines[2]}, {lines[0], lines[0]}, {lines[0], whole}, {lines[0], of(lines[1], 4)}, {of(lines[0], 0)}} {
 		testkit.OK(t, os.WriteFile(path, append(bytes.Clone(whole), bytes.Join(wrong, nil)...), 0o600))
 		if err := New(Options{Store: NewJournal(path, logger), Logger: logger}).Look(t.Context()); !errors.Is(err, errOrder) {

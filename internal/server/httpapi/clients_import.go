@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir/internal/clients"
@@ -19,7 +20,8 @@ import (
 // Bounds on POST /v1/clients/import and GET /v1/clients/export.
 const (
 	MaxImportBody = 1 << 20 // bytes
-	maxExporting  = 4       // at the same time
+	maxExporting  = 8       // at the same time
+	maxOwnExports = 2       // of one caller: a token, a session or, without them, an address
 )
 
 // ImportAnswer is what became of the lines of an import.
@@ -274,35 +276,76 @@ func isTrue(e *document.Element) bool {
 	return e != nil && e.Kind == document.Truth && e.Text == "true"
 }
 
-// exportClients answers GET /v1/clients/export with NDJSON: the clients of one moment, in no order.
-func (h *Handler) exportClients(c *call) (any, error) {
-	defer h.exporting.Add(-1)
-	if h.exporting.Add(1) > maxExporting {
-		return nil, fault.Busy.Of("%d exports are already running, the maximum; try again.", maxExporting).After(time.Second).Coded("exports-busy", "max", maxExporting)
+// exports are those that are being answered, by caller.
+type exports struct {
+	mu   sync.Mutex
+	of   map[string]int
+	here int
+}
+
+// begin reports whether a caller may have one more. How many there are is for the answer if not.
+func (e *exports) begin(caller string) (most int, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.of[caller] >= maxOwnExports:
+		return maxOwnExports, false
+	case e.here >= maxExporting:
+		return maxExporting, false
+	case e.of == nil:
+		e.of = map[string]int{}
 	}
+	e.of[caller]++
+	e.here++
+	return 0, true
+}
+
+func (e *exports) end(caller string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.here--
+	if e.of[caller]--; e.of[caller] == 0 {
+		delete(e.of, caller)
+	}
+}
+
+// exportClients answers GET /v1/clients/export with NDJSON: the clients of one moment, in no order. Who reads too slowly keeps others
+// from theirs, so the answer ends, and not as if it were whole.
+func (h *Handler) exportClients(c *call) (any, error) {
+	caller := cmp.Or(c.caller.Name, c.client.String())
+	if most, ok := h.exporting.begin(caller); !ok {
+		return nil, fault.Busy.Of("%d exports are already running, the maximum; try again.", most).After(time.Second).Coded("exports-busy", "max", most)
+	}
+	defer h.exporting.end(caller)
 	c.Header()["Content-Type"] = typeLines
 	s := stream{c, http.NewResponseController(c.ResponseWriter), h.patience}
+	if !s.open() {
+		panic(http.ErrAbortHandler)
+	}
 	var lines []byte
-	gone := !s.open()
-	begun := time.Now()
+	begun, written := h.options.Clock(), 0
+	write := func() {
+		written += len(lines)
+		may := followerPatience + time.Duration(written)*time.Second/exportSpeed
+		if took := h.options.Clock().Sub(begun); took > may || !s.write(lines) {
+			h.options.Logger.Warn("ended an export of clients that was read too slowly", "caller", caller, "bytes", written, "took", took, "request_id", c.id[0])
+			panic(http.ErrAbortHandler)
+		}
+		lines = lines[:0]
+	}
 	for e := range h.options.Clients.Export {
 		if lines = append(append(lines, rule.ClientToJSON(&e.Client)...), '\n'); len(lines) >= exportPiece {
-			if gone = gone || time.Since(begun) > maxExport || !s.write(lines); gone {
-				break
-			}
-			lines = lines[:0]
+			write()
 		}
 	}
-	if !gone {
-		s.write(lines)
-	}
+	write()
 	return nil, nil
 }
 
 // exportPiece is how much of an export is written at once, in bytes.
 const exportPiece = 64 << 10
 
-// maxExport is how long an export may take, so that slow readers do not keep others from theirs.
-const maxExport = 10 * time.Minute
+// exportSpeed is how many bytes of an export must be read in a second, on average.
+const exportSpeed = 256 << 10
 
 var typeLines = []string{"application/x-ndjson"}

@@ -1,8 +1,13 @@
 package httpapi
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"fmt"
+	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -415,6 +420,107 @@ func TestImportPreview(t *testing.T) {
 	}
 	s.call("GET /v1/clients/user:n1", "").want(t, 200, nil)
 	newStand(t, fromFile).call("POST /v1/clients/import?dry_run=true", ann).wantProblem(t, fault.ClientsReadOnly)
+}
+
+// exporter is a stand with a server that buffers little, and with more clients than fit into its buffers.
+func exporter(t *testing.T, patience time.Duration) *stand {
+	var all strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&all, "{\"client\": \"user:%d\", \"note\": \"contract %d\"}\n", i, i)
+	}
+	d, problems, err := rule.ReadDirectory("", strings.NewReader(all.String()))
+	testkit.OK(t, cmp.Or(err, problems.Err()))
+	r := clients.New(clients.Options{})
+	r.Show(d)
+	s := newStand(t, Options{Service: manage.Service{Clients: r, Tokens: tokens(t)}})
+	s.patience = patience
+	s.server = httptest.NewUnstartedServer(s)
+	s.server.Config.ConnContext = smallBuffers
+	s.server.Start()
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// export begins an export, and reads the beginning of its answer.
+func (s *stand) export(token string) (net.Conn, *http.Response) {
+	s.t.Helper()
+	conn := testkit.Must(net.Dial("tcp", s.server.Listener.Addr().String()))(s.t)
+	s.t.Cleanup(func() { conn.Close() })
+	testkit.OK(s.t, conn.(*net.TCPConn).SetReadBuffer(4<<10))
+	fmt.Fprintf(conn, "GET /v1/clients/export HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n%s\r\n\r\n", as(token))
+	r := testkit.Must(http.ReadResponse(bufio.NewReaderSize(conn, 16), nil))(s.t)
+	return conn, r
+}
+
+// exporters waits until so many exports are being answered.
+func (s *stand) exporters(want int) {
+	s.t.Helper()
+	waitFor(s.t, func() bool {
+		s.exporting.mu.Lock()
+		defer s.exporting.mu.Unlock()
+		return s.exporting.here == want && (want > 0 || len(s.exporting.of) == 0)
+	})
+}
+
+// One caller that does not read its exports keeps nobody else from theirs, and all callers together have a maximum.
+func TestExportsOfOneCaller(t *testing.T) {
+	s := exporter(t, time.Hour)
+	var deaf []net.Conn
+	for range maxOwnExports {
+		conn, r := s.export(readerToken)
+		if r.StatusCode != 200 {
+			t.Fatal(r.Status)
+		}
+		deaf = append(deaf, conn)
+	}
+	if _, r := s.export(readerToken); r.StatusCode != fault.Busy.Status {
+		t.Errorf("one export more is %s", r.Status)
+	}
+	_, r := s.export(adminToken)
+	if body, err := io.ReadAll(r.Body); err != nil || bytes.Count(body, []byte("\n")) != 20_000 {
+		t.Errorf("the export of another has %d bytes: %v", len(body), err)
+	}
+	for _, conn := range deaf {
+		conn.Close()
+	}
+	s.exporters(0)
+	if _, r := s.export(readerToken); r.StatusCode != 200 {
+		t.Errorf("after the others have ended, an export is %s", r.Status)
+	}
+	var all exports
+	for i := range maxExporting {
+		if _, ok := all.begin(fmt.Sprint(i)); !ok {
+			t.Errorf("%d exports are too many", i+1)
+		}
+	}
+	if most, ok := all.begin("another"); ok || most != maxExporting {
+		t.Errorf("there is no maximum, or %d", most)
+	}
+}
+
+// Who stops reading an export is dropped, and sees that it is not whole.
+func TestExportToTheDeaf(t *testing.T) {
+	s := exporter(t, 100*time.Millisecond)
+	_, r := s.export(readerToken)
+	s.exporters(0)
+	if body, err := io.ReadAll(r.Body); err == nil {
+		t.Errorf("the export looks whole with %d bytes", len(body))
+	}
+}
+
+// So is who always reads a little.
+func TestExportTooSlow(t *testing.T) {
+	s := exporter(t, time.Hour)
+	_, r := s.export(readerToken)
+	if _, err := io.ReadFull(r.Body, make([]byte, 2*exportPiece)); err != nil {
+		t.Fatal(err)
+	}
+	s.now.Add(time.Minute.Microseconds())
+	body, err := io.ReadAll(r.Body)
+	s.server.Close() // all is in the log then
+	if err == nil || len(body) > 4*exportPiece || !strings.Contains(s.log.String(), "read too slowly") || !strings.Contains(s.log.String(), "caller=bob") {
+		t.Errorf("%d bytes, %v; %s", len(body), err, s.log)
+	}
 }
 
 // sorted has the lines of a text in order.

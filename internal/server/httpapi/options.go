@@ -136,7 +136,7 @@ type Handler struct {
 	bodies     bodies
 	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on
 	replaying  atomic.Int32  // calls of POST /v1/rules/replay that are being worked on
-	exporting  atomic.Int32  // calls of GET /v1/clients/export that are being answered
+	exporting  exports       // calls of GET /v1/clients/export that are being answered
 	profiling  atomic.Bool   // a profile is being taken
 	consulting chan struct{} // has an element for each call that reads statistics
 	patience   time.Duration // how long a follower may take to read an event

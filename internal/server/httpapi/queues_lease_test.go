@@ -205,7 +205,7 @@ func TestLeaseWaitsForRedis(t *testing.T) {
 }
 
 // waitFor waits until something is so, which it is soon.
-func waitFor(t *testing.T, so func() bool) {
+func waitFor(t testing.TB, so func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)
 	for !so() {

@@ -71,7 +71,7 @@ export const details: Record<string, string> = {
   'change-unknown': '存储不可用，不知道修改是否生效。请核对，或稍后重试。',
   'client-changed': '你读取之后，这个客户端已被修改。请重新读取再改。',
   'clients-busy': '同时修改客户端的调用太多，请重试。',
-  'clients-lost': 'Redis 丢失了客户端，所以什么也没有修改；已知的客户端继续有效。请恢复 Redis 的数据；或者用 weir clients export 保存客户端，重启一个实例，再在那里导入。',
+  'clients-lost': 'Redis 丢失了客户端，所以什么也没有修改；已知的客户端继续有效。请恢复 Redis 的数据；或者用 weir clients export 保存客户端，删除 Redis 里剩下的键 weir:{clients}:*，重启一个实例，再在那里导入。',
   'clients-unavailable': '客户端的存储不可用，还没有读到客户端。请稍后重试。',
   'clients-off': '这个服务器没有客户端目录。',
   'counters-off': '这个服务器没有启用计数器。',
