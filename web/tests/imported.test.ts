@@ -40,7 +40,7 @@ describe('parts', () => {
     }
   })
   it('keeps to the bytes of a call, and ends with a cycle', () => {
-    const text = many(2000, (i) => line('user:' + i, 'user:' + ((i + 1) % 2000), 'ü'.repeat(400)))
+    const text = many(2000, (i) => line('user:' + i, 'user:' + ((i + 1) % 2000), 'ü'.repeat(800)))
     const all = parts(text, true)
     expect(all.flatMap((p) => p.numbers)).toHaveLength(2000)
     for (const part of all) expect(new TextEncoder().encode(part.body).length).toBeLessThanOrEqual(maxBytes)
