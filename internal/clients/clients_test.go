@@ -1,6 +1,10 @@
 package clients
 
 import (
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir/rule"
@@ -34,4 +38,50 @@ func TestApply(t *testing.T) {
 	if n := r.Count(); n != 2 || r.Tiers()["pro"] != 1 {
 		t.Errorf("%d clients, %v", n, r.Tiers())
 	}
+}
+
+// Try says what Apply would do, changes nothing, and leaves nothing behind, however often it is called.
+func TestTry(t *testing.T) {
+	r := New(Options{})
+	if _, err := r.Apply(t.Context(), "ann", []Change{put(t, `{"client": "org:acme"}`), put(t, `{"client": "user:ann", "parent": "org:acme"}`)}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := r.Try(t.Context(), []Change{
+		put(t, `{"client": "user:bob", "parent": "org:new"}`),
+		put(t, `{"client": "org:new", "parent": "org:acme"}`),
+		put(t, `{"client": "user:ann", "parent": "org:acme"}`),
+		put(t, `{"client": "user:ann"}`),
+	})
+	reason := func(o Outcome) any {
+		if wrong, ok := errors.AsType[*Error](o.Err); ok {
+			return wrong.Reason
+		}
+		return nil
+	}
+	if err != nil || reason(got[0]) != NoParent || reason(got[1]) != Cycle || !got[2].Unchanged || got[3].Err != nil {
+		t.Fatal(got[0].Err, got[1].Err, got[2].Unchanged, got[3].Err, err)
+	}
+	if line := r.Line("user:ann"); r.Count() != 2 || len(line) != 2 {
+		t.Errorf("%d clients, and the line is %v", r.Count(), line)
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before := heap()
+	for i := range 30 {
+		var changes []Change
+		for j := range MaxChanges {
+			changes = append(changes, Change{Client: rule.Client{Name: fmt.Sprint("user:x", j), Note: fmt.Sprint(i, " ", j, strings.Repeat("n", 200))}})
+		}
+		if _, err := r.Try(t.Context(), changes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if grown := heap() - before; grown > 4<<20 {
+		t.Errorf("the heap has grown by %d bytes", grown)
+	}
+	runtime.KeepAlive(r)
 }

@@ -174,6 +174,18 @@ export class Client {
   }
 }
 
+// patient makes a call again if the server is busy with others.
+export async function patient<T>(call: () => Promise<T>): Promise<T> {
+  for (let left = 20; ; left--) {
+    try {
+      return await call()
+    } catch (error) {
+      if (!(error instanceof Problem && error.is('busy')) || left <= 0) throw error
+      await new Promise((resolve) => setTimeout(resolve, 500))
+    }
+  }
+}
+
 function versionOf(response: Response): number {
   const found = /"(\d+)"/.exec(response.headers.get('ETag') ?? '')
   return found ? Number(found[1]) : 0
