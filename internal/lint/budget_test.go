@@ -38,7 +38,7 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             6000,
 	"store":             10800,
-	"test/bench":        7900,
+	"test/bench":        7950,
 	"test/chaos":        3900,
 	"test":              250,
 	"web":               250,
