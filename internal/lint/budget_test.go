@@ -39,7 +39,7 @@ var budget = map[string]int{
 	"stats":             6000,
 	"store":             10800,
 	"test/bench":        7950,
-	"test/chaos":        3900,
+	"test/chaos":        4000,
 	"test":              250,
 	"web":               250,
 }
