@@ -69,7 +69,7 @@ RACE := -race -tags=nomsgpack '-gcflags=all=-dwarf=false -l' -gcflags=std=-dwarf
 
 # What finds its faults only without the race detector: tests of allocations, and those that compute for
 # long in one goroutine, of which only a part runs with it. A test compares this with testkit.Race.
-UNRACED := ^Test(Aims|Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|LeaseHistories|LeaseModel|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|OnePriority|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
+UNRACED := ^Test(Aims|Allocations|CheckAllocations|DeniedRequests|DenialsOfALoudClient|DenialsOfManyClients|HostileBodies|HostileDocuments|InFlightAllocations|InventedKeys|LeaseHistories|LeaseModel|LongDocument|LongRunIsExact|ManyDocumentsAtOnce|MillionKeys|NobodyInventsKeys|OnePriority|Priorities|ProxyMemory|RareSamplesAreFair|SamplesAreFair|Suggest|SuggestNeedsData|SuggestedLimitIsEnough|ValuesAreBounded|WarnMany)$$
 UNRACED_IN := . ./engine ./metrics ./middleware/httplimit ./rule ./rule/rulefile ./stats ./internal/alert ./internal/overload ./internal/server/envoyrls ./internal/server/httpapi
 
 # Many tests wait more than they compute, so three parts run side by side.
@@ -120,7 +120,7 @@ lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI
 
 bench: ## measure weir beside its peers, and how wrong estimates are (55 minutes)
 	@scripts/packages.sh redis-server:redis-server valgrind:valgrind
-	cd test/bench && for suite in peers redis rules engine http gateway envoy resp start accuracy overrun holds instructions adaptive leases; do \
+	cd test/bench && for suite in peers redis rules engine levels http gateway envoy resp start accuracy overrun holds instructions adaptive leases; do \
 		go run . $$suite || exit 1; done
 
 curves: ## measure how the cost of a check grows, and draw it (5 minutes)

@@ -38,8 +38,8 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             6050,
 	"store":             10850,
-	"test/bench":        8000,
-	"test/chaos":        3900,
+	"test/bench":        8050,
+	"test/chaos":        4000,
 	"test":              250,
 	"web":               250,
 }

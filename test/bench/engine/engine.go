@@ -31,7 +31,7 @@ var (
 	quick = options{keys: 1000, rules: 10_000, checks: 20_000, rounds: 3}
 )
 
-// Run writes all tables.
+// Run writes all tables but that of levels.
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
@@ -56,7 +56,6 @@ func run(r *bench.Run, o options) {
 	addr := testredis.Start(r).Addr
 	inRedis := func() weir.Store { return bench.OpenRedis(r, addr) }
 	runKeys(r, keys, o, "memory", 1, inMemory)
-	runLevels(r, o)
 	o.checks = max(1, o.checks/100)
 	runKeys(r, keys, o, "Redis", 32, inRedis)
 	out = r.File("keys.txt")

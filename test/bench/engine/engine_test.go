@@ -9,8 +9,10 @@ import (
 
 func TestRun(t *testing.T) {
 	r := bench.Test(t)
-	run(r, options{keys: 10, rules: 50, checks: 100, rounds: 1})
-	for file, rows := range map[string]int{"engine.txt": 6, "keys.txt": 10, "levels.txt": 6} {
+	o := options{keys: 10, rules: 50, checks: 100, rounds: 1}
+	run(r, o)
+	runLevels(r, o)
+	for file, rows := range map[string]int{"engine.txt": 6, "keys.txt": 10, "levels.txt": 20} {
 		if b := r.File(file).Bytes(); bytes.Count(b, []byte("\n|")) != 2+rows {
 			t.Errorf("%s: %s", file, b)
 		}

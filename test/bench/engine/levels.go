@@ -30,10 +30,27 @@ var leveled = []struct {
 	{"four levels", "  - {id: all, key: levels, levels: {org: 1000000000/1s, team: 1000000000/1s, user: 1000000000/1s, api_key: 1000000000/1s}}\n", 4},
 }
 
-// runLevels measures what levels cost.
+// tiered is a rule by which the tier of a client has a limit of its own.
+const tiered = "  - {id: user, key: user, limit: 1/1s, tiers: {pro: {limit: 1000000000/1s}}}\n"
+
+// known are ways to tell the tier of a user.
+var known = []struct {
+	name      string
+	ask       func(r *rule.Request, key, user string)
+	directory bool
+}{
+	{"user and tier in the request", func(r *rule.Request, _, user string) { r.User, r.Tier = user, "pro" }, false},
+	{"user in the request, tier in the directory", func(r *rule.Request, _, user string) { r.User = user }, true},
+	{"API key in the request, the rest in the directory", func(r *rule.Request, key, _ string) { r.APIKey = key }, true},
+}
+
+// RunLevels writes the tables of levels and known clients.
+func RunLevels(r *bench.Run) { runLevels(r, bench.Pick(r, full, quick)) }
+
 func runLevels(r *bench.Run, o options) {
 	table := bench.NewTable("<store", "<contestant", "ns", "÷ one limit", "÷ four rules")
-	addr := testredis.Start(r).Addr
+	tiers := bench.NewTable("<store", "<a check of one limit, with", "ns", "÷")
+	addr, cluster := testredis.Start(r).Addr, testredis.StartSteadyCluster(r).Addrs
 	for _, in := range []struct {
 		name            string
 		callers, checks int
@@ -41,6 +58,7 @@ func runLevels(r *bench.Run, o options) {
 	}{
 		{"memory", 1, o.checks, func() weir.Store { return memory.New(memory.Options{}) }},
 		{"Redis", 32, max(1, o.checks/100), func() weir.Store { return bench.OpenRedis(r, addr) }},
+		{"Redis Cluster", 32, max(1, o.checks/100), func() weir.Store { return bench.OpenURL(r, "redis+cluster://"+strings.Join(cluster, ",")) }},
 	} {
 		o.checks = in.checks
 		var all []contestant
@@ -52,17 +70,33 @@ func runLevels(r *bench.Run, o options) {
 			table.Row("%s|%s|%.0f|%.2f|%.2f", in.name, leveled[i].name, res.Median(i, bench.Round.CallerNanos),
 				res.Ratio(i, 0, bench.Round.CallerNanos), res.Ratio(i, 1, bench.Round.CallerNanos))
 		}
+		all = nil
+		for _, k := range known {
+			all = append(all, contestant{k.name, checkClients(r, o.keys, levelsHead+tiered, 1, in.open(), k.directory, k.ask)})
+		}
+		res = take(r, o, "known clients in "+in.name, in.callers, all)
+		for i, name := range res.Names {
+			tiers.Row("%s|%s|%.0f|%.2f", in.name, name, res.Median(i, bench.Round.CallerNanos), res.Ratio(i, 0, bench.Round.CallerNanos))
+		}
 	}
 	out := r.File("levels.txt")
-	fmt.Fprintf(out, "%v\n\nns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit.\n\n", bench.Describe())
+	fmt.Fprintf(out, "%v\n\nns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit. In a Cluster, which has six servers on this machine, the levels of a request are in several slots.\n\n", bench.Describe())
 	table.Write(out)
+	fmt.Fprint(out, "\nWith the same directory, in which users have a tier. ÷: ratio to the first row of the store. The aim for a tier in the directory is at most 1.1.\n\n")
+	tiers.Write(out)
 }
 
 // checkLine checks requests that have an API key alone. Ten keys have a user, ten users a team, ten teams an organization.
 func checkLine(t testing.TB, keys int, rules string, results int, store weir.Store) func() func(int) bool {
-	names := bench.Keys(keys)
+	return checkClients(t, keys, rules, results, store, true, func(r *rule.Request, key, _ string) { r.APIKey = key })
+}
+
+// checkClients checks requests of such clients, with or without the directory.
+func checkClients(t testing.TB, keys int, rules string, results int, store weir.Store, directory bool, ask func(r *rule.Request, key, user string)) func() func(int) bool {
+	names, users := bench.Keys(keys), make([]string, keys)
 	var clients strings.Builder
 	for i, name := range names {
+		users[i] = fmt.Sprint(i / 10)
 		fmt.Fprintf(&clients, `{"client": "api_key:%s", "parent": "user:%d"}`+"\n", name, i/10)
 	}
 	for n, kinds := keys, []string{"user", "team", "org", ""}; len(kinds) > 1; kinds = kinds[1:] {
@@ -72,6 +106,9 @@ func checkLine(t testing.TB, keys int, rules string, results int, store weir.Sto
 			if kinds[1] != "" {
 				parent = fmt.Sprintf(`, "parent": "%s:%d"`, kinds[1], i/10)
 			}
+			if kinds[0] == "user" {
+				parent += `, "tier": "pro"`
+			}
 			fmt.Fprintf(&clients, `{"client": "%s:%d"%s}`+"\n", kinds[0], i, parent)
 		}
 	}
@@ -80,12 +117,14 @@ func checkLine(t testing.TB, keys int, rules string, results int, store weir.Sto
 		t.Fatal(err, problems)
 	}
 	e := bench.NewEngine(t, store, rules)
-	e.InstallClients(engine.Clients{Directory: d})
+	if directory {
+		e.InstallClients(engine.Clients{Directory: d})
+	}
 	return func() func(int) bool {
 		var req rule.Request
 		var v engine.Verdict
 		return func(i int) bool {
-			req.APIKey = names[i]
+			ask(&req, names[i], users[i])
 			return e.Check(context.Background(), &req, &v) == nil && v.Allowed && len(v.Results) == results && v.Degraded == nil
 		}
 	}

@@ -77,6 +77,7 @@ type Tally struct {
 	Accounts, Holds int64 // of clients that reserve and settle
 	Exact           int64 // readings of a rule of which only one number is right
 	Members         int64 // requests of clients that move
+	Moves           int64 // imports by which they did
 	Places          int64 // requests that had a place in flight for sure
 
 	Hiccups  int64         // answers that were degraded because the machine stalled

@@ -65,6 +65,13 @@ func (c *Checker) NoteGroup(g Group) {
 	c.groups = append(c.groups, g)
 }
 
+// NoteMove counts an import that was made.
+func (c *Checker) NoteMove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.tally.Moves++
+}
+
 // place is where a key is counted.
 type place struct {
 	rule, limit    int

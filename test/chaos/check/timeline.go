@@ -137,6 +137,13 @@ func (t *Timeline) stalled(instance int, s Span) time.Duration {
 	return t.stalledLocked(instance, s)
 }
 
+// held is for how much of a span an instance had to wait for the machine, or the store was not well.
+func (t *Timeline) held(instance int, s Span) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stalledLocked(instance, s) + t.sick.within(s)
+}
+
 func (t *Timeline) stalledLocked(instance int, s Span) time.Duration {
 	var both spans // which may overlap
 	for _, who := range []int{Everybody, instance} {

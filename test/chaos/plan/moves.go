@@ -25,7 +25,7 @@ func WithLevels(document string) string {
 		"  - {id: company, match: {path: %s}, key: levels, levels: {org: %s, team: %s, user: %s}, on_failure: closed}\n", MovePath, limit, limit, limit)
 }
 
-// DrawCompany draws a company and the file of clients that says so. Some keys are deleted, some users have no team, and
+// DrawCompany draws a company and the import of clients that says so. Some keys are deleted, some users have no team, and
 // teams are in either organization.
 func DrawCompany(r *rand.Rand) (Company, string) {
 	lines, teams := Company{}, map[string]string{}
@@ -57,6 +57,8 @@ func DrawCompany(r *rand.Rand) (Company, string) {
 		if r.IntN(8) > 0 {
 			lines[MoveKey(n)] = line
 			write("api_key:"+MoveKey(n), user)
+		} else {
+			fmt.Fprintf(&file, "{\"client\": %q, \"deleted\": true}\n", "api_key:"+MoveKey(n))
 		}
 	}
 	return lines, file.String()

@@ -91,6 +91,8 @@ type said struct {
 		Used   int64  `json:"used"`
 		Excess int64  `json:"excess"`
 	} `json:"parts"`
+
+	Errors []struct{} `json:"errors"` // of an import
 }
 
 // by is who decided each rule.
@@ -111,12 +113,17 @@ func (s *said) by() map[string]check.By {
 
 // call makes a call, unless there is to be quiet.
 func (l *load) call(to *instance, path string, request any, s *said) check.Call {
+	body, _ := json.Marshal(request)
+	return l.send(to, path, body, s)
+}
+
+// send is call with a body.
+func (l *load) send(to *instance, path string, body []byte, s *said) check.Call {
 	l.asking.RLock()
 	defer l.asking.RUnlock()
 	begun := l.now() // before it is known where the instance is: it may move meanwhile
 	base, life := to.at()
 	c := check.Call{Instance: to.number, Life: life, Span: check.Span{From: begun}}
-	body, _ := json.Marshal(request)
 	response, err := l.http.Post(base+path, "application/json", bytes.NewReader(body))
 	if err == nil {
 		c.Status = response.StatusCode

@@ -3,19 +3,17 @@ package run
 import (
 	"context"
 	"math/rand/v2"
-	"os"
+	"net/http"
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
 
-// movers are clients that move to other parents, leave and come back, by a file of clients that all instances follow.
+// movers are clients that move to other parents, leave and come back, by imports at any instance, which all follow.
 type movers struct {
 	*load
-	file  string
 	moves check.Moves
 }
 
@@ -25,20 +23,24 @@ const (
 	movesEvery    = 700 * time.Millisecond
 )
 
-// move writes the file again, at once as an operator should.
-func (m *movers) move(h *testkit.Scope, r *rand.Rand, now func() time.Duration) {
+// move imports a company. It is made as a whole, because it is one batch.
+func (m *movers) move(r *rand.Rand) {
 	lines, text := plan.DrawCompany(r)
-	testkit.OK(h, os.WriteFile(m.file+".new", []byte(text), 0o600))
-	m.moves.Note(check.Move{Span: check.Span{From: now(), To: check.Open}, Lines: lines})
-	testkit.OK(h, os.Rename(m.file+".new", m.file))
-	m.moves.Written(now())
+	m.moves.Note(check.Move{Span: check.Span{From: m.now(), To: check.Open}, Lines: lines})
+	var s said
+	call := m.send(m.fleet[r.IntN(len(m.fleet))], "/v1/clients/import", []byte(text), &s)
+	made := call.Status == http.StatusOK && len(s.Errors) == 0
+	if m.moves.Answered(call.To, made); made {
+		m.checker.NoteMove()
+	}
 }
 
 // start lets clients move and ask until the context ends.
-func (m *movers) start(ctx context.Context, h *testkit.Scope, r *rand.Rand) {
+func (m *movers) start(ctx context.Context, r *rand.Rand) {
+	m.moves.Note(check.Move{Made: true}) // there is no client
 	m.running.Go(func() {
 		for tick := time.Tick(movesEvery); ctx.Err() == nil; <-tick {
-			m.move(h, r, m.now)
+			m.move(r)
 		}
 	})
 	for n := range membersAtOnce {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -75,14 +74,11 @@ func (s *scene) open() {
 	s.checker = check.New(both, s.options.Timeout, s.store.slotOf)
 	s.line = s.checker.Timeline
 	url := fmt.Sprintf("%s?timeout=%v", s.store.url(), s.options.Timeout)
-	s.movers = &movers{file: filepath.Join(s.scope.TempDir(), "clients.ndjson")}
-	moving := s.random("moves")
-	s.movers.move(s.scope, moving, s.now)
-	s.fleet = startFleet(s.scope, s.options.Weir, url, plan.WithLevels(both.YAML()), s.movers.file, s.now, s.line)
+	s.fleet = startFleet(s.scope, s.options.Weir, url, plan.WithLevels(both.YAML()), s.now, s.line)
 	s.watch = &watch{store: s.store, timeline: s.line, now: s.now, patience: s.options.Timeout}
 	s.load = newLoad(rules, s.fleet, s.checker, s.now)
 	s.holders = &holders{load: s.load, rules: holdRules, places: placeRules}
-	s.movers.load = s.load
+	s.movers = &movers{load: s.load}
 
 	ctx, stop := context.WithCancel(s.ctx)
 	s.stop = stop
@@ -93,7 +89,7 @@ func (s *scene) open() {
 	s.running.Go(func() { s.judge(ctx) })
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
 	s.holders.start(ctx, s.options.Seed)
-	s.movers.start(ctx, s.scope, moving)
+	s.movers.start(ctx, s.random("moves"))
 }
 
 // close ends the clients and the watchers, and checks the remaining answers. The scope

@@ -55,7 +55,7 @@ func TestScene(t *testing.T) {
 	}
 	s.close()
 	tally, violations, _ := s.checker.Result()
-	if tally.Accounts == 0 || tally.Members == 0 || tally.Exact == 0 || tally.Allowed == 0 || tally.Denied == 0 || tally.Degraded == 0 || tally.Unanswered == 0 {
+	if tally.Accounts == 0 || tally.Members == 0 || tally.Moves == 0 || tally.Exact == 0 || tally.Allowed == 0 || tally.Denied == 0 || tally.Degraded == 0 || tally.Unanswered == 0 {
 		t.Errorf("%+v", tally)
 	}
 	for _, v := range violations {

@@ -16,9 +16,12 @@ import (
 	"github.com/weirhq/weir/store/redis"
 )
 
-// OpenRedis opens a store with a timeout that a busy machine does not reach.
-func OpenRedis(t testing.TB, addr string) *redis.Store {
-	s := testkit.Must(redis.Open("redis://" + addr + "?timeout=1m"))(t)
+// OpenRedis opens a store on a Redis.
+func OpenRedis(t testing.TB, addr string) *redis.Store { return OpenURL(t, "redis://"+addr) }
+
+// OpenURL opens a store with a timeout that a busy machine does not reach.
+func OpenURL(t testing.TB, url string) *redis.Store {
+	s := testkit.Must(redis.Open(url + "?timeout=1m"))(t)
 	t.Cleanup(s.Close)
 	return s
 }
