@@ -12,8 +12,8 @@ import (
 // charge takes everything that the enforced rules want, or nothing, and then, if the
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
-	var now time.Duration
-	if e.timeout > 0 {
+	now := v.began
+	if !e.isQuick { // it may have waited for the store
 		now = e.elapsed()
 	}
 	return e.chargeSince(ctx, now, in, v)
@@ -26,7 +26,7 @@ func (e *Engine) chargeNow(ctx context.Context, in *installed, v *Verdict) error
 
 func (e *Engine) chargeSince(ctx context.Context, began time.Duration, in *installed, v *Verdict) error {
 	if results := v.inGroup(enforced); len(results) > 0 {
-		if err := e.takeResults(ctx, v, enforced, results); err != nil {
+		if err := e.takeResults(ctx, began, v, enforced, results); err != nil {
 			return e.degrade(ctx, e.deadlineSince(began), in, v, err)
 		}
 	}
@@ -65,8 +65,9 @@ func (e *Engine) concludeCharge(ctx context.Context, deadline time.Time, in *ins
 }
 
 // takeResults charges some results as the verdict says: all or none, with a hold, or always. If parts of the
-// store do not answer, those of the enforced results that are elsewhere are decided nevertheless.
-func (e *Engine) takeResults(ctx context.Context, v *Verdict, g group, results []Result) (err error) {
+// store do not answer, those of the enforced results that are elsewhere are decided nevertheless. The clock was read just before, by
+// which a store in this process decides; for others than enforced results, when the request began.
+func (e *Engine) takeResults(ctx context.Context, read time.Duration, v *Verdict, g group, results []Result) (err error) {
 	ops := v.opsOf(results)
 	v.failed = nil
 	switch {
@@ -74,12 +75,12 @@ func (e *Engine) takeResults(ctx context.Context, v *Verdict, g group, results [
 		v.decisions, err = e.reserveResults(ctx, v, g, results, ops)
 		if errors.Is(err, weir.ErrHoldsFull) {
 			v.charging.way, v.Unheld = plain, v.Hold == (weir.HoldID{})
-			return e.takeResults(ctx, v, g, results) // as a check
+			return e.takeResults(ctx, read, v, g, results) // as a check
 		}
 	case e.partial != nil && g == enforced:
-		v.decisions, v.failed, err = e.takePartialAt(ctx, v.began, v.decisions[:0], ops...)
+		v.decisions, v.failed, err = e.takePartialAt(ctx, read, v.decisions[:0], ops...)
 	default:
-		v.decisions, err = e.takeAt(ctx, v.began, v.decisions[:0], ops...)
+		v.decisions, err = e.takeAt(ctx, read, v.decisions[:0], ops...)
 	}
 	if err == nil {
 		err = v.record(results)
@@ -188,7 +189,7 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 		r.Look = r.Look || v.isDeniedBefore(r)
 	}
 	// Each is charged whatever the others say.
-	return errors.Join(quiet, e.takeResults(ctx, v, countingShadow, counting))
+	return errors.Join(quiet, e.takeResults(ctx, v.began, v, countingShadow, counting))
 }
 
 // chargeQuietShadows charges shadow rules that do not count denied requests. As a rule
@@ -198,7 +199,7 @@ func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []R
 	if !v.Allowed && !v.isAlways() {
 		return e.askResults(ctx, e.store.Peek, v, shadows, v.opsOf(shadows))
 	}
-	err := e.takeResults(ctx, v, shadow, shadows)
+	err := e.takeResults(ctx, v.began, v, shadow, shadows)
 	for err == nil && !v.isAlways() && !weir.Allowed(v.decisions) {
 		at := passing(shadows)
 		if len(at) == 0 {
@@ -208,7 +209,7 @@ func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []R
 		for i, from := range at {
 			left[i] = shadows[from]
 		}
-		err = e.takeResults(ctx, v, shadow, left)
+		err = e.takeResults(ctx, v.began, v, shadow, left)
 		for i, from := range at {
 			shadows[from] = left[i]
 		}

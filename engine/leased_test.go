@@ -22,7 +22,16 @@ func TestUsedBesideLeases(t *testing.T) {
 }
 
 // granting grants whatever is wanted, as a store that may have a timeout.
-type granting struct{ *memory.Store }
+type granting struct {
+	*memory.Store
+	peeked func()
+}
+
+// Peek takes a while, and denies.
+func (g granting) Peek(_ context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	g.peeked()
+	return append(dst, make([]weir.Decision, len(ops))...), nil
+}
 
 func (granting) Timeout() time.Duration { return time.Second }
 
@@ -40,7 +49,7 @@ func TestReadsTheClockOfLeasesOnce(t *testing.T) {
 		var reads atomic.Int64
 		var suspended time.Duration
 		start := time.Now()
-		s := lease.New(granting{memory.New(memory.Options{})}, lease.Options{Clock: func() (time.Time, time.Duration) {
+		s := lease.New(granting{memory.New(memory.Options{}), func() { suspended += time.Hour }}, lease.Options{Clock: func() (time.Time, time.Duration) {
 			reads.Add(1)
 			return time.Now().Add(suspended), time.Since(start)
 		}})
@@ -62,17 +71,28 @@ func TestReadsTheClockOfLeasesOnce(t *testing.T) {
 			read = reads.Load() - had
 			return s.Stats().Local - before, read
 		}
-		for n := 0; ; n++ {
-			if local, read := check(); local == 1 {
-				if read != 1 {
-					t.Errorf("a check has read the clock %d times", read)
+		lease := func() (read int64) {
+			for range 10 {
+				if local, read := check(); local == 1 {
+					return read
 				}
-				break
-			} else if n == 10 {
-				t.Fatal("no units are leased")
 			}
+			t.Fatal("no units are leased")
+			return 0
 		}
-		suspended = time.Hour
+		if read := lease(); read != 1 {
+			t.Errorf("a check has read the clock %d times", read)
+		}
+		gate, err := NewGate(e, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		local := s.Stats().Local
+		if _, err := gate.Deny(t.Context(), &rule.Request{User: "alice"}, &v, new(Denial)); err != nil || !v.Allowed || s.Stats().Local != local {
+			t.Errorf("a request that was looked at has spent units whose lease ended meanwhile: %v, %+v", err, v.Results)
+		}
+		lease()
+		suspended += time.Hour
 		if local, _ := check(); local != 0 {
 			t.Error("a check has spent units whose lease ended while the machine was suspended")
 		}

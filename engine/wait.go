@@ -229,7 +229,7 @@ func (w *waiter) ask(ctx context.Context) (done bool, err error) {
 	}
 	ctx = w.engine.staying(ctx, w.v)
 	deadline := w.engine.deadline()
-	if err := w.engine.takeResults(ctx, w.v, enforced, w.v.inGroup(enforced)); err != nil {
+	if err := w.engine.takeResults(ctx, w.engine.elapsed(), w.v, enforced, w.v.inGroup(enforced)); err != nil {
 		return true, w.engine.degrade(ctx, deadline, w.in, w.v, err)
 	}
 	if place, others := w.denials(); place != nil && !others {
