@@ -216,6 +216,52 @@ func TestLearnManyModels(t *testing.T) {
 	}
 }
 
+// What one engine has learned, another one can take over: after a restart, or beside the first. Twice is as good as once, and both
+// add up. What is damaged, and what no rule asks for, changes nothing.
+func TestLearnFromOthers(t *testing.T) {
+	a, b := newVendor(t, "reserve: {output: p95}"), newVendor(t, "reserve: {output: p95}")
+	a.teach("a", 8, 600, func() int64 { return 1000 })
+	b.now = a.now
+	take := func(from, to *vendor) {
+		t.Helper()
+		for _, l := range from.engine.Learned() {
+			if err := to.engine.Learn(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	take(a, b)
+	if got, want := b.expects("b"), a.expects("b"); got != want || got > 1100 {
+		t.Errorf("%d tokens are reserved, and %d by the first", got, want)
+	}
+	take(a, b)
+	if got, want := b.engine.Learned(), a.engine.Learned(); len(got) != 1 || got[0].Model != "m" || string(got[0].Data) != string(want[0].Data) {
+		t.Error("both know something else")
+	}
+	b.teach("c", 8, 5, func() int64 { return 4000 }) // four of the last 64 are enough
+	a.now = b.now
+	take(b, a)
+	if got := a.expects("d"); got < 4000 {
+		t.Errorf("the first still reserves %d", got)
+	}
+	one := a.engine.Learned()[0]
+	one.Model = "n"
+	if err := b.engine.Learn(engine.Learned{Rule: one.Rule, Model: "n", Data: one.Data[:len(one.Data)-1]}); err == nil {
+		t.Error("damaged data is taken")
+	}
+	if got := len(b.engine.Learned()); got != 1 {
+		t.Errorf("%d models are known", got)
+	}
+	for _, rules := range []string{`rules: [{id: other, key: attr:team, limit: 25usd/day, tokens: {price: usd, reserve: {output: p95}}}]`, `rules: [{id: team, key: attr:team, limit: 25usd/day, tokens: {price: usd}}]`} {
+		c := newVendorOf(t, rules)
+		c.now = a.now
+		take(a, c)
+		if len(c.engine.Learned()) > 0 {
+			t.Errorf("%s has learned", rules)
+		}
+	}
+}
+
 // However many keys an organization has, it cannot lower what others reserve, nor can those who invent keys: all that the
 // directory does not know count as one organization.
 func TestLearnManyKeys(t *testing.T) {
