@@ -26,6 +26,9 @@ type answers struct {
 	mu      sync.Mutex
 	lengths map[answersOf]*lengths
 	open    map[string]Reserved // by rule
+
+	warned map[answersOf]struct{} // whose usage was not plausible
+	began  weir.Micros            // when warned was empty
 }
 
 type answersOf struct{ rule, model string }

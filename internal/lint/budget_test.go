@@ -34,7 +34,7 @@ var budget = map[string]int{
 	"metrics":           1450,
 	"middleware":        3950,
 	"queue":             2350,
-	"rule":              11800,
+	"rule":              11850,
 	"scripts":           800,
 	"stats":             5950,
 	"store":             10800,
