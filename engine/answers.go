@@ -2,6 +2,8 @@ package engine
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -24,6 +26,9 @@ type answers struct {
 	mu      sync.Mutex
 	lengths map[answersOf]*lengths
 	open    map[string]openParts // by rule
+
+	warned map[answersOf]struct{} // whose usage was not plausible
+	began  weir.Micros            // when warned was empty
 }
 
 type answersOf struct{ rule, model string }
@@ -83,17 +88,81 @@ func (a *answers) ofLocked(now weir.Micros, key answersOf) *lengths {
 	return l
 }
 
+// Learned is how long the answers of a model were lately under a rule that reserves by a quantile of that, as engines tell
+// each other. Only they can read the data, which has less than 8 KiB.
+type Learned struct {
+	Rule, Model string
+	Data        []byte
+}
+
+// leastLearned is how many values engines tell each other at least: there are others for every quantile.
+const leastLearned = 16
+
+// Learned returns what this engine has learned under the rules in force, what is known best first. It leaves out models of
+// which little is known.
+func (e *Engine) Learned() (all []Learned) {
+	a := &e.answers
+	table := e.installed.Load().table
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	keys := slices.Collect(maps.Keys(a.lengths))
+	keys = slices.DeleteFunc(keys, func(k answersOf) bool {
+		n, _ := a.lengths[k].known()
+		return n < leastLearned || !learns(table, k.rule)
+	})
+	slices.SortFunc(keys, func(x, y answersOf) int {
+		return cmp.Or(cmp.Compare(a.lengths[y].count, a.lengths[x].count), cmp.Compare(x.rule, y.rule), cmp.Compare(x.model, y.model))
+	})
+	for _, k := range keys {
+		data, _ := a.lengths[k].tokens.AppendBinary(nil) // which has no error
+		all = append(all, Learned{k.rule, k.model, data})
+	}
+	return all
+}
+
+// Learn adds what other engines have learned, or this one before a restart. It ignores rules that do not learn, and what it
+// knows already.
+func (e *Engine) Learn(l Learned) error {
+	var theirs estimate.Fair
+	if err := theirs.UnmarshalBinary(l.Data); err != nil {
+		return fmt.Errorf("engine: the answers of %.100q under %.100q: %w", l.Model, l.Rule, err)
+	}
+	if !learns(e.installed.Load().table, l.Rule) {
+		return nil
+	}
+	now := e.clock()
+	a := &e.answers
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if mine := a.ofLocked(now, answersOf{l.Rule, l.Model}); mine != nil && mine.tokens.Merge(now.Time(), &theirs) {
+		mine.percent, mine.count = 0, -1
+		mine.used = max(mine.used, weir.MicrosOf(mine.tokens.Last()))
+	}
+	return nil
+}
+
+// learns reports whether a rule is in force that reserves by a quantile.
+func learns(table *rule.Table, id string) bool {
+	c := table.Find(id)
+	return c != nil && c.Tokens != nil && c.Tokens.Reserve.Quantile > 0
+}
+
+// known is how many values count, and whether they may be enough for a quantile.
+func (l *lengths) known() (n int, enough bool) {
+	if l.count < 0 {
+		l.count, l.enough = l.tokens.Len()
+	}
+	return l.count, l.enough
+}
+
 // forgetLocked forgets the model of which least is known, and of those the one that had no answer for longest. It does not
 // forget one whose quantile may be known for one that is new, and reports whether there was another.
 func (a *answers) forgetLocked(now weir.Micros) bool {
 	var key answersOf
 	var least *lengths
 	for k, l := range a.lengths {
-		switch {
-		case now-l.used > unusedAge:
+		if l.known(); now-l.used > unusedAge {
 			l.count, l.enough = 0, false
-		case l.count < 0:
-			l.count, l.enough = l.tokens.Len()
 		}
 		if least == nil || cmp.Or(cmp.Compare(l.count, least.count), cmp.Compare(l.used, least.used)) < 0 {
 			key, least = k, l

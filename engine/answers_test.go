@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -25,6 +26,8 @@ type vendor struct {
 	losing *losableHolds
 	now    weir.Micros
 
+	log      strings.Builder
+	capped   int              // holds
 	overruns int              // settled holds that used more than they had reserved
 	spent    map[string]int64 // by key
 	requests int              // that have spent it
@@ -43,6 +46,9 @@ func (v *vendor) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
 
 // ObserveHold implements engine.HoldObserver.
 func (v *vendor) ObserveHold(e engine.HoldEvent) {
+	if e.Kind == engine.CappedHold {
+		v.capped++
+	}
 	for _, p := range e.Parts {
 		if e.Kind == engine.SettledHold && p.Used > p.Reserved {
 			v.overruns++
@@ -50,7 +56,8 @@ func (v *vendor) ObserveHold(e engine.HoldEvent) {
 	}
 }
 
-const vendorPrices = `{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-5}}`
+const vendorPrices = `{"m": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-5},
+	"short": {"input_cost_per_token": 1e-6, "output_cost_per_token": 1e-5, "max_output_tokens": 1000}}`
 
 func newVendor(t *testing.T, tokens string) *vendor {
 	t.Helper()
@@ -64,7 +71,7 @@ func newVendorOf(t *testing.T, rules string) *vendor {
 	v.store = memory.New(memory.Options{Clock: clock})
 	v.losing = &losableHolds{HoldStore: v.store}
 	var err error
-	if v.engine, err = engine.New(engine.Options{Store: v.losing, Clock: clock, Observers: []engine.Observer{v}}); err != nil {
+	if v.engine, err = engine.New(engine.Options{Store: v.losing, Clock: clock, Observers: []engine.Observer{v}, Logger: slog.New(slog.NewTextHandler(&v.log, nil))}); err != nil {
 		t.Fatal(err)
 	}
 	if v.gate, err = engine.NewGate(v.engine, 0, nil); err != nil {
@@ -213,6 +220,102 @@ func TestLearnManyModels(t *testing.T) {
 	}
 	if c := v.call("a", "user1", "m", 20_000); c.reserved > 1200 {
 		t.Errorf("%d are reserved", c.reserved)
+	}
+}
+
+// Usage that cannot be true is charged up to a bound: four times the model's maximum for each answer, or 10 million tokens. It is
+// in the log once for each rule and model in an hour, in an event each time, and teaches nothing.
+func TestImplausibleUsage(t *testing.T) {
+	v := newVendor(t, "reserve: {output: p95}")
+	v.teach("a", 8, 200, func() int64 { return 1000 })
+	before := v.expects("b")
+	v.log.Reset()
+	const huge = 1 << 40
+	for i, c := range []struct {
+		model string
+		said  rule.Usage
+		want  int64 // in micro-dollars
+	}{
+		{"m", rule.Usage{Input: 10_000_000, Output: 10_000_000}, 110 * dollars},
+		{"m", rule.Usage{Input: 100, Output: huge, Reasoning: huge}, 100 + 100*dollars},
+		{"m", rule.Usage{Input: huge, Cached: huge, Output: 1}, 10*dollars + 10},
+		{"short", rule.Usage{Input: 100, Output: 4000}, 100 + 40_000},
+		{"short", rule.Usage{Input: 100, Output: huge}, 100 + 40_000},
+		{"m", rule.Usage{Input: -huge, Output: -1}, 0},
+	} {
+		team, capped := fmt.Sprint("team", i), v.capped
+		call := v.call(team, "user1", c.model, 2000)
+		spent := v.spent["attr:team:"+team]
+		said := c.said
+		if err := call.hold.End(&rule.Response{Status: 200, Tokens: &said}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if got := v.spent["attr:team:"+team] - spent; got != c.want {
+			t.Errorf("%s, %+v: %d are charged, want %d", c.model, c.said, got, c.want)
+		}
+		if got := v.capped - capped; (got == 1) != (c.said.Output == huge || c.said.Input == huge) {
+			t.Errorf("%s, %+v: %d events", c.model, c.said, got)
+		}
+	}
+	if n := strings.Count(v.log.String(), "more usage than is plausible"); n != 2 {
+		t.Errorf("%d lines in the log:\n%s", n, v.log.String())
+	}
+	v.now = v.now.Add(2 * time.Hour)
+	v.answer(v.call("z", "user1", "m", 2000), tokens(huge))
+	for n := range 1000 {
+		v.answer(v.call(fmt.Sprint("z", n), "user1", "m", 2000), tokens(huge))
+	}
+	if n := strings.Count(v.log.String(), "more usage than is plausible"); n != 3 {
+		t.Errorf("%d lines in the log", n)
+	}
+	if got := v.expects("c"); got != before {
+		t.Errorf("%d tokens are reserved, and %d before", got, before)
+	}
+}
+
+// What one engine has learned, another one can take over: after a restart, or beside the first. Twice is as good as once, and both
+// add up. What is damaged, and what no rule asks for, changes nothing.
+func TestLearnFromOthers(t *testing.T) {
+	a, b := newVendor(t, "reserve: {output: p95}"), newVendor(t, "reserve: {output: p95}")
+	a.teach("a", 8, 600, func() int64 { return 1000 })
+	b.now = a.now
+	take := func(from, to *vendor) {
+		t.Helper()
+		for _, l := range from.engine.Learned() {
+			if err := to.engine.Learn(l); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	take(a, b)
+	if got, want := b.expects("b"), a.expects("b"); got != want || got > 1100 {
+		t.Errorf("%d tokens are reserved, and %d by the first", got, want)
+	}
+	take(a, b)
+	if got, want := b.engine.Learned(), a.engine.Learned(); len(got) != 1 || got[0].Model != "m" || string(got[0].Data) != string(want[0].Data) {
+		t.Error("both know something else")
+	}
+	b.teach("c", 8, 5, func() int64 { return 4000 }) // four of the last 64 are enough
+	a.now = b.now
+	take(b, a)
+	if got := a.expects("d"); got < 4000 {
+		t.Errorf("the first still reserves %d", got)
+	}
+	one := a.engine.Learned()[0]
+	one.Model = "n"
+	if err := b.engine.Learn(engine.Learned{Rule: one.Rule, Model: "n", Data: one.Data[:len(one.Data)-1]}); err == nil {
+		t.Error("damaged data is taken")
+	}
+	if got := len(b.engine.Learned()); got != 1 {
+		t.Errorf("%d models are known", got)
+	}
+	for _, rules := range []string{`rules: [{id: other, key: attr:team, limit: 25usd/day, tokens: {price: usd, reserve: {output: p95}}}]`, `rules: [{id: team, key: attr:team, limit: 25usd/day, tokens: {price: usd}}]`} {
+		c := newVendorOf(t, rules)
+		c.now = a.now
+		take(a, c)
+		if len(c.engine.Learned()) > 0 {
+			t.Errorf("%s has learned", rules)
+		}
 	}
 }
 

@@ -27,6 +27,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/maphash"
@@ -65,7 +66,8 @@ type Options struct {
 	// [Override]. Default the system clock.
 	Clock func() weir.Micros
 
-	// Logger receives a record when rulefile.Open loads rules, or cannot use them. Default
+	// Logger receives a record when rulefile.Open loads rules, or cannot use them, and when the usage of a
+	// language model is more than is plausible. Default
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -78,6 +80,7 @@ type Engine struct {
 	instances func() int
 	observers []Observer
 	clock     func() weir.Micros
+	logger    *slog.Logger
 
 	// What the store can do better than any; see quickStore and timedStore.
 	isQuick       bool
@@ -146,7 +149,7 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, clock: o.Clock, extensions: new(extensions), hashSeed: maphash.MakeSeed()}
+	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, clock: o.Clock, logger: cmp.Or(o.Logger, slog.Default()), extensions: new(extensions), hashSeed: maphash.MakeSeed()}
 	e.prepareStore()
 	e.observers, e.ruleObservers, e.holdObservers = o.Observers, only[RuleObserver](o.Observers), only[HoldObserver](o.Observers)
 	e.spendObservers = only[SpendObserver](o.Observers)

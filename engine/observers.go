@@ -58,13 +58,14 @@ const (
 	UnheldHold   // reserved without a hold, because the store had no place for one
 	CrowdedHold  // denied, because a key has as many open holds as it may have
 	SteppedHold  // a further hold for an answer that is longer than was expected; its parts are what is reserved
+	CappedHold   // a language model is said to have used more than is plausible, so less is counted; its parts are the rules
 	HoldKinds    // number of kinds
 )
 
 var holdKindNames = [HoldKinds]string{
 	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", RepeatedHold: "repeated", ExpiredHold: "expired",
 	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged", UnheldHold: "unheld",
-	CrowdedHold: "crowded", SteppedHold: "stepped",
+	CrowdedHold: "crowded", SteppedHold: "stepped", CappedHold: "capped",
 }
 
 // String returns the name that metrics use.

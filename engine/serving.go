@@ -2,13 +2,11 @@ package engine
 
 import (
 	"context"
-	"hash/crc32"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/estimate"
 	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/rule"
 )
@@ -223,6 +221,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 			h.others = nil
 		}
 	}
+	h.capUsage(resp)
 	// Now, because it may be settled only when the request is gone.
 	for i := range h.Parts {
 		if p := &h.Parts[i]; p.Rule.Settles() {
@@ -245,18 +244,6 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	h.pending = done.State == weir.HoldPending
 	h.mu.Unlock()
 	return err
-}
-
-// learn takes note of how long an answer was, for a rule that reserves by that.
-func (h *Hold) learn(c *rule.Entry, resp *rule.Response) {
-	if tokens, known := c.Answer(h.request, resp); known {
-		client := h.engine.hashOf(h.request)
-		from := estimate.Source{Owner: client, Client: client}
-		if owner, ok := h.request.Owner(); ok { // all that the directory does not know have one
-			from.Owner = crc32.ChecksumIEEE([]byte(owner))
-		}
-		h.engine.answers.learn(h.engine.clock(), answersOf{c.ID, h.request.Prompt.Model}, from, tokens)
-	}
 }
 
 // unsettled are the parts that do not settle by the response.

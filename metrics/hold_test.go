@@ -65,7 +65,7 @@ rules:
 	}
 	want(t, b.Metrics, "weir_hold_events_total",
 		`{event="reserved"} 3`, `{event="settled"} 2`, `{event="cancelled"} 1`, `{event="extended"} 1`, `{event="repeated"} 1`,
-		`{event="expired"} 0`, `{event="unknown"} 1`, `{event="pending"} 0`, `{event="lost"} 0`, `{event="charged"} 1`, `{event="unheld"} 0`, `{event="crowded"} 0`, `{event="stepped"} 0`)
+		`{event="expired"} 0`, `{event="unknown"} 1`, `{event="pending"} 0`, `{event="lost"} 0`, `{event="charged"} 1`, `{event="unheld"} 0`, `{event="crowded"} 0`, `{event="stepped"} 0`, `{event="capped"} 0`)
 	want(t, b.Metrics, "weir_holds_total",
 		`{event="reserved",rule="a"} 3`, `{event="settled",rule="a"} 2`, `{event="cancelled",rule="a"} 1`,
 		`{event="reserved",rule="trial"} 2`, `{event="settled",rule="trial"} 2`, `{event="cancelled",rule="trial"} 0`)

@@ -81,6 +81,37 @@ func (c *Entry) Answer(req *Request, resp *Response) (tokens int64, known bool) 
 	return tokens, true
 }
 
+// What a request to a language model uses at most. More is a mistake of who reports it.
+const (
+	plausibleTokens = 10_000_000 // of a prompt, and of an answer of a model whose maximum is not known
+	plausibleTimes  = 4          // what an answer has at most, as multiple of the model's maximum, because price lists may be old
+	plausibleCalls  = 10_000     // of the vendor's tools
+
+	plausibleAnswers = 128 // to one request
+)
+
+// Plausible returns what the usage of a request is counted as: as it is, or true and no more than is plausible.
+func (c *Entry) Plausible(p *Prompt, u Usage) (counted Usage, capped bool) {
+	most, answers := int64(plausibleTokens), int64(1)
+	if p != nil {
+		answers = max(1, min(p.answers(1), plausibleAnswers))
+		if n := c.prices.maxOutput(p.Model); n > 0 {
+			most = plausibleTimes * n
+		}
+	}
+	counted = u
+	counted.Input = min(u.Input, plausibleTokens)
+	counted.Output = min(u.Output, times(most, answers))
+	counted.ToolCalls = min(u.ToolCalls, plausibleCalls)
+	for _, n := range []*int64{&counted.Cached, &counted.CacheWrite, &counted.CacheWrite1h, &counted.AudioInput, &counted.ImageInput} {
+		*n = min(*n, counted.Input)
+	}
+	for _, n := range []*int64{&counted.Reasoning, &counted.AudioOutput, &counted.ImageOutput} {
+		*n = min(*n, counted.Output)
+	}
+	return counted, counted.Input < u.Input || counted.Output < u.Output || counted.ToolCalls < u.ToolCalls
+}
+
 // Quantile is a percentage of answers, from 50 to 99.
 type Quantile uint8
 

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/store/redis"
 )
 
 const spendRules = `
@@ -176,5 +177,84 @@ func TestManySpenders(t *testing.T) {
 	}
 	if s.Kept != 90*24*time.Hour || !s.From.Equal(noon.Truncate(24*time.Hour)) {
 		t.Errorf("from %v, kept %v", s.From, s.Kept)
+	}
+}
+
+// Whatever happens to the connection to Redis, by client and by model the same is settled, and the limits of a year have it: what
+// was settled although the answer was lost counts once, and what was reserved without an answer expires.
+func TestSpendingThroughFaults(t *testing.T) {
+	server := testredis.Start(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	proxy := testredis.NewProxy(t, server)
+	a := testkit.Must(archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 10 * time.Second}))(t)
+	r := newRecorder(t, Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
+	engineAt := func(addr string) *engine.Engine {
+		store := testkit.Must(redis.New(redisClient(t, addr), redis.Options{Timeout: time.Second}))(t)
+		e := testkit.Must(engine.New(engine.Options{Store: store, Observers: []engine.Observer{r}}))(t)
+		t.Cleanup(e.Close)
+		e.Install(tableOf(t, `rules: [{id: each, key: user, limit: 2000usd/year, on_failure: closed, on_expiry: release}]`), 1)
+		return e
+	}
+	e, direct := engineAt(proxy.Addr), engineAt(server.Addr)
+	users := []string{"ann", "bob", "eve"}
+	faults, pending := 0, 0
+	fail := func() {
+		switch random.IntN(8) {
+		case 0:
+			proxy.ResetMidReply(0) // it is done, and nobody knows
+			faults++
+		case 1:
+			proxy.Cut()
+			faults++
+		}
+	}
+	for i := range 300 {
+		req := rule.Request{User: users[random.IntN(3)], Attributes: map[string]string{"model": []string{"m", "n"}[random.IntN(2)]}, Costs: map[string]int64{"usd": 1_000_000}}
+		var v engine.Verdict
+		fail()
+		for n := 0; n == 0 || v.Hold == (weir.HoldID{}); n++ { // until the engine asks the store again
+			if n > 0 {
+				time.Sleep(5 * time.Millisecond)
+			}
+			_ = e.Reserve(t.Context(), &req, 2*time.Second, &v)
+			proxy.Heal()
+		}
+		fail()
+		settled, err := e.Settle(t.Context(), v.Hold, engine.ByUnit{"usd": 1 + random.Int64N(2_000_000)})
+		if err == nil && settled.State == weir.HoldPending {
+			pending++
+		}
+		if proxy.Heal(); i%10 == 0 {
+			flush(t, r)
+		}
+	}
+	var usage, byClient, byModel int64
+	ask := func(q SpendQuery) (sum int64) {
+		q.From, q.To = time.Now().Add(-24*time.Hour), time.Now().Add(24*time.Hour)
+		for _, line := range testkit.Must(r.Spending(t.Context(), q))(t).Lines {
+			sum += line.Units
+		}
+		return sum
+	}
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) { // until no hold is open
+		usage = 0
+		for _, user := range users {
+			var v engine.Verdict
+			if _, err := direct.Standing(t.Context(), "each", "user:"+user, "", &v); err != nil {
+				t.Fatal(err)
+			}
+			usage += v.Results[0].Used()
+		}
+		flush(t, r)
+		byClient, byModel = ask(SpendQuery{ByClient: true}), ask(SpendQuery{ByModel: true})
+		if byClient == usage && byModel == usage || time.Now().After(deadline) {
+			break
+		}
+	}
+	t.Logf("%d faults, %d settlements were pending, %d micro-dollars", faults, pending, usage)
+	if usage != byClient || usage != byModel || usage == 0 || pending == 0 {
+		t.Errorf("usage %d, by client %d, by model %d; %d pending", usage, byClient, byModel, pending)
 	}
 }

@@ -106,7 +106,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
 		a.openSecrets, a.openTraces, a.openJWT, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine,
-		a.openPrices, a.openRules, a.openClients, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
+		a.openPrices, a.openRules, a.openClients, a.openOverrides, a.openLearning, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()

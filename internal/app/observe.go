@@ -67,6 +67,7 @@ func (a *App) openEngine(_, background context.Context) error {
 		Local:     memory.New(memory.Options{}),
 		Instances: func() int { return a.options.Instances },
 		Observers: observers,
+		Logger:    a.options.Logger,
 	})
 	if err == nil {
 		a.later(a.engine.Close)

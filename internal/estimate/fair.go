@@ -108,6 +108,14 @@ func (f *Fair) Merge(now time.Time, other *Fair) (some bool) {
 	return some
 }
 
+// Last is the time of the last value.
+func (f *Fair) Last() time.Time {
+	if len(f.values) == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(f.values[len(f.values)-1].at)
+}
+
 // Equal reports whether both have the same values.
 func (f *Fair) Equal(other *Fair) bool { return slices.Equal(f.values, other.values) }
 

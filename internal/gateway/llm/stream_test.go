@@ -179,6 +179,22 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
+// A number below zero is none, so the text counts. One that no vendor means is as large as a number can be, which rules bound.
+func TestAbsurdUsage(t *testing.T) {
+	for usage, want := range map[string]Usage{
+		`"prompt_tokens":9,"completion_tokens":-5`:               {Input: 9, Output: 3},
+		`"prompt_tokens":-9,"completion_tokens":-1e300`:          {Input: 500, Output: 3},
+		`"prompt_tokens":9,"completion_tokens":1000000000000000`: {Input: 9, Output: MaxTokens},
+		`"prompt_tokens":9,"completion_tokens":1e400`:            {Input: 9, Output: MaxTokens},
+	} {
+		w := NewWatch(request)
+		watched(w, header("x.json"), 200, `{"choices":[{"message":{"content":"abcdefghijkl"},"finish_reason":"stop"}],"usage":{`+usage+`}}`, 9)
+		if got, known := w.Used(); got != want || !known {
+			t.Errorf("%s: %+v, %v, want %+v", usage, got, known, want)
+		}
+	}
+}
+
 // Of what cannot be read, nothing is known.
 func TestOpaque(t *testing.T) {
 	body := kept(t, "openai-chat.json")

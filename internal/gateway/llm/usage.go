@@ -111,6 +111,7 @@ type tally struct {
 	text   int64 // bytes of what the model wrote
 	ends   int64 // reasons to end
 	whole  bool  // the usage is that of the whole answer
+	below  bool  // a number of usage is below zero, so none is believed for the answer
 	list   id    // someChoices or someCandidates, if there is such a list
 	calls  int64 // in the output of this event
 	tier   rule.ServiceTier
@@ -181,6 +182,7 @@ func (t *tally) count(v *value) bool {
 	switch {
 	case v.id < numbers:
 		n := v.number()
+		t.below = t.below || len(v.text) > 0 && v.text[0] == '-'
 		t.take(v.id, n)
 		t.whole = t.whole || n > 0 && (v.id == inTokens || v.id == inPrompt || v.id == outTokens)
 	case v.id == someText:
@@ -243,7 +245,7 @@ func (t *tally) used(input, text int64) (u Usage, known bool) {
 		u.Input = input
 	}
 	ended := t.ends > 0 && n[outSoFar]+n[outAdded] > 0
-	if !t.whole && !ended {
+	if !t.whole && !ended || t.below {
 		u.Output = max(u.Output, textTokens(text))
 	}
 	u.Input, u.Output = clamp(u.Input), clamp(u.Output)

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"hash/crc32"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/estimate"
+	"github.com/weirhq/weir/rule"
+)
+
+// capUsage counts no more than is plausible, and tells of it. What is not plausible teaches nothing. The bounds are the same
+// under all rules.
+func (h *Hold) capUsage(resp *rule.Response) {
+	if resp.Tokens == nil || h.request.Prompt == nil {
+		return
+	}
+	said := *resp.Tokens
+	var parts []SettledPart
+	for i := range h.Parts {
+		c := h.Parts[i].Rule
+		if c.Tokens == nil {
+			continue
+		}
+		counted, capped := c.Plausible(h.request.Prompt, said)
+		if !capped {
+			return
+		}
+		*resp.Tokens, resp.Unfinished, resp.Cut = counted, true, false
+		parts = append(parts, SettledPart{Rule: c.ID, Unit: c.CostUnit()})
+		if model := h.request.Prompt.Model; h.engine.answers.warns(h.engine.clock(), answersOf{c.ID, model}) {
+			h.engine.logger.Warn("an upstream reports more usage than is plausible; less is charged", "rule", c.ID, "model", model,
+				"input", said.Input, "output", said.Output, "calls", said.ToolCalls, "charged_input", counted.Input, "charged_output", counted.Output, "charged_calls", counted.ToolCalls)
+		}
+	}
+	if len(parts) > 0 {
+		h.engine.observeHold(CappedHold, parts)
+	}
+}
+
+// learn takes note of how long an answer was, for a rule that reserves by that.
+func (h *Hold) learn(c *rule.Entry, resp *rule.Response) {
+	if tokens, known := c.Answer(h.request, resp); known {
+		client := h.engine.hashOf(h.request)
+		from := estimate.Source{Owner: client, Client: client}
+		if owner, ok := h.request.Owner(); ok { // all that the directory does not know have one
+			from.Owner = crc32.ChecksumIEEE([]byte(owner))
+		}
+		h.engine.answers.learn(h.engine.clock(), answersOf{c.ID, h.request.Prompt.Model}, from, tokens)
+	}
+}
+
+// warnAge is after how long a rule and a model are in the log again.
+const warnAge = weir.Micros(time.Hour / time.Microsecond)
+
+// warns reports whether to log that the usage of a model was not plausible: once in an hour for each, and maxLearned times in all.
+func (a *answers) warns(now weir.Micros, key answersOf) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.warned == nil || now-a.began > warnAge {
+		a.warned, a.began = map[answersOf]struct{}{}, now
+	}
+	if _, known := a.warned[key]; known || len(a.warned) >= maxLearned {
+		return false
+	}
+	a.warned[key] = struct{}{}
+	return true
+}

@@ -1,0 +1,78 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/stats/archive"
+)
+
+// learning shares what the engine has learned of the answers of language models with other instances, and with this one after
+// a restart, by notes in the archive of statistics. There is one for each rule and model.
+type learning struct {
+	engine  *engine.Engine
+	archive archive.Store
+	clock   func() time.Time
+}
+
+const (
+	learnedNotes = "answers"          // the kind of notes
+	learnedKept  = 7 * 24 * time.Hour // without further answers
+)
+
+// learnEvery is how often instances tell each other what they have learned.
+var learnEvery = 20 * time.Second
+
+// openLearning begins when there are rules, and ends before the statistics are saved.
+func (a *App) openLearning(_, background context.Context) error {
+	if a.recorder == nil {
+		return nil
+	}
+	l := &learning{a.engine, a.recorder.Archive(), time.Now}
+	a.background.Go(func() {
+		every := time.Tick(learnEvery)
+		for {
+			_ = l.exchange(background) // whether the archive is available, the recorder says
+			select {
+			case <-every:
+			case <-background.Done():
+				return
+			}
+		}
+	})
+	a.later(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = l.exchange(ctx)
+	})
+	return nil
+}
+
+// exchange takes what others have learned, and then offers what is known here and they do not have. If another instance
+// changes a note at the same time, its values and those of this one come together the next time.
+func (l *learning) exchange(ctx context.Context) error {
+	notes, err := l.archive.Notes(ctx, learnedNotes, l.clock())
+	if err != nil {
+		return err
+	}
+	there := map[string]archive.Note{}
+	for _, n := range notes {
+		there[n.ID] = n
+		id, model, _ := strings.Cut(n.ID, " ")
+		_ = l.engine.Learn(engine.Learned{Rule: id, Model: model, Data: n.Text}) // an instance of another version may have written it
+	}
+	for _, one := range l.engine.Learned() {
+		n := archive.Note{ID: one.Rule + " " + one.Model, Text: one.Data, Until: l.clock().Add(learnedKept)}
+		was := there[n.ID]
+		if bytes.Equal(was.Text, n.Text) && n.Until.Sub(was.Until) < learnedKept/2 {
+			continue
+		}
+		if err := l.archive.OfferNote(ctx, learnedNotes, n, was, l.clock()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
