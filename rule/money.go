@@ -3,6 +3,7 @@ package rule
 import (
 	"fmt"
 	"math/big"
+	"regexp"
 	"strings"
 	"time"
 
@@ -13,6 +14,9 @@ import (
 // dollars is the currency of price lists, and the unit of rules that count it. They count its millionths.
 const dollars = "usd"
 
+// otherCurrency is an amount with the code or the sign of a currency other than the dollar.
+var otherCurrency = regexp.MustCompile(`(?i)^(\p{Sc}[\d.]+|[\d.]+(\p{Sc}|eur|gbp|jpy|cny|rmb|chf|cad|aud|inr|krw|sek|brl))$`)
+
 // parseMoney parses the amount of a rate such as 20usd/day or $0.50/hour, in millionths. It is false if the
 // rate has no currency.
 func parseMoney(rate string) (micros, period string, isMoney bool, err error) {
@@ -20,6 +24,9 @@ func parseMoney(rate string) (micros, period string, isMoney bool, err error) {
 	amount, isMoney := strings.CutSuffix(strings.ToLower(text), dollars)
 	if !isMoney {
 		amount, isMoney = strings.CutPrefix(text, "$")
+	}
+	if found && !isMoney && otherCurrency.MatchString(text) {
+		return "", "", true, fmt.Errorf("%s is not in dollars, and price lists are; write an amount of dollars, for example 20usd/day", document.Quote(document.Clip(text, maxName)))
 	}
 	if !isMoney || !found {
 		return "", "", false, nil

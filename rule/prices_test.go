@@ -286,6 +286,11 @@ func TestMoney(t *testing.T) {
 			t.Errorf("%s is %s", text, got)
 		}
 	}
+	for _, text := range []string{"20eur/day", "20.50GBP/day", "€20/day", "20¥/month"} {
+		if _, err := rule.ParseRate(text); err == nil || !strings.Contains(err.Error(), "is not in dollars, and price lists are; write an amount of dollars, for example 20usd/day") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 	for period, starts := range map[string]string{"day": "", "week": "monday", "month": ""} {
 		r := priced(t, nil, `{id: spend, key: user, limit: 1234.57usd/`+period+`, tokens: {price: usd}}`)
 		limits, err := r.Compile(r.Quota)

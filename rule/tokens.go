@@ -38,6 +38,7 @@ const (
 	OpenAI                    // chat completions, responses, embeddings
 	Anthropic                 // messages
 	Gemini                    // generateContent, streamGenerateContent, embedContent
+	Bedrock                   // Converse, ConverseStream
 )
 
 // Overrun selects what happens to a stream that uses more than was reserved.
@@ -128,13 +129,13 @@ func (t *Tokens) validate() error {
 }
 
 var (
-	modelAPIs = vocabulary[ModelAPI]{"ModelAPI", []string{AutoAPI: "auto", OpenAI: "openai", Anthropic: "anthropic", Gemini: "gemini"},
-		map[string]string{"azure": "openai", "claude": "anthropic", "google": "gemini", "vertex": "gemini"}}
+	modelAPIs = vocabulary[ModelAPI]{"ModelAPI", []string{AutoAPI: "auto", OpenAI: "openai", Anthropic: "anthropic", Gemini: "gemini", Bedrock: "bedrock"},
+		map[string]string{"azure": "openai", "claude": "anthropic", "google": "gemini", "vertex": "gemini", "aws": "bedrock"}}
 	overruns = vocabulary[Overrun]{"Overrun", []string{Finish: "finish", Cut: "cut"},
 		map[string]string{"continue": "finish", "allow": "finish", "stop": "cut", "truncate": "cut"}}
 )
 
-// ParseModelAPI parses "auto", "openai", "anthropic" or "gemini".
+// ParseModelAPI parses "auto", "openai", "anthropic", "gemini" or "bedrock".
 func ParseModelAPI(name string) (ModelAPI, error) { return modelAPIs.parse(name) }
 
 // String returns the name, which ParseModelAPI accepts.

@@ -53,7 +53,7 @@ var layout = []line{
 	{[]string{"internal/rules/repo"}, "compare and swap of a document: the interface of a store for the rules and their history, and of one without history"},
 	{[]string{"internal/clients"}, "the directory of clients as data that changes at run time, and its stores; it knows no protocol"},
 	{[]string{"internal/rules/ruleedit"}, "reads a rules document, once, and edits it so that its comments and layout stay"},
-	{[]string{"internal/gateway/llm"}, "reads what language models are asked and what they answer: how many tokens a request may use, and how many it did, for the APIs of OpenAI, Anthropic and Google (Gemini), and for the many that copy one of them"},
+	{[]string{"internal/gateway/llm"}, "reads what language models are asked and what they answer: how many tokens a request may use, and how many it did, for the APIs of OpenAI, Anthropic, Google (Gemini) and Amazon (Bedrock), and for the many that copy one of them"},
 	{[]string{"rule/expression"}, "expressions of rules in CEL; only programs that import it contain the CEL library"},
 	{[]string{"rule"}, "rules: which requests are limited, and how; it knows no store, so that you can load and try rules without one"},
 	{[]string{"internal/match"}, "finds the rules that match a request: hosts, paths, attributes; it does not know what a rule limits"},

@@ -156,6 +156,9 @@ func (p *prompt) problem(w http.ResponseWriter, wrong *llm.Problem) {
 	if wrong.Status == http.StatusTooManyRequests && wrong.Wait == 0 {
 		h.Set("X-Should-Retry", "false") // the clients of OpenAI and Anthropic heed it
 	}
+	if kind := wrong.ErrorType(p.API); kind != "" {
+		h.Set("X-Amzn-Errortype", kind)
+	}
 	w.WriteHeader(wrong.Status)
 	w.Write(wrong.JSON(p.API))
 }

@@ -15,7 +15,7 @@ import (
 //go:embed node/client.mjs
 var script string
 
-// node is a process with the openai package. The package asks for Node 22 or later, but what
+// node is a process with the packages openai and @anthropic-ai/sdk. The package asks for Node 22 or later, but what
 // is used here works with Node 20, too, which the dashboard is built with.
 type node struct {
 	b   *bench
@@ -36,7 +36,8 @@ type said struct {
 		Usage struct {
 			TotalTokens int64 `json:"total_tokens"`
 		}
-		OutputText string `json:"output_text"`
+		OutputText string                              `json:"output_text"`
+		Content    []struct{ Type, Text, Name string } // of Anthropic
 	}
 	Error *struct {
 		Class, Code, Message string
@@ -79,7 +80,7 @@ func (b *bench) node() *node {
 // request begins a request, whose lines are then read with next.
 func (n *node) request(api string, retries int, params object) {
 	n.b.t.Helper()
-	if err := n.ask.Encode(object{"url": n.b.URL + "/v1", "api": api, "retries": retries, "params": params}); err != nil {
+	if err := n.ask.Encode(object{"url": n.b.URL, "api": api, "retries": retries, "params": params}); err != nil {
 		n.b.t.Fatal(err)
 	}
 }

@@ -61,7 +61,11 @@ func (b *bench) start(rules string, answer http.Handler) {
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	table, err := rule.Compile(set, rule.Options{})
+	prices := new(rule.Prices)
+	if err := prices.Read("prices.json", strings.NewReader(priceList)); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{Prices: prices})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,8 +128,8 @@ func recorded(name string) string {
 	return text.(string)
 }
 
-// answer answers as the vendors do. The model "broken" has an error, and a stream of the
-// model "torn" breaks off after three events.
+// answer answers as the vendors do. The model "broken" has an error, a stream of the
+// model "torn" breaks off after three events, and the model "batch" calls two tools at once.
 func (b *bench) answer(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	var ask struct {
@@ -160,6 +164,11 @@ func (b *bench) answer(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
 		io.WriteString(w, recorded(api+"-error.json"))
+		return
+	}
+	if ask.Model == "batch" {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, batches[api])
 		return
 	}
 	if len(ask.Tools) > 0 {

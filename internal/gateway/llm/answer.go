@@ -85,7 +85,26 @@ func (p *Problem) JSON(api rule.ModelAPI) []byte {
 		}
 		return text(object{"error": e})
 	}
+	if api == rule.Bedrock {
+		return text(object{"message": p.Message})
+	}
 	return text(object{"error": object{"message": p.Message, "type": name.openai, "param": nil, "code": name.code}})
+}
+
+// ErrorType is what clients of Amazon tell errors by, in the header X-Amzn-Errortype; "" for other APIs.
+func (p *Problem) ErrorType(api rule.ModelAPI) string {
+	if api != rule.Bedrock {
+		return ""
+	}
+	switch p.Status {
+	case http.StatusTooManyRequests:
+		return "ThrottlingException"
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return "AccessDeniedException"
+	case http.StatusServiceUnavailable:
+		return "ServiceUnavailableException"
+	}
+	return "ValidationException"
 }
 
 // names are what the vendors call an error.

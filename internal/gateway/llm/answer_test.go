@@ -24,6 +24,7 @@ func TestProblem(t *testing.T) {
 		{rule.Anthropic, Problem{Status: 429, Wait: time.Second}, `{"error":{"message":"` + text + `","type":"rate_limit_error"},"type":"error"}`},
 		{rule.Gemini, Problem{Status: 429, Wait: 1500 * time.Millisecond}, `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}],"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
 		{rule.Gemini, Problem{Status: 429}, `{"error":{"code":429,"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{rule.Bedrock, Problem{Status: 429}, `{"message":"` + text + `"}`},
 		{rule.AutoAPI, Problem{Status: 413}, `{"error":{"code":"request_too_large","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
 		{rule.Anthropic, Problem{Status: 403}, `{"error":{"message":"` + text + `","type":"permission_error"},"type":"error"}`},
 	} {

@@ -1,6 +1,6 @@
 // Package llm reads what language models are asked and what they answer: how many tokens
-// a request may use, and how many it did, for the APIs of OpenAI, Anthropic and Google
-// (Gemini), and for the many that copy one of them.
+// a request may use, and how many it did, for the APIs of OpenAI, Anthropic, Google
+// (Gemini) and Amazon (Bedrock), and for the many that copy one of them.
 //
 //	request, ok := llm.Parse(path, body, rule.AutoAPI)
 //	watch := llm.NewWatch(request)
@@ -36,6 +36,14 @@ type Usage = rule.Usage
 
 func clamp(n int64) int64 { return max(0, min(n, MaxTokens)) }
 
+// times is a product, or MaxTokens.
+func times(a, b int64) int64 {
+	if b > 0 && a > MaxTokens/b {
+		return MaxTokens
+	}
+	return a * b
+}
+
 // target is what the path of a request says of it.
 type target struct {
 	known  bool // it is a path of a vendor
@@ -56,6 +64,7 @@ const (
 	askResponse
 	askMessage
 	askContent
+	askConverse
 )
 
 // methods have the API of each, the fields that bound the length of an answer, and those with the number of
@@ -70,6 +79,7 @@ var methods = [...]struct {
 	askResponse: {rule.OpenAI, []id{maxOutputTokens}, nil, []id{anInput}},
 	askMessage:  {rule.Anthropic, []id{maxTokens}, nil, []id{aSystem, aMark}},
 	askContent:  {rule.Gemini, []id{maxOfConfig}, []id{aCandidateCount}, []id{aContents}},
+	askConverse: {rule.Bedrock, []id{maxOfInference, maxTokens}, nil, nil},
 }
 
 // locate reads a path. Words in it are found in any case, because some servers do so.
@@ -99,6 +109,8 @@ func locate(path string) (t target) {
 		t.api, t.embeds = rule.OpenAI, true
 	case verb == "messages":
 		t.api, t.method = rule.Anthropic, askMessage
+	case verb == "converse", verb == "converse-stream":
+		t.api, t.method, t.stream = rule.Bedrock, askConverse, verb != "converse"
 	default:
 		t.known, t.counts = false, onlyCounts(path)
 		if isMethod {
@@ -113,6 +125,9 @@ func locate(path string) (t target) {
 			end = begin + i
 		}
 		t.model = path[begin:end]
+	}
+	if _, after, found := strings.Cut(lower[:begin], "/model/"); found && t.model == "" { // Bedrock; the name of an inference profile may have slashes
+		t.model = path[begin-len(after) : max(begin-len(after), begin-1)]
 	}
 	if plain, err := url.PathUnescape(t.model); err == nil {
 		t.model = plain

@@ -18,6 +18,7 @@ var shapes = map[string]string{
 	"image":       `{"created": 1, "model": %q, "data": [{"b64_json": "AAAA"}], "usage": %s%s}`,
 	"anthropic":   `{"id": "1", "type": "message", "role": "assistant", "model": %q, "content": [{"type": "text", "text": "Hi"}], "stop_reason": "end_turn", "usage": %s%s}`,
 	"gemini":      `{"modelVersion": %q, "candidates": [{"content": {"parts": [{"text": "Hi"}], "role": "model"}, "finishReason": "STOP", "index": 0}], "usageMetadata": %s%s}`,
+	"converse":    `{"output": {"message": {"role": "assistant", "content": [{"text": "%.0[1]sHi"}]}}, "stopReason": "end_turn", "usage": %[2]s%[3]s}`,
 	"chat-stream": "data: {\"id\": \"1\", \"model\": %[1]q, \"choices\": [{\"index\": 0, \"delta\": {\"content\": \"Hi\"}, \"finish_reason\": \"stop\"}], \"usage\": null}\n\ndata: {\"id\": \"1\", \"model\": %[1]q, \"choices\": [], \"usage\": %[2]s%[3]s}\n\ndata: [DONE]\n\n",
 	"groq-stream": "data: {\"id\": \"1\", \"model\": %q, \"choices\": [{\"index\": 0, \"delta\": {}, \"finish_reason\": \"stop\"}], \"x_groq\": {\"id\": \"1\", \"usage\": %s}%s}\n\ndata: [DONE]\n\n",
 	"anthropic-stream": "event: message_start\ndata: {\"type\": \"message_start\", \"message\": {\"id\": \"1\", \"type\": \"message\", \"model\": %[1]q, \"usage\": {\"input_tokens\": 1, \"output_tokens\": 1}}}\n\n" +

@@ -42,10 +42,12 @@ const (
 	maxCompletionTokens
 	maxOutputTokens
 	maxOfConfig
+	maxOfInference
 	aNumber // how many answers
 	aBestOf
 	aCandidateCount
 	aConfig
+	anInference
 	anOption
 	anInclude
 	aMark
@@ -63,7 +65,7 @@ const (
 var fields = [...]string{
 	aModel: "model", maxTokens: "max_tokens", maxCompletionTokens: "max_completion_tokens", maxOutputTokens: "max_output_tokens",
 	maxOfConfig: "maxOutputTokens", aNumber: "n", aBestOf: "best_of", aCandidateCount: "candidateCount",
-	aConfig: "generationConfig", anOption: "stream_options", anInclude: "include_usage", aServiceTier: "service_tier",
+	maxOfInference: "maxTokens", aConfig: "generationConfig", anInference: "inferenceConfig", anOption: "stream_options", anInclude: "include_usage", aServiceTier: "service_tier",
 }
 
 var requestNodes = func() *node {
@@ -74,8 +76,9 @@ var requestNodes = func() *node {
 		shown.put(name, text)
 	}
 	shown.put("cache_control", at(aCache))
+	shown.put("cachePoint", at(aCache))
 	text.kids = shown.kids
-	limit, count := once(maxOfConfig), once(aCandidateCount)
+	limit, count, length := once(maxOfConfig), once(aCandidateCount), once(maxTokens)
 	config := once(aConfig,
 		"maxOutputTokens", limit, "max_output_tokens", limit, "candidateCount", count, "candidate_count", count,
 		"responseSchema", shown, "response_schema", shown, "responseJsonSchema", shown)
@@ -85,11 +88,14 @@ var requestNodes = func() *node {
 		"service_tier", once(aServiceTier), "n", once(aNumber), "best_of", once(aBestOf),
 		"stream_options", once(anOption, "include_usage", once(anInclude)),
 		"generationConfig", config, "generation_config", config,
+		"inferenceConfig", once(anInference, "maxTokens", once(maxOfInference)), "serviceTier", at(0, "type", once(aServiceTier)),
+		"additionalModelRequestFields", at(0, "max_tokens", length, "max_gen_len", length, "max_new_tokens", length, "max_tokens_to_sample", length,
+			"inferenceConfig", at(0, "maxTokens", length, "max_new_tokens", length)),
 		"messages", prose(aChat), "prompt", prose(aChat), "input", prose(anInput), "system", prose(aSystem),
 		"contents", prose(aContents), "content", prose(aContents), "requests", prose(aContents),
 		"systemInstruction", prose(aContents), "system_instruction", prose(aContents),
 		// Whatever else the model is shown.
-		"instructions", text, "tools", text, "functions", text,
+		"instructions", text, "tools", text, "functions", text, "toolConfig", text,
 		"response_format", text, "text", text, "output_config", text)
 }()
 
@@ -160,7 +166,7 @@ func (r *reading) see(v *value) {
 		r.model = v.span()
 	case aStream:
 		r.Stream = r.Stream || v.isTrue()
-	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, aNumber, aBestOf, aCandidateCount:
+	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, maxOfInference, aNumber, aBestOf, aCandidateCount:
 		n, plain := int64(0), false
 		if v.kind == '"' { // some upstreams take it for a number, and not only if it is plain
 			n, plain = digits(v.text)
@@ -188,7 +194,7 @@ func (r *reading) see(v *value) {
 		r.Tier = rule.ParseServiceTier(string(v.text))
 	case aCache:
 		r.Caches = r.Caches || v.kind == '{'
-	case aConfig, aMark:
+	case aConfig, anInference, aMark:
 	default:
 		switch {
 		case v.kind == '0':
@@ -281,14 +287,6 @@ func encoded(begin []byte) bool {
 	return true
 }
 
-// times is a product, or MaxTokens.
-func times(a, b int64) int64 {
-	if b > 0 && a > MaxTokens/b {
-		return MaxTokens
-	}
-	return a * b
-}
-
 // resolve finds out which API it is, and what of it. The path says so if it is one of the
 // vendors'; otherwise the body does.
 func (r *reading) resolve(t *target, api rule.ModelAPI) {
@@ -337,7 +335,7 @@ func (r *reading) bound(t *target, api rule.ModelAPI) {
 		}
 	}
 	if !found {
-		r.boundBy([...]method{rule.AutoAPI: askChat, rule.OpenAI: askChat, rule.Anthropic: askMessage, rule.Gemini: askContent}[api])
+		r.boundBy([...]method{rule.AutoAPI: askChat, rule.OpenAI: askChat, rule.Anthropic: askMessage, rule.Gemini: askContent, rule.Bedrock: askConverse}[api])
 	}
 }
 

@@ -56,6 +56,7 @@ const (
 	inDetail
 	cachedDetail
 	outDetail
+	writeDetail // Bedrock's, of what was written to the cache for a time
 )
 
 var responseNodes = func() *node {
@@ -70,6 +71,9 @@ var responseNodes = func() *node {
 			"prompt_tokens_details", inDetails, "input_tokens_details", inDetails,
 			"completion_tokens_details", outDetails, "output_tokens_details", outDetails,
 			"prompt_cache_hit_tokens", at(cachePart), // DeepSeek
+			"inputTokens", at(in), "outputTokens", at(out), "totalTokens", at(totalTokens), // Bedrock
+			"cacheReadInputTokens", at(cacheRead), "cacheWriteInputTokens", at(cacheWrite),
+			"cacheDetails", at(aDetail, "ttl", at(aModality), "inputTokens", at(writeDetail)),
 			"cache_read_input_tokens", at(cacheRead), "cache_creation_input_tokens", at(cacheWrite),
 			"cache_creation", at(0, "ephemeral_5m_input_tokens", at(cacheWrite5m), "ephemeral_1h_input_tokens", at(cacheWrite1h)),
 			"service_tier", at(aTier), "server_tool_use", at(0, "web_search_requests", at(toolCalls)))
@@ -78,18 +82,21 @@ var responseNodes = func() *node {
 	text := at(someText)
 	call := at(0, "name", text, "arguments", text, "input", deep(someText))
 	call.put("function", call)
-	piece := at(someText, // of a string, of a list of parts, or of an Anthropic delta
-		"text", text, "thinking", text, "partial_json", text, "refusal", text, "input", deep(someText))
+	called, thought := at(0, "name", text, "input", deep(someText)), at(0, "text", text, "reasoningText", at(0, "text", text)) // by Bedrock
+	piece := at(someText,                                                                                                      // of a string, of a list of parts, or of an Anthropic delta
+		"text", text, "thinking", text, "partial_json", text, "refusal", text, "input", deep(someText), "toolUse", called, "reasoningContent", thought)
 	message := at(0,
 		"content", piece, "refusal", text, "reasoning_content", text, "reasoning", text,
 		"tool_calls", call, "function_call", call)
-	delta := at(someText, "text", text, "thinking", text, "partial_json", text, "stop_reason", at(anEnd))
-	output := at(0, "type", at(anItem), "content", piece, "summary", piece, "arguments", text, "name", text, "input", text)
+	delta := at(someText, "text", text, "thinking", text, "partial_json", text, "stop_reason", at(anEnd), "toolUse", called, "reasoningContent", thought)
+	output := at(0, "type", at(anItem), "content", piece, "summary", piece, "arguments", text, "name", text, "input", text,
+		"message", at(0, "content", piece))
 	parts := at(0, "text", text, "functionCall", deep(someText), "executableCode", deep(someText))
 	return at(0,
 		"service_tier", at(aTier), "id", at(anID), "model", at(theModel), "modelVersion", at(theModel), "responseId", at(anID), "created", at(theTime),
 		"type", at(theType), "index", at(theBlock), "sequence_number", at(theSequence),
 		"usage", usage(inTokens, outTokens), "x_groq", at(0, "usage", usage(inTokens, outTokens)),
+		"stopReason", at(anEnd), "contentBlockIndex", at(theBlock), "start", at(0, "toolUse", called), "serviceTier", at(0, "type", at(aTier)),
 		"choices", at(someChoices,
 			"index", at(anIndex), "finish_reason", at(anEnd), "text", text, "delta", message, "message", message),
 		"content", piece, "stop_reason", at(anEnd), "delta", delta, "content_block", at(0, "text", text),
@@ -132,13 +139,15 @@ const (
 	noModality modality = iota
 	audio
 	image
+	hour // for which the cache keeps it
 )
 
 // parts are where the kinds of each list are counted. Other kinds cost as much as text.
-var parts = [...][3]id{
+var parts = [...][4]id{
 	inDetail:     {audio: inAudio, image: inImage},
 	cachedDetail: {audio: cachedAudio, image: cachedImage},
 	outDetail:    {audio: outAudio, image: outImage},
+	writeDetail:  {hour: cacheWrite1h},
 }
 
 // take takes the highest value of a number, because they are repeated.
@@ -159,6 +168,8 @@ func (t *tally) countDetail(v *value) {
 			d.kind = audio
 		case "IMAGE":
 			d.kind = image
+		case "1H":
+			d.kind = hour
 		}
 	default:
 		d.list, d.count = v.id, v.number()

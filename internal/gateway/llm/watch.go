@@ -26,6 +26,7 @@ type Watch struct {
 	event   event
 	alike   alike
 	origin  origin
+	framing framing
 	cut     bool
 	held    []byte // of an event that may have to be removed
 	passing bool   // the event that is under way is not held
@@ -38,6 +39,7 @@ const (
 	opaque form = iota // compressed, or not of a form that is known
 	document
 	events
+	frames // of AWS
 )
 
 var watches = sync.Pool{New: func() any {
@@ -64,7 +66,7 @@ func (w *Watch) Free() {
 func (w *Watch) clear() {
 	w.Over, w.request, w.origin = nil, Request{}, origin{}
 	w.strip, w.cut, w.passing, w.status, w.form = false, false, false, 0, opaque
-	w.tally, w.lines, w.event = tally{}, lines{}, event{}
+	w.tally, w.lines, w.framing, w.event = tally{}, lines{}, framing{}, event{}
 	w.scan.reset()
 	w.alike.reset()
 	if w.held, w.out = w.held[:0], w.out[:0]; cap(w.held)+cap(w.out) > maxFreed {
@@ -87,6 +89,8 @@ func (w *Watch) Begin(status int, h http.Header) {
 	kind := strings.ToLower(h.Get("Content-Type"))
 	switch {
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+	case strings.Contains(kind, "amazon.eventstream"):
+		w.form = frames
 	case strings.Contains(kind, "event-stream"):
 		w.form = events
 	case strings.Contains(kind, "json"):
@@ -95,7 +99,9 @@ func (w *Watch) Begin(status int, h http.Header) {
 }
 
 // Shortens reports whether what is sent on may be shorter than what comes in.
-func (w *Watch) Shortens() bool { return w.form == events && (w.strip || w.Over != nil) }
+func (w *Watch) Shortens() bool {
+	return w.form == events && w.strip || (w.form == events || w.form == frames) && w.Over != nil
+}
 
 // Pass reads what comes next and returns what is to be sent on at once. The result is valid
 // until the next call; it is usually p itself.
@@ -105,6 +111,8 @@ func (w *Watch) Pass(p []byte) []byte {
 		return nil
 	case w.form == events:
 		return w.passEvents(p)
+	case w.form == frames:
+		return w.passFrames(p)
 	case w.form == document:
 		w.scan.feed(p)
 	}
@@ -161,7 +169,7 @@ func (w *Watch) Used() (u Usage, known bool) {
 // lookAgain takes the usage for that of a part if text has come in an event after it. Some servers
 // report usage on the way.
 func (w *Watch) lookAgain(text int64) {
-	if w.form == events && !w.event.usage && text > w.alike.textBefore {
+	if (w.form == events || w.form == frames) && !w.event.usage && text > w.alike.textBefore {
 		w.tally.whole = false
 	}
 }
