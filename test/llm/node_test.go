@@ -80,8 +80,25 @@ func (b *bench) node() *node {
 // request begins a request, whose lines are then read with next.
 func (n *node) request(api string, retries int, params object) {
 	n.b.t.Helper()
-	if err := n.ask.Encode(object{"url": n.b.URL, "api": api, "retries": retries, "params": params}); err != nil {
+	n.send(object{"url": n.b.URL, "api": api, "retries": retries, "params": params})
+}
+
+func (n *node) send(line object) {
+	n.b.t.Helper()
+	if err := n.ask.Encode(line); err != nil {
 		n.b.t.Fatal(err)
+	}
+}
+
+// leave asks for a stream of the model "slow" and ends the request after two of its events.
+func (n *node) leave(api string, params object) {
+	n.b.t.Helper()
+	n.send(object{"url": n.b.URL, "api": api, "retries": 0, "params": params, "leave": 2})
+	n.next()
+	n.b.next <- struct{}{}
+	n.next()
+	if line := n.next(); line.Done == nil {
+		n.b.t.Errorf("%+v", line)
 	}
 }
 

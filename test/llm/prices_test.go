@@ -148,6 +148,11 @@ func TestNodePrices(t *testing.T) {
 		b.costs(t, c.what, &spent, c.cost)
 	}
 
+	n.leave("chat", message("slow", "stream", true))
+	b.costs(t, "a stream of OpenAI that the client leaves", &spent, 33) // 5 × 2.5 + 2 × 10: the prompt, and 5 bytes
+	n.leave("messages", message("slow", "stream", true))
+	b.costs(t, "a stream of Anthropic that the client leaves", &spent, 340) // 132 × 2.5 + 1 × 10: what its first event says
+
 	n.request("messages", 0, message("broken"))
 	if e := n.next().Error; e == nil || e.Status != 400 {
 		t.Errorf("%+v", e)
