@@ -33,7 +33,7 @@ var suites = []bench.Suite{
 	{Name: "log", About: "large sliding logs in Redis", Takes: "3 minutes; -quick: half a minute", Files: []string{"log.txt"}, Run: log.Run},
 	{Name: "rules", About: "finding the rules for a request", Takes: "1 minute; -quick: some seconds", Files: []string{"rules.txt"}, Run: rules.Run},
 	{Name: "engine", About: "a check of three rules, and the parts of a key", Takes: "4 minutes; -quick: a second", Files: []string{"engine.txt", "keys.txt"}, Run: engine.Run},
-	{Name: "levels", About: "rules with levels, and clients of a directory", Takes: "4 minutes; -quick: some seconds", Files: []string{"levels.txt"}, Run: engine.RunLevels},
+	{Name: "levels", About: "rules with levels, and clients of a directory", Takes: "4 to 20 minutes, by the machine; -quick: some seconds", Files: []string{"levels.txt"}, Run: engine.RunLevels},
 	{Name: "http", About: "POST /v1/check, and the middleware beside others", Takes: "1 minute; -quick: some seconds", Files: []string{"http.txt"}, Run: http.Run},
 	{Name: "gateway", About: "the gateway beside a bare proxy", Takes: "5 minutes; -quick: some seconds", Files: []string{"gateway.txt"}, Run: gateway.Run},
 	{Name: "envoy", About: "Envoy's rate limit service, beside envoyproxy/ratelimit", Takes: "5 minutes; -quick: half a minute", Files: []string{"envoy.txt", "envoy-summary.txt"}, Run: envoy.Run},
