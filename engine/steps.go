@@ -18,12 +18,17 @@ type step struct {
 	used     int64 // what End finds
 }
 
+// maxSteps is how many further holds a request can have. Steps that fit whole need a dozen for the longest answer; those of a
+// budget that refills meanwhile are smaller, but not so small that one stream takes the holds of a key from others.
+const maxSteps = 64
+
 // growth is how the part of a hold reserves more.
 type growth struct {
 	first   int64 // was reserved before the answer
 	prompt  int64 // of that, what is for the prompt
 	ceiling int64 // may be reserved in all
 	next    int64 // units from whose use on a step is due
+	small   bool  // the last step was smaller than an eighth of what it should be
 	never   bool
 	ops     []weir.Op
 	tags    []string
@@ -60,7 +65,7 @@ func (p *HoldPart) step() int64 {
 // the goroutine that calls End.
 func (h *Hold) Reach(part int, used int64) (over bool) {
 	p := &h.Parts[part]
-	if used > p.growth.next && len(p.growth.ops) > 0 && p.step() > 0 {
+	if used > p.growth.next && len(p.growth.ops) > 0 && p.step() > 0 && len(h.steps) < maxSteps {
 		h.grow(part, used)
 	}
 	return used > p.Reserved
@@ -69,7 +74,7 @@ func (h *Hold) Reach(part int, used int64) (over bool) {
 // Grows reports whether a part may reserve more.
 func (p *HoldPart) Grows() bool { return len(p.growth.ops) > 0 }
 
-// grow reserves a step or, if that does not fit, what is left.
+// grow reserves a step or, if that does not fit, what is left. If that is less than an eighth of a step, the next one is not.
 func (h *Hold) grow(part int, used int64) {
 	p := &h.Parts[part]
 	n, needed := p.step(), max(1, used-p.Reserved)
@@ -77,11 +82,13 @@ func (h *Hold) grow(part int, used int64) {
 		n = min(n+needed, p.growth.ceiling-p.Reserved)
 	}
 	left, ok := h.reserveStep(part, n)
-	if !ok && left >= needed {
+	least := n / 8
+	if !ok && left >= needed && (left >= least || !p.growth.small) {
 		n = min(n, left)
 		_, ok = h.reserveStep(part, n)
 	}
 	if ok {
+		p.growth.small = n < least
 		return
 	}
 	if p.growth.next = used + n; used <= p.Reserved { // once more, when it is needed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
@@ -52,6 +53,32 @@ func TestSteps(t *testing.T) {
 		if want := map[bool]int{used > 20_000: 1}[true]; v.overruns != want {
 			t.Errorf("%d tokens: %d holds used more than they had reserved", used, v.overruns)
 		}
+	}
+}
+
+// A stream under a budget that refills as fast as the model writes has few steps, each of which is a hold that others cannot have.
+func TestStepsOfRefills(t *testing.T) {
+	v := newVendorOf(t, `rules: [{id: team, key: attr:team, algorithm: token_bucket, limit: 25usd/23h, tokens: {price: usd, reserve: {output: 100}}}]`)
+	c := v.call("a", "ann", "m", 200_000)
+	charge := rule.Request{Attributes: map[string]string{"team": "a"}, Costs: map[string]int64{"usd": 25*dollars - v.standing("a")}}
+	var d engine.Verdict
+	if err := v.engine.Check(t.Context(), &charge, &d); err != nil || !d.Allowed {
+		t.Fatal(err, d.Allowed)
+	}
+	steps, before := 0, c.hold.Parts[0].Reserved
+	for n := int64(1); n <= 50_000; n++ { // 30 tokens a second
+		v.now = v.now.Add(time.Second / 30)
+		c.hold.Reach(0, 100+10*n)
+		if got := c.hold.Parts[0].Reserved; got > before {
+			before, steps = got, steps+1
+		}
+	}
+	if steps == 0 || steps > 64 {
+		t.Errorf("an answer of 50000 tokens has %d steps", steps)
+	}
+	v.answer(c, tokens(50_000))
+	if got := v.spent["attr:team:a"]; got != 25*dollars-1100+500_100 {
+		t.Errorf("%d are spent", got)
 	}
 }
 
