@@ -31,6 +31,7 @@ type Prices struct {
 type priceList struct {
 	models  map[string]*price
 	highest price
+	before  map[string]*price // of the list that this one replaced, for requests that were under way
 }
 
 // price is what a model costs, in millionths of a dollar.
@@ -98,6 +99,9 @@ func (p *Prices) Read(name string, from io.Reader) error {
 	list, err := readPrices(text)
 	if err != nil {
 		return fmt.Errorf("rule: %s: %w", name, err)
+	}
+	if old := p.list.Load(); old != nil {
+		list.before = old.models
 	}
 	p.list.Store(list)
 	return nil
@@ -203,6 +207,18 @@ func (p *Prices) price(model string) (*price, error) {
 	return nil, &RequestError{Status: http.StatusBadRequest, Reason: fmt.Sprintf("The model %s has no price, so its cost cannot be counted; choose another model, or ask the operator to add its price.", document.Quote(document.Clip(model, maxName)))}
 }
 
+// former is the price that a model had on the list before, or nil.
+func (p *Prices) former(model string) *price {
+	if p == nil {
+		return nil
+	}
+	list := p.list.Load()
+	if list == nil {
+		return nil
+	}
+	return (&priceList{models: list.before}).find(model)
+}
+
 // maxOutput is how many tokens an answer of a model has at most; 0 if that is unknown.
 func (p *Prices) maxOutput(model string) int64 {
 	if p == nil {
@@ -218,14 +234,17 @@ func (p *Prices) maxOutput(model string) int64 {
 	return 0
 }
 
-// TokenCost returns what the usage of a model costs under a rule with Tokens. It is false if the model has no price.
+// TokenCost returns what the usage of a model costs under a rule with Tokens. A model that the price list no longer has costs what it did
+// before. It is false if the model has no price.
 func (c *Entry) TokenCost(model string, u Usage) (int64, bool) {
 	if !c.Tokens.priced() {
 		return c.Tokens.Cost(model, u), true
 	}
 	one, err := c.prices.price(model)
 	if err != nil {
-		return 0, false
+		if one = c.prices.former(model); one == nil {
+			return 0, false
+		}
 	}
 	return one.cost(&u), true
 }

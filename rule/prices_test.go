@@ -258,6 +258,13 @@ func TestPriceMistakes(t *testing.T) {
 	if got, _ := r.TokenCost("gpt-4o", rule.Usage{Input: 1000, Output: 1}); got != 1001 || p.Len() != 1 {
 		t.Errorf("the next list is not in force: %d", got)
 	}
+	// Requests that were under way for a model that is gone cost what it did; there are no new ones.
+	if got, known := r.TokenCost("claude-sonnet-4-5", rule.Usage{Input: 1000}); got != 3000 || !known {
+		t.Errorf("a request that was under way costs %d, %v", got, known)
+	}
+	if _, err := r.Ask(&rule.Prompt{Model: "claude-sonnet-4-5", Input: 1}, 0); err == nil {
+		t.Error("a model that is gone from the list has a price")
+	}
 }
 
 // Limits in dollars are written as they were read, and end with the day.
