@@ -123,6 +123,28 @@ func TestClients(t *testing.T) {
 	}
 }
 
+// An attribute is a client like others: it is had from the directory, which a request cannot contradict unless it is trusted.
+func TestClientsAttributes(t *testing.T) {
+	b := newBench(t, `rules: [{id: customers, key: "attr:customer", limit: 5/1h}]`, nil)
+	for _, c := range []struct {
+		trust   bool
+		request rule.Request
+		want    string
+	}{
+		{false, rule.Request{APIKey: "k"}, "customers attr:customer:a|b 9/1h"},
+		{false, rule.Request{APIKey: "k", Attributes: map[string]string{"customer": "other"}}, "customers attr:customer:a|b 9/1h"},
+		{true, rule.Request{APIKey: "k", Attributes: map[string]string{"customer": "other"}}, "customers attr:customer:other 5/1h"},
+		{false, rule.Request{Attributes: map[string]string{"customer": "other"}}, "customers attr:customer:other 5/1h"},
+		{false, rule.Request{APIKey: "unknown"}, ""},
+	} {
+		b.InstallClients(engine.Clients{TrustRequest: c.trust, Directory: readClients(t, `{"client": "api_key:k", "parent": "attr:customer:a\\|b"}
+{"client": "attr:customer:a\\|b", "limits": {"customers": "9/1h"}}`)})
+		if got := strings.ReplaceAll(limitsIn(b.check(t, c.request)), `\|`, "|"); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.request, got, c.want)
+		}
+	}
+}
+
 // Two tiers that share a limit do not share their dates.
 func TestClientsDates(t *testing.T) {
 	b := newBench(t, `rules: [{id: api, key: user, limits: [9/1h, 1000/month], tiers: {pro: {limits: [9/1h, 5000/month]}}}]`, nil)

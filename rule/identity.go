@@ -237,7 +237,8 @@ func (p *part) value(req *Request, from int) (string, int) {
 	case APIKey:
 		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:
-		return OneValue(p.listedValue(req.Attributes[p.source.Name]), from)
+		value, next := req.level(p, from)
+		return p.listedValue(value), next
 	}
 	if p.host && req.Host != "" {
 		return OneValue(match.CanonicalHost(req.Host), from)

@@ -134,7 +134,7 @@ func (r *Request) users(from int) (string, int) {
 	return r.line.value(ownUser.prefix, from)
 }
 
-// level is a client of a level above users and API keys: that of the directory, or the attribute with its name.
+// level is a client that an attribute names, such as one of a level above users and API keys: that of the directory, or the attribute.
 func (r *Request) level(p *part, from int) (string, int) {
 	if value := r.Attributes[p.source.Name]; value != "" && (r.line.said || !r.line.has(p.prefix)) {
 		return OneValue(value, from)
