@@ -75,7 +75,7 @@ func (e *Engine) takeResults(ctx context.Context, read time.Duration, v *Verdict
 		v.decisions, err = e.reserveResults(ctx, v, g, results, ops)
 		if errors.Is(err, weir.ErrHoldsFull) {
 			v.charging.way, v.Unheld = plain, v.Hold == (weir.HoldID{})
-			return e.takeResults(ctx, read, v, g, results) // as a check
+			return e.takeResults(ctx, e.elapsed(), v, g, results) // as a check, after many calls perhaps
 		}
 	case e.partial != nil && g == enforced:
 		v.decisions, v.failed, err = e.takePartialAt(ctx, read, v.decisions[:0], ops...)
