@@ -148,6 +148,7 @@ func (p *parser) add(e *document.Element) {
 	if !rest.broken && r.Mode != Off {
 		p.warnLimits(r)
 		p.warnFailure(r)
+		p.warnMoney(r)
 	}
 	p.read = append(p.read, rest)
 	p.set.Rules = append(p.set.Rules, r.Rule)

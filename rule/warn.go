@@ -82,6 +82,13 @@ func allSlow(rates []Rate) bool {
 	return !slices.ContainsFunc(rates, func(r Rate) bool { return time.Duration(r.N) >= r.Period/time.Second })
 }
 
+// warnMoney finds rules under which requests cost next to nothing because nobody says what they cost.
+func (p *parser) warnMoney(r *pending) {
+	if r.isMoney() && r.Tokens == nil && r.Cost == 0 && r.CostEstimate == "" && r.CostActual == "" {
+		p.warnf("W024", r.field("limit"), "limit", "the rule counts dollars, and does not say what a request costs, so one that does not say it itself costs a millionth of a dollar; give it tokens with a price, or a cost")
+	}
+}
+
 func (p *parser) warnFailure(r *pending) {
 	open, late := r.FailureAfter(maxFallback) == Open, ""
 	if r.OnFailure == Local {
