@@ -64,7 +64,11 @@ func (l *learning) exchange(ctx context.Context) error {
 		id, model, _ := strings.Cut(n.ID, " ")
 		_ = l.engine.Learn(engine.Learned{Rule: id, Model: model, Data: n.Text}) // an instance of another version may have written it
 	}
-	for _, one := range l.engine.Learned() {
+	offered := 0
+	for one := range l.engine.Learned() {
+		if offered++; offered > archive.MaxNotes {
+			break // there is no room for what is known less
+		}
 		n := archive.Note{ID: one.Rule + " " + one.Model, Text: one.Data, Until: l.clock().Add(learnedKept)}
 		was := there[n.ID]
 		if bytes.Equal(was.Text, n.Text) && n.Until.Sub(was.Until) < learnedKept/2 {
