@@ -203,6 +203,32 @@ func TestLearn(t *testing.T) {
 	}
 }
 
+// A rule that cuts answers does not teach others that answers are short.
+func TestLearnCutByOthers(t *testing.T) {
+	v := newVendorOf(t, `rules:
+  - {id: company, key: global, limit: 1000usd/day, tokens: {price: usd, reserve: {output: p95}}}
+  - {id: mine, key: user, limit: 1usd/day, tokens: {price: usd, reserve: {output: 20}, on_overrun: cut}}`)
+	answer := func(user int, length int64) {
+		c := v.call("a", fmt.Sprint("user", user), "m", 20_000)
+		resp := tokens(length)
+		if resp.Cut = length < 2000; resp.Cut {
+			resp.Unfinished = true
+			c.hold.Reach(0, 100+10*length)
+		}
+		v.answer(c, resp)
+	}
+	for n := range 200 {
+		answer(n, 2000)
+	}
+	before := v.expects("a")
+	for n := range 600 {
+		answer(n, 40)
+	}
+	if got := v.expects("a"); before > 2200 || got < before {
+		t.Errorf("%d tokens are reserved, and %d before", got, before)
+	}
+}
+
 // The models that clients name take no more than a fixed amount of memory, and those in use stay known.
 func TestLearnManyModels(t *testing.T) {
 	v := newVendor(t, "reserve: {output: p50}")
