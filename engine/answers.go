@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -99,25 +100,48 @@ type Learned struct {
 const leastLearned = 16
 
 // Learned returns what this engine has learned under the rules in force, what is known best first. It leaves out models of
-// which little is known.
-func (e *Engine) Learned() (all []Learned) {
-	a := &e.answers
-	table := e.installed.Load().table
+// which little is known. Others wait for the engine while one model is written, and not for all of them.
+func (e *Engine) Learned() iter.Seq[Learned] {
+	return func(yield func(Learned) bool) {
+		for _, k := range e.answers.knownBest(e.installed.Load().table) {
+			data, still := e.answers.encode(k)
+			if still && !yield(Learned{k.rule, k.model, data}) {
+				return
+			}
+		}
+	}
+}
+
+// knownBest returns the pairs under rules that learn of which enough is known to tell others, those of which most is first.
+func (a *answers) knownBest(table *rule.Table) []answersOf {
+	a.mu.Lock()
+	keys := slices.Collect(maps.Keys(a.lengths))
+	a.mu.Unlock()
+	count := make(map[answersOf]int, len(keys))
+	for _, k := range keys {
+		a.mu.Lock() // for each, because counting takes its time
+		if l := a.lengths[k]; l != nil && learns(table, k.rule) {
+			count[k], _ = l.known()
+		}
+		a.mu.Unlock()
+	}
+	keys = slices.DeleteFunc(keys, func(k answersOf) bool { return count[k] < leastLearned })
+	slices.SortFunc(keys, func(x, y answersOf) int {
+		return cmp.Or(cmp.Compare(count[y], count[x]), cmp.Compare(x.rule, y.rule), cmp.Compare(x.model, y.model))
+	})
+	return keys
+}
+
+// encode writes what is known of a model, if it was not forgotten.
+func (a *answers) encode(key answersOf) (data []byte, known bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	keys := slices.Collect(maps.Keys(a.lengths))
-	keys = slices.DeleteFunc(keys, func(k answersOf) bool {
-		n, _ := a.lengths[k].known()
-		return n < leastLearned || !learns(table, k.rule)
-	})
-	slices.SortFunc(keys, func(x, y answersOf) int {
-		return cmp.Or(cmp.Compare(a.lengths[y].count, a.lengths[x].count), cmp.Compare(x.rule, y.rule), cmp.Compare(x.model, y.model))
-	})
-	for _, k := range keys {
-		data, _ := a.lengths[k].tokens.AppendBinary(nil) // which has no error
-		all = append(all, Learned{k.rule, k.model, data})
+	l := a.lengths[key]
+	if l == nil {
+		return nil, false
 	}
-	return all
+	data, _ = l.tokens.AppendBinary(nil) // which has no error
+	return data, true
 }
 
 // Learn adds what other engines have learned, or this one before a restart. It ignores rules that do not learn, and what it

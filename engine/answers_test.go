@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,6 +159,8 @@ func (v *vendor) expects(team string) int64 {
 	return (c.reserved - 100) / 10
 }
 
+func (v *vendor) learned() []engine.Learned { return slices.Collect(v.engine.Learned()) }
+
 // A rule reserves all that a request may use, until it knows answers of several clients; then as many tokens as most
 // of those had. What teaches nothing are errors, other models, and one client alone.
 func TestLearn(t *testing.T) {
@@ -197,6 +200,32 @@ func TestLearn(t *testing.T) {
 	check("answers are cut", 2320, 2500)
 	if c := v.call("a", "user1", "m", 500); c.reserved != 5100 {
 		t.Errorf("a shorter answer reserves %d", c.reserved)
+	}
+}
+
+// A rule that cuts answers does not teach others that answers are short.
+func TestLearnCutByOthers(t *testing.T) {
+	v := newVendorOf(t, `rules:
+  - {id: company, key: global, limit: 1000usd/day, tokens: {price: usd, reserve: {output: p95}}}
+  - {id: mine, key: user, limit: 1usd/day, tokens: {price: usd, reserve: {output: 20}, on_overrun: cut}}`)
+	answer := func(user int, length int64) {
+		c := v.call("a", fmt.Sprint("user", user), "m", 20_000)
+		resp := tokens(length)
+		if resp.Cut = length < 2000; resp.Cut {
+			resp.Unfinished = true
+			c.hold.Reach(0, 100+10*length)
+		}
+		v.answer(c, resp)
+	}
+	for n := range 200 {
+		answer(n, 2000)
+	}
+	before := v.expects("a")
+	for n := range 600 {
+		answer(n, 40)
+	}
+	if got := v.expects("a"); before > 2200 || got < before {
+		t.Errorf("%d tokens are reserved, and %d before", got, before)
 	}
 }
 
@@ -281,7 +310,7 @@ func TestLearnFromOthers(t *testing.T) {
 	b.now = a.now
 	take := func(from, to *vendor) {
 		t.Helper()
-		for _, l := range from.engine.Learned() {
+		for l := range from.engine.Learned() {
 			if err := to.engine.Learn(l); err != nil {
 				t.Fatal(err)
 			}
@@ -292,7 +321,7 @@ func TestLearnFromOthers(t *testing.T) {
 		t.Errorf("%d tokens are reserved, and %d by the first", got, want)
 	}
 	take(a, b)
-	if got, want := b.engine.Learned(), a.engine.Learned(); len(got) != 1 || got[0].Model != "m" || string(got[0].Data) != string(want[0].Data) {
+	if got, want := b.learned(), a.learned(); len(got) != 1 || got[0].Model != "m" || string(got[0].Data) != string(want[0].Data) {
 		t.Error("both know something else")
 	}
 	b.teach("c", 8, 5, func() int64 { return 4000 }) // four of the last 64 are enough
@@ -301,21 +330,50 @@ func TestLearnFromOthers(t *testing.T) {
 	if got := a.expects("d"); got < 4000 {
 		t.Errorf("the first still reserves %d", got)
 	}
-	one := a.engine.Learned()[0]
+	one := a.learned()[0]
 	one.Model = "n"
 	if err := b.engine.Learn(engine.Learned{Rule: one.Rule, Model: "n", Data: one.Data[:len(one.Data)-1]}); err == nil {
 		t.Error("damaged data is taken")
 	}
-	if got := len(b.engine.Learned()); got != 1 {
+	if got := len(b.learned()); got != 1 {
 		t.Errorf("%d models are known", got)
 	}
 	for _, rules := range []string{`rules: [{id: other, key: attr:team, limit: 25usd/day, tokens: {price: usd, reserve: {output: p95}}}]`, `rules: [{id: team, key: attr:team, limit: 25usd/day, tokens: {price: usd}}]`} {
 		c := newVendorOf(t, rules)
 		c.now = a.now
 		take(a, c)
-		if len(c.engine.Learned()) > 0 {
+		if len(c.learned()) > 0 {
 			t.Errorf("%s has learned", rules)
 		}
+	}
+}
+
+// Requests do not wait until all that was learned is written, and who needs only what is known best takes no more.
+func TestLearnedIsReadInParts(t *testing.T) {
+	v := newVendorOf(t, `rules: [{id: team, key: attr:team, limit: 1000000000/1d, tokens: {reserve: {output: p50}}}]`)
+	for _, m := range []string{"a", "b", "c"} {
+		for n := range 100 + 20*int(m[0]-'a') {
+			v.answer(v.call("a", fmt.Sprint("user", n%8), m, 20_000), tokens(1000))
+		}
+	}
+	var models string
+	for l := range v.engine.Learned() {
+		if models += l.Model; len(models) == 2 {
+			break
+		}
+		served := make(chan struct{})
+		go func() {
+			defer close(served)
+			v.answer(v.call("a", "user1", "d", 20_000), tokens(1000))
+		}()
+		select {
+		case <-served:
+		case <-time.After(time.Minute):
+			t.Fatal("a request waits for what was learned")
+		}
+	}
+	if models != "cb" {
+		t.Errorf("what is known best is %s", models)
 	}
 }
 

@@ -226,7 +226,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	for i := range h.Parts {
 		if p := &h.Parts[i]; p.Rule.Settles() {
 			p.used, _ = p.Rule.Actual(h.request, resp, p.Reserved) // on an error, what was reserved
-			h.learn(p.Rule, resp)
+			h.learn(p, resp)
 			h.divide(i)
 		}
 	}

@@ -38,8 +38,12 @@ func (h *Hold) capUsage(resp *rule.Response) {
 	}
 }
 
-// learn takes note of how long an answer was, for a rule that reserves by that.
-func (h *Hold) learn(c *rule.Entry, resp *rule.Response) {
+// learn takes note of how long an answer was, for a rule that reserves by that. One that another rule has cut tells nothing.
+func (h *Hold) learn(p *HoldPart, resp *rule.Response) {
+	c := p.Rule
+	if resp.Cut && p.used <= p.Reserved {
+		return
+	}
 	if tokens, known := c.Answer(h.request, resp); known {
 		client := h.engine.hashOf(h.request)
 		from := estimate.Source{Owner: client, Client: client}

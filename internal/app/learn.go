@@ -2,7 +2,10 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -16,6 +19,8 @@ type learning struct {
 	engine  *engine.Engine
 	archive archive.Store
 	clock   func() time.Time
+	logger  *slog.Logger
+	failing bool // the last exchange had an error
 }
 
 const (
@@ -31,11 +36,11 @@ func (a *App) openLearning(_, background context.Context) error {
 	if a.recorder == nil {
 		return nil
 	}
-	l := &learning{a.engine, a.recorder.Archive(), time.Now}
+	l := &learning{engine: a.engine, archive: a.recorder.Archive(), clock: time.Now, logger: a.options.Logger}
 	a.background.Go(func() {
 		every := time.Tick(learnEvery)
 		for {
-			_ = l.exchange(background) // whether the archive is available, the recorder says
+			l.share(background)
 			select {
 			case <-every:
 			case <-background.Done():
@@ -46,14 +51,24 @@ func (a *App) openLearning(_, background context.Context) error {
 	a.later(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = l.exchange(ctx)
+		l.share(ctx)
 	})
 	return nil
 }
 
+// share exchanges, and logs the first error of several exchanges that have one.
+func (l *learning) share(ctx context.Context) {
+	err := l.exchange(ctx)
+	if err != nil && !l.failing && ctx.Err() == nil {
+		l.logger.Warn("what is learned of answers is not shared completely", "error", err)
+	}
+	l.failing = err != nil
+}
+
 // exchange takes what others have learned, and then offers what is known here and they do not have. If another instance
-// changes a note at the same time, its values and those of this one come together the next time.
-func (l *learning) exchange(ctx context.Context) error {
+// changes a note at the same time, its values and those of this one come together the next time. A note that cannot be read, or
+// for which there is no room, does not keep others from being shared; the error is the first.
+func (l *learning) exchange(ctx context.Context) (first error) {
 	notes, err := l.archive.Notes(ctx, learnedNotes, l.clock())
 	if err != nil {
 		return err
@@ -62,17 +77,24 @@ func (l *learning) exchange(ctx context.Context) error {
 	for _, n := range notes {
 		there[n.ID] = n
 		id, model, _ := strings.Cut(n.ID, " ")
-		_ = l.engine.Learn(engine.Learned{Rule: id, Model: model, Data: n.Text}) // an instance of another version may have written it
+		err := l.engine.Learn(engine.Learned{Rule: id, Model: model, Data: n.Text}) // an instance of another version may have written it
+		first = cmp.Or(first, err)
 	}
-	for _, one := range l.engine.Learned() {
+	offered, full := 0, false
+	for one := range l.engine.Learned() {
+		if offered++; offered > archive.MaxNotes {
+			break // there is no room for what is known less
+		}
 		n := archive.Note{ID: one.Rule + " " + one.Model, Text: one.Data, Until: l.clock().Add(learnedKept)}
-		was := there[n.ID]
-		if bytes.Equal(was.Text, n.Text) && n.Until.Sub(was.Until) < learnedKept/2 {
+		was, known := there[n.ID]
+		if full && !known || bytes.Equal(was.Text, n.Text) && n.Until.Sub(was.Until) < learnedKept/2 {
 			continue
 		}
-		if err := l.archive.OfferNote(ctx, learnedNotes, n, was, l.clock()); err != nil {
+		err := l.archive.OfferNote(ctx, learnedNotes, n, was, l.clock())
+		if full = full || errors.Is(err, archive.ErrNoRoom); err != nil && !errors.Is(err, archive.ErrNoRoom) {
 			return err
 		}
+		first = cmp.Or(first, err)
 	}
-	return nil
+	return first
 }

@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -26,6 +27,7 @@ type learner struct {
 	t    *testing.T
 	gate *engine.Gate
 	now  *time.Time
+	log  *strings.Builder
 }
 
 func newLearner(t *testing.T, a archive.Store, now *time.Time) *learner {
@@ -34,7 +36,9 @@ func newLearner(t *testing.T, a archive.Store, now *time.Time) *learner {
 	e := testkit.Must(engine.New(engine.Options{Clock: clock}))(t)
 	t.Cleanup(e.Close)
 	testkit.OK(t, e.Load("rules.yaml", []byte(learningRules)))
-	return &learner{learning{e, a, func() time.Time { return *now }}, t, testkit.Must(engine.NewGate(e, 0, nil))(t), now}
+	log := new(strings.Builder)
+	l := learning{engine: e, archive: a, clock: func() time.Time { return *now }, logger: slog.New(slog.NewTextHandler(log, nil))}
+	return &learner{l, t, testkit.Must(engine.NewGate(e, 0, nil))(t), now, log}
 }
 
 // ask lets a user have an answer, and returns what was reserved for it.
@@ -91,7 +95,9 @@ func TestLearningIsShared(t *testing.T) {
 	broken := before[0]
 	broken.Text = []byte("broken")
 	testkit.OK(t, shared.SetNote(t.Context(), learnedNotes, broken, now))
-	a.exchanges("beside a broken note")
+	if err := a.exchange(t.Context()); err == nil {
+		t.Error("nobody learns of a broken note")
+	}
 	if after := testkit.Must(shared.Notes(t.Context(), learnedNotes, now))(t); len(after) != 2 || len(after[0].Text) < 1000 {
 		t.Error("a broken note stays")
 	}
@@ -124,13 +130,49 @@ func TestLearningIsBounded(t *testing.T) {
 		b.teach(fmt.Sprint("invented", n), 40, 1)
 	}
 	b.teach("used", 200, 1000)
-	if err := b.exchange(t.Context()); err == nil {
-		t.Error("there is room for everything")
-	}
+	b.exchanges("b") // which offers no more than there may be
 	late := newLearner(t, shared, &now)
 	late.exchanges("a new one")
 	if m, used := late.ask("x", "m", 1000), late.ask("x", "used", 1000); m > 1100 || used > 1100 {
 		t.Errorf("%d and %d are reserved", m, used)
+	}
+}
+
+// If there is no room for a new note, those that are there are updated. The log says so once, and again if it was mended between.
+func TestLearningWithoutRoom(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	shared := testkit.Must(archive.NewMemory(archive.Keep{}))(t)
+	a := newLearner(t, shared, &now)
+	a.teach("m", 120, 100)
+	a.exchanges("a")
+	other := testkit.Must(shared.Notes(t.Context(), learnedNotes, now))(t)[0]
+	for n := range archive.MaxNotes - 1 {
+		if other.ID = fmt.Sprint("other model", n); n == 2 {
+			other.Until = now.Add(time.Hour)
+		}
+		testkit.OK(t, shared.SetNote(t.Context(), learnedNotes, other, now))
+	}
+	a.teach("best", 300, 100)
+	a.teach("better", 250, 100)
+	for range 3 {
+		a.teach("m", 20, 1000)
+		a.share(t.Context())
+	}
+	late := newLearner(t, shared, &now)
+	late.exchanges("a new one")
+	if m := late.ask("x", "m", 1000); m < 1000 || m > 1100 {
+		t.Errorf("a note is not updated: %d are reserved", m)
+	}
+	if got := a.log.String(); strings.Count(got, "not shared completely") != 1 || !strings.Contains(got, archive.ErrNoRoom.Error()) {
+		t.Errorf("the log has\n%s", got)
+	}
+	now = now.Add(time.Hour)
+	a.share(t.Context())
+	broken := archive.Note{ID: "tokens m", Text: []byte("broken"), Until: now.Add(learnedKept)}
+	testkit.OK(t, shared.SetNote(t.Context(), learnedNotes, broken, now))
+	a.share(t.Context())
+	if got := a.log.String(); strings.Count(got, "not shared completely") != 2 || !strings.Contains(got, "other version") {
+		t.Errorf("the log has\n%s", got)
 	}
 }
 

@@ -242,6 +242,33 @@ func TestNotesExpire(t *testing.T) {
 	}
 }
 
+// To set a note does not read the others, unless there may be no room: together they may have 800 KiB.
+func TestNotesAreNotRead(t *testing.T) {
+	server := testredis.Start(t)
+	a := openRedis(t, clientOf(t, server), Options{})
+	reads := func(what string, want bool, err error, offer archive.Note) {
+		t.Helper()
+		server.Do("CONFIG", "RESETSTAT")
+		if got := a.OfferNote(t.Context(), "test", offer, archivetest.Say(offer.ID, "x", 1000), archivetest.At(0)); got != err {
+			t.Errorf("%s: %v", what, got)
+		}
+		if got := strings.Contains(server.Do("INFO", "commandstats"), "cmdstat_hgetall:"); got != want {
+			t.Errorf("%s: the others are read: %v", what, got)
+		}
+	}
+	for n := range archive.MaxNotes {
+		reads("there is room", false, nil, archivetest.Say(fmt.Sprint(n), "x", 1000))
+	}
+	reads("there is no room", true, archive.ErrNoRoom, archivetest.Say("new", "x", 1000))
+	reads("it takes the place of another", false, nil, archivetest.Say("5", "y", 1010))
+	reads("another is there", false, nil, archivetest.Say("5", "z", 1010))
+	reads("it ends earlier", true, nil, archivetest.Say("6", "y", 10))
+	reads("one is ended", true, nil, archivetest.Say("7", "", 0))
+	if got := archivetest.Heard(t, a, 0); strings.Count(got, "@") != archive.MaxNotes || !strings.Contains(got, `"5"="y"@1010`) || !strings.Contains(got, `"6"="y"@10`) {
+		t.Error(got)
+	}
+}
+
 // Foreign data under the key does no harm, and is removed.
 func TestForeignNotes(t *testing.T) {
 	server := testredis.Start(t)
