@@ -43,7 +43,8 @@ const (
 	maxOutputTokens
 	maxOfConfig
 	maxOfInference
-	aNumber // how many answers
+	maxOfVendor // those of InvokeModel that no other API has
+	aNumber     // how many answers
 	aBestOf
 	aCandidateCount
 	aConfig
@@ -78,7 +79,7 @@ var requestNodes = func() *node {
 	shown.put("cache_control", at(aCache))
 	shown.put("cachePoint", at(aCache))
 	text.kids = shown.kids
-	limit, count, length := once(maxOfConfig), once(aCandidateCount), once(maxTokens)
+	limit, count, length, other := once(maxOfConfig), once(aCandidateCount), once(maxTokens), at(maxOfVendor)
 	config := once(aConfig,
 		"maxOutputTokens", limit, "max_output_tokens", limit, "candidateCount", count, "candidate_count", count,
 		"responseSchema", shown, "response_schema", shown, "responseJsonSchema", shown)
@@ -88,9 +89,10 @@ var requestNodes = func() *node {
 		"service_tier", once(aServiceTier), "n", once(aNumber), "best_of", once(aBestOf),
 		"stream_options", once(anOption, "include_usage", once(anInclude)),
 		"generationConfig", config, "generation_config", config,
-		"inferenceConfig", once(anInference, "maxTokens", once(maxOfInference)), "serviceTier", at(0, "type", once(aServiceTier)),
+		"inferenceConfig", once(anInference, "maxTokens", once(maxOfInference), "max_new_tokens", other), "serviceTier", at(0, "type", once(aServiceTier)),
 		"additionalModelRequestFields", at(0, "max_tokens", length, "max_gen_len", length, "max_new_tokens", length, "max_tokens_to_sample", length,
 			"inferenceConfig", at(0, "maxTokens", length, "max_new_tokens", length)),
+		"max_gen_len", other, "max_tokens_to_sample", other, "max_new_tokens", other, "maxTokens", other, "textGenerationConfig", at(0, "maxTokenCount", other),
 		"messages", prose(aChat), "prompt", prose(aChat), "input", prose(anInput), "system", prose(aSystem),
 		"contents", prose(aContents), "content", prose(aContents), "requests", prose(aContents),
 		"systemInstruction", prose(aContents), "system_instruction", prose(aContents),
@@ -166,14 +168,17 @@ func (r *reading) see(v *value) {
 		r.model = v.span()
 	case aStream:
 		r.Stream = r.Stream || v.isTrue()
-	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, maxOfInference, aNumber, aBestOf, aCandidateCount:
-		n, plain := int64(0), false
-		if v.kind == '"' { // some upstreams take it for a number, and not only if it is plain
-			n, plain = digits(v.text)
-			plain = plain && v.size > 0
-		} else if v.kind == '0' {
-			n, plain = v.number(), true
+	case maxOfVendor:
+		n, plain := v.count()
+		switch known := &r.numbers[v.id]; {
+		case v.kind == 'k', v.kind == 'n', *known < 0:
+		case !plain, n == 0:
+			*known = -1
+		default:
+			*known = max(*known, n)
 		}
+	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, maxOfInference, aNumber, aBestOf, aCandidateCount:
+		n, plain := v.count()
 		if v.kind != 'n' && !plain {
 			r.wrong("The body of the request has a value of " + fields[v.id] + " that is not a number; correct it.")
 		}
@@ -213,6 +218,18 @@ func (r *reading) several(several bool, what id) {
 	if several {
 		r.wrong("The body of the request has several values of " + fields[what] + "; send one.")
 	}
+}
+
+// count is a number, which some upstreams take a text for, and not only if it is plain.
+func (v *value) count() (n int64, plain bool) {
+	switch v.kind {
+	case '"':
+		n, plain = digits(v.text)
+		return n, plain && v.size > 0
+	case '0':
+		return v.number(), true
+	}
+	return 0, false
 }
 
 // isTrue reports whether some upstream takes the value for true.
@@ -323,6 +340,10 @@ func (r *reading) resolve(t *target, api rule.ModelAPI) {
 // bound finds how many tokens the answers may have. Where the path does not tell the method, all count
 // that the body may be for.
 func (r *reading) bound(t *target, api rule.ModelAPI) {
+	if t.method == askInvoke {
+		r.boundBy(askInvoke)
+		return
+	}
 	found := false
 	for m := range methods {
 		mine := method(m) == t.method
