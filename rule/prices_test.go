@@ -189,6 +189,13 @@ func TestUnknownPrices(t *testing.T) {
 	if got, known := r.TokenCost("gpt-9", rule.Usage{Input: 100, CacheWrite1h: 100, Output: 10, ImageOutput: 10, ToolCalls: 1}); got != 1200+300+10000+5000 || !known {
 		t.Error(got)
 	}
+	unclear := &rule.Request{User: "u", Prompt: &rule.Prompt{Model: "gpt-4o-mini", Input: 1, Unclear: "It may be another."}}
+	if _, err := r.Estimate(unclear); err == nil || err.Error() != "rule: It may be another." || err.(*rule.RequestError).Status != http.StatusBadRequest {
+		t.Error(err)
+	}
+	if _, err := priced(t, nil, `{id: a, key: user, limit: 20/1h, tokens: {weights: {input: 2}}}`).Estimate(unclear); err != nil {
+		t.Error(err)
+	}
 	none := priced(t, nil, spend)
 	if _, err := none.Estimate(prompt); err == nil || err.(*rule.RequestError).Status != http.StatusServiceUnavailable {
 		t.Error(err)

@@ -36,7 +36,8 @@ func (v *value) span() span { return span{v.kind, v.begin, v.end} }
 
 // What is of interest in a request. Prompts come last.
 const (
-	aModel id = iota + 1
+	aModel    id = iota + 1
+	aFallback    // another model, for when that is not available; of OpenRouter and LiteLLM
 	aStream
 	maxTokens // bounds on the length of an answer
 	maxCompletionTokens
@@ -84,7 +85,7 @@ var requestNodes = func() *node {
 		"maxOutputTokens", limit, "max_output_tokens", limit, "candidateCount", count, "candidate_count", count,
 		"responseSchema", shown, "response_schema", shown, "responseJsonSchema", shown)
 	return at(0,
-		"model", once(aModel), "stream", at(aStream), "anthropic_version", at(aMark), "cache_control", at(aCache),
+		"model", once(aModel), "models", at(aFallback), "fallbacks", at(aFallback), "stream", at(aStream), "anthropic_version", at(aMark), "cache_control", at(aCache),
 		"max_tokens", once(maxTokens), "max_completion_tokens", once(maxCompletionTokens), "max_output_tokens", once(maxOutputTokens),
 		"service_tier", once(aServiceTier), "n", once(aNumber), "best_of", once(aBestOf),
 		"stream_options", once(anOption, "include_usage", once(anInclude)),
@@ -131,6 +132,8 @@ type reading struct {
 
 	text, media int64
 	model       span
+	fallback    string                     // "" if there is none
+	fallbacks   bool                       // there are several
 	numbers     [aCandidateCount + 1]int64 // of limits and counts; -1 if a value is no bound
 }
 
@@ -142,6 +145,7 @@ var readings = sync.Pool{New: func() any {
 
 func (r *reading) free() {
 	r.Request, r.seen, r.text, r.media, r.model, r.numbers = Request{}, 0, 0, 0, span{}, [len(r.numbers)]int64{}
+	r.fallback, r.fallbacks = "", false
 	r.scan.reset()
 	readings.Put(r)
 }
@@ -166,6 +170,11 @@ func (r *reading) see(v *value) {
 		}
 		r.several(before, v.id)
 		r.model = v.span()
+	case aFallback:
+		if name := string(v.text); v.kind != '[' && v.kind != 'n' {
+			r.fallbacks = r.fallbacks || v.size > maxKept || r.fallback != "" && name != r.fallback
+			r.fallback = name
+		}
 	case aStream:
 		r.Stream = r.Stream || v.isTrue()
 	case maxOfVendor:
@@ -290,6 +299,9 @@ func (r *reading) name(name string) string {
 	if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || c == utf8.RuneError }) {
 		r.wrong("The request has a model that is not a name; correct it.")
 	}
+	if r.Unclear = ""; len(name) > maxKept {
+		r.Unclear = "The name of the model has more than 128 bytes, so its price is not known; write a shorter one."
+	}
 	return strings.Clone(strings.ToValidUTF8(name[:min(len(name), maxKept)], "")) // a long one does not stay in memory
 }
 
@@ -334,6 +346,9 @@ func (r *reading) resolve(t *target, api rule.ModelAPI) {
 		r.Model = r.name(t.model)
 	case r.Model == "":
 		r.Model = r.name(t.other)
+	}
+	if r.fallbacks || r.fallback != "" && r.fallback != r.Model {
+		r.Unclear = "The request names other models to fall back to, so its price is not known; name one model."
 	}
 }
 

@@ -139,6 +139,36 @@ func TestParseModel(t *testing.T) {
 	}
 }
 
+// Where prices differ by model, a request with another one to fall back to has no price, nor has one whose name is cut.
+func TestParseUnclear(t *testing.T) {
+	long := strings.Repeat("a/", 63) + "o3-pro"
+	const other, cut = "other models to fall back to", "more than 128 bytes"
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/chat/completions", `{"model":"mini","models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"models":["mini","pro"],"model":"mini"}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":["mini","pro","mini"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","Models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":"pro"}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":["mini"],"models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","fallbacks":[{"model":"mini"}]}`, other},
+		{"/v1/chat/completions", `{"models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"model":"` + long[:maxKept] + `","models":["` + long + `"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":["mini","m\u0069ni"]}`, ""},
+		{"/v1/chat/completions", `{"model":"mini","models":[]}`, ""},
+		{"/v1/chat/completions", `{"model":"mini","models":null,"fallbacks":null}`, ""},
+		{"/v1/chat/completions", `{"model":"mini","metadata":{"models":["pro"]}}`, ""},
+		{"/v1/chat/completions", `{"model":"` + long + `"}`, cut},
+		{"/model/" + strings.ReplaceAll(long, "/", "_") + "/converse", `{}`, cut},
+		{"/v1/chat/completions", `{"model":"` + long[:maxKept] + `"}`, ""},
+		{"/model/pro/converse", `{"model":"` + long + `"}`, ""},
+	} {
+		r, _ := Parse(c.path, []byte(c.body), rule.AutoAPI)
+		if !strings.Contains(r.Unclear, c.want) || c.want == "" && r.Unclear != "" || r.Wrong != "" {
+			t.Errorf("%.40s %.80s: %q, %s", c.path, c.body, r.Unclear, r.Wrong)
+		}
+	}
+}
+
 // The length of an answer is bound by the fields of its method, and by no others.
 func TestParseFields(t *testing.T) {
 	const all = `{"max_tokens":1,"max_completion_tokens":2,"max_output_tokens":3,"n":2,"best_of":3,"generationConfig":{"max_output_tokens":5,"candidate_count":7}`
