@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -121,6 +122,54 @@ func TestPrices(t *testing.T) {
 	} {
 		if got, known := r.TokenCost(c.model, c.usage); got != c.want || !known {
 			t.Errorf("%s, %+v: %d, %v, want %d", c.model, c.usage, got, known, c.want)
+		}
+	}
+}
+
+// A kind without a price costs as much as the prompt, or as the answer, for long prompts and in each tier, too.
+func TestPricesDefaults(t *testing.T) {
+	r := priced(t, pricesOf(t, `{"m": {"input_cost_per_token": 1e-06, "input_cost_per_token_above_200k_tokens": 2e-06, "input_cost_per_token_priority": 10e-06},
+		"n": {"input_cost_per_token": 1e-06, "output_cost_per_token": 4e-06, "output_cost_per_token_above_200k_tokens": 8e-06, "cache_read_input_token_cost": 5e-07,
+			"input_cost_per_token_above_200k_tokens": 2e-06, "output_cost_per_token_flex": 1e-06, "cache_read_input_token_cost_priority": 3e-06}}`), spend)
+	for _, c := range []struct {
+		model string
+		usage rule.Usage
+		want  int64
+	}{
+		{"m", rule.Usage{Input: 1000, Cached: 1000, Output: 1000}, 1000 + 1000},
+		{"m", rule.Usage{Input: 300_000, Cached: 300_000}, 600_000},
+		{"m", rule.Usage{Input: 300_000, CacheWrite: 300_000, Output: 1000}, 600_000 + 2000},
+		{"m", rule.Usage{Input: 300_000, AudioInput: 300_000, Output: 1000, Reasoning: 1000}, 600_000 + 2000},
+		{"m", rule.Usage{Input: 100_000, Cached: 100_000, Output: 1000, Tier: rule.PriorityTier}, 1_000_000 + 10_000},
+		{"m", rule.Usage{Input: 300_000, Cached: 300_000, Tier: rule.PriorityTier}, 600_000}, // the step has no price of its own
+		{"n", rule.Usage{Input: 300_000, Cached: 300_000, Output: 1000, Reasoning: 1000}, 150_000 + 8000},
+		{"n", rule.Usage{Input: 1000, Cached: 1000, Output: 1000, ImageOutput: 1000, Tier: rule.FlexTier}, 500 + 1000},
+		{"n", rule.Usage{Input: 1000, Cached: 1000, Output: 1000, Tier: rule.PriorityTier}, 3000 + 4000},
+	} {
+		if got, known := r.TokenCost(c.model, c.usage); got != c.want || !known {
+			t.Errorf("%s, %+v: %d, %v, want %d", c.model, c.usage, got, known, c.want)
+		}
+	}
+}
+
+// Of the example, no kind costs less for long prompts than the prompt, but what is read from the cache.
+func TestPricesExample(t *testing.T) {
+	text, err := os.ReadFile("../examples/prices.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := priced(t, pricesOf(t, string(text)), spend)
+	for _, c := range []struct {
+		usage rule.Usage
+		want  int64
+	}{
+		{rule.Usage{Input: 300_000}, 1_800_000},
+		{rule.Usage{Input: 300_000, Cached: 300_000}, 180_000},
+		{rule.Usage{Input: 300_000, CacheWrite: 300_000}, 2_250_000},
+		{rule.Usage{Input: 300_000, CacheWrite1h: 300_000}, 3_600_000},
+	} {
+		if got, _ := r.TokenCost("claude-sonnet-4-5", c.usage); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.usage, got, c.want)
 		}
 	}
 }
