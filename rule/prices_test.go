@@ -347,6 +347,20 @@ func TestMoney(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+	for text, want := range map[string]string{
+		"20$/day":   `"20$" has the sign behind the amount; write $20/day or 20usd/day`,
+		"0.50$/1d":  `"0.50$" has the sign behind the amount; write $0.50/1d or 0.50usd/1d`,
+		"20usd/1M":  `bad duration "1M"; did you mean "20usd/1m"?`,
+		"$0.5/Day":  `bad duration "Day"; did you mean "0.5usd/day"?`,
+		"20usd/1mo": `bad duration "1mo"; months differ in length; write days, such as 20usd/30d, or 20usd/month for that of the calendar`,
+		"20usd/0h":  `0s is not a valid period; write for example 20usd/day`,
+		"20/1M":     `bad duration "1M"; did you mean "20/1m"?`,
+		"$5$/day":   `"$5$" is not an amount of dollars; write for example 20usd/day or 0.50usd/hour, with at most six digits after the point`,
+	} {
+		if _, err := rule.ParseRate(text); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 	for period, starts := range map[string]string{"day": "", "week": "monday", "month": ""} {
 		r := priced(t, nil, `{id: spend, key: user, limit: 1234.57usd/`+period+`, tokens: {price: usd}}`)
 		limits, err := r.Compile(r.Quota)
