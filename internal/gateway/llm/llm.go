@@ -16,6 +16,7 @@ package llm
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/weirhq/weir/rule"
@@ -53,7 +54,7 @@ type target struct {
 	other  string // a model, if the body has none
 	stream bool
 	embeds bool
-	counts bool // it only counts tokens
+	free   bool // it uses no tokens
 }
 
 // method is one of an API, by the fields that bound its answers.
@@ -115,7 +116,7 @@ func locate(path string) (t target) {
 	case verb == "converse", verb == "converse-stream":
 		t.api, t.method, t.stream = rule.Bedrock, askConverse, verb != "converse"
 	default:
-		t.known, t.counts = false, onlyCounts(path)
+		t.known, t.free = false, isFree(path)
 		if isMethod {
 			t.other = name
 		}
@@ -132,7 +133,7 @@ func locate(path string) (t target) {
 	if model := modelOfBedrock(path, lower, begin); model != "" && t.model == "" {
 		switch t.model = model; {
 		case lower[begin:] == "count-tokens":
-			t.counts = isPlain(partsOfARN.Replace(path))
+			t.free = isPlain(partsOfARN.Replace(path))
 		case !t.known:
 			t.method = askInvoke
 		}
@@ -161,10 +162,13 @@ func modelOfBedrock(path, lower string, begin int) string {
 
 var partsOfARN = strings.NewReplacer("%2F", "", "%3A", "")
 
-// onlyCounts reports whether a path is one by which a vendor counts tokens and uses none.
-func onlyCounts(path string) bool {
-	return isPlain(path) && (strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens"))
-}
+// freePath is that of a request by which a vendor counts tokens, keeps files or ends something. To create a batch is not free: its requests
+// may be in the body, or in a file that nobody has read.
+var freePath = regexp.MustCompile(`:countTokens$|/messages/count_tokens$|/responses/input_tokens$|` +
+	`/v1/(files|uploads(/[^/]+/\w+)?|vector_stores(/[^/]+(/\w+){0,3})?|(responses|batches|messages/batches)/[^/]+/cancel)$`)
+
+// isFree reports whether a path is one that uses no tokens.
+func isFree(path string) bool { return isPlain(path) && freePath.MatchString(path) }
 
 // isPlain reports whether all servers read a path in the same way. Some do so in different ways if it has parameters, for example.
 func isPlain(path string) bool {

@@ -106,14 +106,14 @@ var requestNodes = func() *node {
 const mediaTokens = 1600
 
 // Parse reads a request. It is false if the request cannot use tokens: it has no body, or
-// only counts. A body that cannot be read is taken for a prompt, so it is never free.
+// only counts, or keeps files. A body that cannot be read is taken for a prompt, so it is never free.
 func Parse(path string, body []byte, api rule.ModelAPI) (Request, bool) {
 	t := locate(path)
 	r := Request{API: api, Generates: !t.embeds}
 	if api == rule.AutoAPI {
 		r.API = t.api
 	}
-	if len(body) == 0 || t.counts {
+	if len(body) == 0 || t.free {
 		return r, false
 	}
 	reading := readings.Get().(*reading)

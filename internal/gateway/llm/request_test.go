@@ -260,6 +260,7 @@ func TestParseHiddenStream(t *testing.T) {
 func TestParseNotFree(t *testing.T) {
 	for _, path := range []string{
 		"/v1/chat/completions;a:countTokens", "/v1/chat/completions;/count_tokens", "/v1/chat/completions%2Fcount_tokens",
+		"/v1/batches", "/v1/messages/batches", "/v1/chat/completions;/v1/files", "/v1/files/f1", "/ask/files", "/v1/cancel", "/v1/chat/completions/v1%2Ffiles",
 		"/count-tokens", "/model/count-tokens", "/model//count-tokens", "/v1/x/count-tokens", "/model/x/y/count-tokens", "/model/x/converse;/count-tokens",
 		"/model/x/converse%00/count-tokens", "/model/x%3Fy/count-tokens", "/model/x/count-tokens/converse", "/model/../count-tokens",
 		"/v1/chat/completions/..;/count_tokens", "/v1/chat\\count_tokens", "/v1/chat/completions//count_tokens", "/v1/./count_tokens",
@@ -275,7 +276,10 @@ func TestParseFree(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/models": "", "/v1/messages/count_tokens": `{"messages":[]}`,
 		"/v1beta/models/gemini-2.5-flash:countTokens": `{"contents":[]}`, "/v1/responses/input_tokens": `{"input":"x"}`,
-		"/model/us.anthropic.claude-3-5-sonnet-20240620-v1:0/count-tokens":             `{"input":{"converse":{"messages":[]}}}`,
+		"/model/us.anthropic.claude-3-5-sonnet-20240620-v1:0/count-tokens": `{"input":{"converse":{"messages":[]}}}`,
+		"/v1/files": "--x\r\n", "/openai/v1/files": "--x\r\n", "/v1/uploads": `{"bytes":1}`, "/v1/uploads/u1/parts": "--x\r\n",
+		"/v1/vector_stores": `{"name":"x"}`, "/v1/vector_stores/vs_1": `{"name":"x"}`, "/v1/vector_stores/vs_1/files": `{"file_id":"x"}`, "/v1/vector_stores/vs_1/file_batches/b/cancel": `{}`,
+		"/v1/responses/r1/cancel": `{}`, "/v1/batches/b1/cancel": `{}`, "/v1/messages/batches/b1/cancel": `{}`,
 		"/bedrock/model/arn:aws:bedrock:x:1:inference-profile%2Fpro%3A0/count-tokens/": `{"input":{"invokeModel":{"body":"e30="}}}`,
 	} {
 		if _, ok := Parse(path, []byte(body), rule.AutoAPI); ok {
