@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +26,10 @@ func parseMoney(rate string) (micros, period string, isMoney bool, err error) {
 	if !isMoney {
 		amount, isMoney = strings.CutPrefix(text, "$")
 	}
+	if number, isBehind := strings.CutSuffix(text, "$"); found && isBehind && strings.Trim(number, "0123456789.") == "" {
+		number, per := document.Clip(number, maxName), strings.TrimSuffix("/"+document.Clip(period, maxName), "/")
+		return "", "", true, fmt.Errorf("%s has the sign behind the amount; write $%s%s or %[2]susd%[3]s", document.Quote(number+"$"), number, per)
+	}
 	if found && !isMoney && otherCurrency.MatchString(text) {
 		return "", "", true, fmt.Errorf("%s is not in dollars, and price lists are; write an amount of dollars, for example 20usd/day", document.Quote(document.Clip(text, maxName)))
 	}
@@ -40,6 +45,12 @@ func parseMoney(rate string) (micros, period string, isMoney bool, err error) {
 		micros = "0"
 	}
 	return micros, period, true, nil
+}
+
+// inDollars is what is wrong with a rate of so many millionths, with its suggestions in dollars.
+func inDollars(wrong, micros string) string {
+	n, _ := strconv.ParseInt(micros, 10, 64) // what is too large is wrong for that
+	return strings.NewReplacer(micros+"/", Weight(n).decimal()+dollars+"/", "100/1m", "20usd/day").Replace(wrong)
 }
 
 // moneyString is a rate in millionths of a currency as its amount, with the name of a period of the calendar.

@@ -85,15 +85,7 @@ func readPrice(fields map[string]json.RawMessage) (*price, error) {
 	if _, found := levels[StandardTier][0]["input_cost_per_token"]; !found {
 		return nil, nil
 	}
-	const unset = -1
-	p := &price{rates: rates{Weights: Weights{Output: unset, Cached: unset}}}
-	apply(&p.Weights, levels[StandardTier][0])
-	if p.Output == unset {
-		p.Output = p.Input
-	}
-	if p.Cached == unset {
-		p.Cached = p.Input
-	}
+	p, usual := new(price), Weights{Output: unset, Cached: unset}
 	var err error
 	if p.request, _, err = readAmount("input_cost_per_request", fields["input_cost_per_request"]); err != nil {
 		return nil, err
@@ -105,16 +97,14 @@ func readPrice(fields map[string]json.RawMessage) (*price, error) {
 		if err != nil {
 			return nil, err
 		}
-		p.ToolCall = max(p.ToolCall, w)
+		usual.ToolCall = max(usual.ToolCall, w)
 	}
 	standard := levels[StandardTier]
-	p.steps = stepsOf(p.Weights, standard)
+	p.rates = ratesOf(usual, standard)
 	for tier := FlexTier; tier < serviceTiers; tier++ {
 		if own := levels[tier]; len(own) > 0 {
-			r := &rates{Weights: p.Weights}
-			apply(&r.Weights, own[0])
-			r.steps = stepsOf(r.Weights, standard, own)
-			p.tiers[tier] = r
+			r := ratesOf(usual, standard, own)
+			p.tiers[tier] = &r
 		}
 	}
 	p.output = readMaxOutput(fields["max_output_tokens"])
@@ -131,27 +121,46 @@ func readMaxOutput(raw json.RawMessage) int64 {
 	return int64(n)
 }
 
-// stepsOf are the steps of all levels above 0. What a later one has counts.
-func stepsOf(usual Weights, all ...map[int64]map[string]Weight) (steps []step) {
+// unset is the price of answers or of what is cached if it is not given. Neither can be Free.
+const unset Weight = -1
+
+// ratesOf are the rates of all levels. What a later one has counts; what none has costs as much as what it belongs to, there.
+func ratesOf(usual Weights, all ...map[int64]map[string]Weight) (r rates) {
+	for _, levels := range all {
+		apply(&usual, levels[0])
+	}
+	r.Weights = usual.filled()
 	for _, levels := range all {
 		for above := range levels {
-			if above == 0 || slices.ContainsFunc(steps, func(s step) bool { return s.above == above }) {
+			if above == 0 || slices.ContainsFunc(r.steps, func(s step) bool { return s.above == above }) {
 				continue
 			}
 			s := step{above, usual}
 			for _, levels := range all {
 				apply(&s.Weights, levels[above])
 			}
-			steps = append(steps, s)
+			s.Weights = s.filled()
+			r.steps = append(r.steps, s)
 		}
 	}
-	return steps
+	return r
 }
 
 func apply(w *Weights, values map[string]Weight) {
 	for name, value := range values {
 		*priceFields[name](w) = value
 	}
+}
+
+// filled are the weights with those that are unset as high as those of the prompt.
+func (w Weights) filled() Weights {
+	if w.Output == unset {
+		w.Output = w.Input
+	}
+	if w.Cached == unset {
+		w.Cached = w.Input
+	}
+	return w
 }
 
 // cutTier splits the name of a field that is for one tier of service, as in input_cost_per_token_flex.

@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -125,6 +126,54 @@ func TestPrices(t *testing.T) {
 	}
 }
 
+// A kind without a price costs as much as the prompt, or as the answer, for long prompts and in each tier, too.
+func TestPricesDefaults(t *testing.T) {
+	r := priced(t, pricesOf(t, `{"m": {"input_cost_per_token": 1e-06, "input_cost_per_token_above_200k_tokens": 2e-06, "input_cost_per_token_priority": 10e-06},
+		"n": {"input_cost_per_token": 1e-06, "output_cost_per_token": 4e-06, "output_cost_per_token_above_200k_tokens": 8e-06, "cache_read_input_token_cost": 5e-07,
+			"input_cost_per_token_above_200k_tokens": 2e-06, "output_cost_per_token_flex": 1e-06, "cache_read_input_token_cost_priority": 3e-06}}`), spend)
+	for _, c := range []struct {
+		model string
+		usage rule.Usage
+		want  int64
+	}{
+		{"m", rule.Usage{Input: 1000, Cached: 1000, Output: 1000}, 1000 + 1000},
+		{"m", rule.Usage{Input: 300_000, Cached: 300_000}, 600_000},
+		{"m", rule.Usage{Input: 300_000, CacheWrite: 300_000, Output: 1000}, 600_000 + 2000},
+		{"m", rule.Usage{Input: 300_000, AudioInput: 300_000, Output: 1000, Reasoning: 1000}, 600_000 + 2000},
+		{"m", rule.Usage{Input: 100_000, Cached: 100_000, Output: 1000, Tier: rule.PriorityTier}, 1_000_000 + 10_000},
+		{"m", rule.Usage{Input: 300_000, Cached: 300_000, Tier: rule.PriorityTier}, 600_000}, // the step has no price of its own
+		{"n", rule.Usage{Input: 300_000, Cached: 300_000, Output: 1000, Reasoning: 1000}, 150_000 + 8000},
+		{"n", rule.Usage{Input: 1000, Cached: 1000, Output: 1000, ImageOutput: 1000, Tier: rule.FlexTier}, 500 + 1000},
+		{"n", rule.Usage{Input: 1000, Cached: 1000, Output: 1000, Tier: rule.PriorityTier}, 3000 + 4000},
+	} {
+		if got, known := r.TokenCost(c.model, c.usage); got != c.want || !known {
+			t.Errorf("%s, %+v: %d, %v, want %d", c.model, c.usage, got, known, c.want)
+		}
+	}
+}
+
+// Of the example, no kind costs less for long prompts than the prompt, but what is read from the cache.
+func TestPricesExample(t *testing.T) {
+	text, err := os.ReadFile("../examples/prices.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := priced(t, pricesOf(t, string(text)), spend)
+	for _, c := range []struct {
+		usage rule.Usage
+		want  int64
+	}{
+		{rule.Usage{Input: 300_000}, 1_800_000},
+		{rule.Usage{Input: 300_000, Cached: 300_000}, 180_000},
+		{rule.Usage{Input: 300_000, CacheWrite: 300_000}, 2_250_000},
+		{rule.Usage{Input: 300_000, CacheWrite1h: 300_000}, 3_600_000},
+	} {
+		if got, _ := r.TokenCost("claude-sonnet-4-5", c.usage); got != c.want {
+			t.Errorf("%+v: %d, want %d", c.usage, got, c.want)
+		}
+	}
+}
+
 // Names with a vendor, a region, a version or a date are those of their entries, and nothing else is.
 func TestPricesOfNames(t *testing.T) {
 	r := priced(t, pricesOf(t, priceList), spend)
@@ -188,6 +237,13 @@ func TestUnknownPrices(t *testing.T) {
 	}
 	if got, known := r.TokenCost("gpt-9", rule.Usage{Input: 100, CacheWrite1h: 100, Output: 10, ImageOutput: 10, ToolCalls: 1}); got != 1200+300+10000+5000 || !known {
 		t.Error(got)
+	}
+	unclear := &rule.Request{User: "u", Prompt: &rule.Prompt{Model: "gpt-4o-mini", Input: 1, Unclear: "It may be another."}}
+	if _, err := r.Estimate(unclear); err == nil || err.Error() != "rule: It may be another." || err.(*rule.RequestError).Status != http.StatusBadRequest {
+		t.Error(err)
+	}
+	if _, err := priced(t, nil, `{id: a, key: user, limit: 20/1h, tokens: {weights: {input: 2}}}`).Estimate(unclear); err != nil {
+		t.Error(err)
 	}
 	none := priced(t, nil, spend)
 	if _, err := none.Estimate(prompt); err == nil || err.(*rule.RequestError).Status != http.StatusServiceUnavailable {
@@ -295,6 +351,20 @@ func TestMoney(t *testing.T) {
 	}
 	for _, text := range []string{"20eur/day", "20.50GBP/day", "€20/day", "20¥/month"} {
 		if _, err := rule.ParseRate(text); err == nil || !strings.Contains(err.Error(), "is not in dollars, and price lists are; write an amount of dollars, for example 20usd/day") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"20$/day":   `"20$" has the sign behind the amount; write $20/day or 20usd/day`,
+		"0.50$/1d":  `"0.50$" has the sign behind the amount; write $0.50/1d or 0.50usd/1d`,
+		"20usd/1M":  `bad duration "1M"; did you mean "20usd/1m"?`,
+		"$0.5/Day":  `bad duration "Day"; did you mean "0.5usd/day"?`,
+		"20usd/1mo": `bad duration "1mo"; months differ in length; write days, such as 20usd/30d, or 20usd/month for that of the calendar`,
+		"20usd/0h":  `0s is not a valid period; write for example 20usd/day`,
+		"20/1M":     `bad duration "1M"; did you mean "20/1m"?`,
+		"$5$/day":   `"$5$" is not an amount of dollars; write for example 20usd/day or 0.50usd/hour, with at most six digits after the point`,
+	} {
+		if _, err := rule.ParseRate(text); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

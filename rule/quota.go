@@ -334,7 +334,10 @@ func ParseRate(text string) (Rate, error) {
 	// What is wrong for a fixed window is wrong for any algorithm; the rest is
 	// found when the whole limit is known.
 	l, err := weir.ParseLimit(weir.FixedWindow.String() + " " + text)
-	if err != nil {
+	switch {
+	case err != nil && isMoney:
+		return Rate{}, errors.New(inDollars(reason(err), micros))
+	case err != nil:
 		return Rate{}, errors.New(reason(err))
 	}
 	return Rate{l.N, l.Period, currency}, nil

@@ -190,6 +190,9 @@ func (c *Entry) mostOutput(p *Prompt) int64 {
 
 // tokenUnits is the cost of a request with so many tokens of answers. The error is a [RequestError].
 func (c *Entry) tokenUnits(p *Prompt, output int64) (int64, error) {
+	if p.Unclear != "" && (c.Tokens.priced() || len(c.Tokens.Models) > 0) {
+		return 0, &RequestError{Status: http.StatusBadRequest, Reason: p.Unclear}
+	}
 	if !c.Tokens.priced() {
 		return c.Tokens.estimate(p, output), nil
 	}

@@ -65,6 +65,10 @@ type Prompt struct {
 	Caches    bool   // it asks the vendor to write parts of it to a cache, at the vendor's price
 
 	Tier ServiceTier // that it asks for
+
+	// Unclear is a sentence for the client if the model may be another one than Model, so that its price is not
+	// known; "" if it is clear. Rules with a price, or with Models, then deny the request.
+	Unclear string
 }
 
 // weights returns what the tokens of a model cost: by its whole name, by the longest

@@ -221,15 +221,11 @@ var weightFields = newTable(
 // weights reads what tokens cost. What is not given costs as much as usual; a cached token as
 // much as another.
 func (p *parser) weights(e *document.Element, field string) Weights {
-	const unset = -1
 	w := Weights{Input: oneUnit, Output: oneUnit, Cached: unset}
 	if weightFields.read(p, e, field, &w) == nil {
 		return Weights{}
 	}
-	if w.Cached == unset {
-		w.Cached = w.Input
-	}
-	if !w.some() {
+	if w = w.filled(); !w.some() {
 		p.errorf("E030", e.Place, field, "all weights are 0, so no request would cost anything; write one above 0")
 	}
 	return w

@@ -25,7 +25,7 @@ var budget = map[string]int{
 	"internal/app":      3450,
 	"internal/clients":  1350,
 	"internal/envoy":    2900,
-	"internal/gateway":  4500,
+	"internal/gateway":  4560,
 	"internal/overload": 1450,
 	"internal/rules":    6750,
 	"internal/server":   11600,

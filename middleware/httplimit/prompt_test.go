@@ -453,6 +453,19 @@ func TestTokensAmbiguous(t *testing.T) {
 	}
 }
 
+// A request that may be answered by another model is denied where models have weights of their own.
+func TestTokensUnclear(t *testing.T) {
+	for tokens, want := range map[string]int{"": 200, "weights: {input: 3}": 200, "models: {mini: {input: 1}}, weights: {input: 3}": 400} {
+		for _, body := range []string{`{"model":"mini","models":["pro"],"max_tokens":9}`, `{"model":"` + strings.Repeat("a/", 63) + `o3-pro","max_tokens":9}`} {
+			s, w := newSettling(t, "rules: [{id: a, key: ip, limit: 100000/1h, tokens: {"+tokens+"}}]", Options{}), httptest.NewRecorder()
+			s.Wrap(answering(200)).ServeHTTP(w, chat("/v1/chat/completions", body))
+			if w.Code != want || want == 400 && !strings.Contains(w.Body.String(), "its price is not known") {
+				t.Errorf("%s: %.80s: %d %s", tokens, body, w.Code, w.Body)
+			}
+		}
+	}
+}
+
 // What is too long is not read, and Allow gives the body back, too.
 func TestTokensBody(t *testing.T) {
 	s := newSettling(t, tokenRules(""), Options{})

@@ -181,7 +181,35 @@ func TestParseConverse(t *testing.T) {
 			t.Errorf("%s: %q", body, got.Wrong)
 		}
 	}
-	if !SamePath("/model/a%2Fb/converse", "/model/a/b/converse") || SamePath("/model/a/converse", "/model/b/converse") {
+	if !SamePath("/model/arn:a%2Fb/converse", "/model/arn:a/b/converse") || SamePath("/model/a/converse", "/model/b/converse") {
 		t.Error("paths of the same model differ, or others do not")
+	}
+}
+
+// InvokeModel has the fields of each model's vendor. The largest bound counts, wherever it is.
+func TestParseInvoke(t *testing.T) {
+	for body, want := range map[string]int64{ // with 1000 for an answer that has no bound
+		`{"inferenceConfig":{"maxTokens":5000},"max_tokens":1}`:          5000,
+		`{"inferenceConfig":{"max_new_tokens":5000},"max_tokens":1}`:     5000,
+		`{"prompt":"hi","max_gen_len":2048}`:                             2048,
+		`{"prompt":"hi","max_gen_len":"2048","Max_Gen_Len":1}`:           2048,
+		`{"prompt":"hi","max_gen_len":-1,"max_tokens":1}`:                1000,
+		`{"prompt":"hi","max_gen_len":[2048],"max_tokens":1}`:            1000,
+		`{"prompt":"hi","max_gen_len":{"x":1},"max_tokens":1}`:           1000,
+		`{"prompt":"hi","max_gen_len":null,"max_tokens":7}`:              7,
+		`{"prompt":"hi","max_tokens_to_sample":300}`:                     300,
+		`{"inputText":"hi","textGenerationConfig":{"maxTokenCount":96}}`: 96,
+		`{"prompt":"hi","maxTokens":50,"n":3}`:                           150,
+		`{"messages":[],"max_completion_tokens":60}`:                     60,
+		`{"messages":[]}`: 1000,
+	} {
+		for _, action := range []string{"invoke", "invoke-with-response-stream"} {
+			if r, ok := Parse("/model/x/"+action, []byte(body), rule.AutoAPI); estimated(&r).Output != want || !ok || r.Wrong != "" {
+				t.Errorf("%s %s: %d, want %d; %s", action, body, estimated(&r).Output, want, r.Wrong)
+			}
+		}
+	}
+	if r, _ := Parse("/v1/chat/completions", []byte(`{"messages":[],"max_tokens":5,"max_gen_len":9,"maxTokens":9}`), rule.AutoAPI); r.MaxOutput != 5 {
+		t.Errorf("fields of others bound a chat to %d", r.MaxOutput)
 	}
 }

@@ -16,6 +16,7 @@ package llm
 
 import (
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/weirhq/weir/rule"
@@ -53,7 +54,7 @@ type target struct {
 	other  string // a model, if the body has none
 	stream bool
 	embeds bool
-	counts bool // it only counts tokens
+	free   bool // it uses no tokens
 }
 
 // method is one of an API, by the fields that bound its answers.
@@ -65,6 +66,7 @@ const (
 	askMessage
 	askContent
 	askConverse
+	askInvoke // whatever the vendor of the model understands
 )
 
 // methods have the API of each, the fields that bound the length of an answer, and those with the number of
@@ -80,6 +82,8 @@ var methods = [...]struct {
 	askMessage:  {rule.Anthropic, []id{maxTokens}, nil, []id{aSystem, aMark}},
 	askContent:  {rule.Gemini, []id{maxOfConfig}, []id{aCandidateCount}, []id{aContents}},
 	askConverse: {rule.Bedrock, []id{maxOfInference, maxTokens}, nil, nil},
+	askInvoke: {rule.Bedrock, []id{maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, maxOfInference, maxOfVendor},
+		[]id{aNumber, aBestOf, aCandidateCount}, nil},
 }
 
 // locate reads a path. Words in it are found in any case, because some servers do so.
@@ -112,7 +116,7 @@ func locate(path string) (t target) {
 	case verb == "converse", verb == "converse-stream":
 		t.api, t.method, t.stream = rule.Bedrock, askConverse, verb != "converse"
 	default:
-		t.known, t.counts = false, onlyCounts(path)
+		t.known, t.free = false, isFree(path)
 		if isMethod {
 			t.other = name
 		}
@@ -126,8 +130,13 @@ func locate(path string) (t target) {
 		}
 		t.model = path[begin:end]
 	}
-	if _, after, found := strings.Cut(lower[:begin], "/model/"); found && t.model == "" { // Bedrock; the name of an inference profile may have slashes
-		t.model = path[begin-len(after) : max(begin-len(after), begin-1)]
+	if model := modelOfBedrock(path, lower, begin); model != "" && t.model == "" {
+		switch t.model = model; {
+		case lower[begin:] == "count-tokens":
+			t.free = isPlain(partsOfARN.Replace(path))
+		case !t.known:
+			t.method = askInvoke
+		}
 	}
 	if plain, err := url.PathUnescape(t.model); err == nil {
 		t.model = plain
@@ -135,11 +144,35 @@ func locate(path string) (t target) {
 	return t
 }
 
-// onlyCounts reports whether a path is one by which a vendor counts tokens and uses none. Servers
-// read some paths in different ways, such as those with parameters; these are not.
-func onlyCounts(path string) bool {
-	counts := strings.HasSuffix(path, ":countTokens") || strings.HasSuffix(path, "/messages/count_tokens") || strings.HasSuffix(path, "/responses/input_tokens")
-	return counts && !strings.ContainsAny(path, `;%\`) && !strings.Contains(path, "//") && !strings.Contains(path, "/.")
+// modelOfBedrock returns the model of a path that ends in /model/{model}/ and an action of Bedrock, or "". Only ARNs have slashes, which
+// are escaped, but not for all servers.
+func modelOfBedrock(path, lower string, begin int) string {
+	switch lower[begin:] {
+	case "converse", "converse-stream", "invoke", "invoke-with-response-stream", "count-tokens":
+		const before = "/model/"
+		if i := strings.LastIndex(lower[:begin], before); i >= 0 && i+len(before) < begin {
+			model := path[i+len(before) : begin-1]
+			if !strings.Contains(model, "/") || strings.HasPrefix(model, "arn:") {
+				return model
+			}
+		}
+	}
+	return ""
+}
+
+var partsOfARN = strings.NewReplacer("%2F", "", "%3A", "")
+
+// freePath is that of a request by which a vendor counts tokens, keeps files or ends something. To create a batch is not free: its requests
+// may be in the body, or in a file that nobody has read.
+var freePath = regexp.MustCompile(`:countTokens$|/messages/count_tokens$|/responses/input_tokens$|` +
+	`/v1/(files|uploads(/[^/]+/\w+)?|vector_stores(/[^/]+(/\w+){0,3})?|(responses|batches|messages/batches)/[^/]+/cancel)$`)
+
+// isFree reports whether a path is one that uses no tokens.
+func isFree(path string) bool { return isPlain(path) && freePath.MatchString(path) }
+
+// isPlain reports whether all servers read a path in the same way. Some do so in different ways if it has parameters, for example.
+func isPlain(path string) bool {
+	return !strings.ContainsAny(path, `;%\`) && !strings.Contains(path, "//") && !strings.Contains(path, "/.")
 }
 
 // SamePath reports whether two paths ask for the same of the same model.

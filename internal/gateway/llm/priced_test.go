@@ -66,8 +66,12 @@ func TestGoldenPrices(t *testing.T) {
 		if strings.HasSuffix(api, "-stream") {
 			name = "x.sse"
 		}
+		shape := shapes[api]
+		if strings.Contains(usage, `"completion_tokens": 0,`) {
+			shape = strings.Replace(shape, "Hi", "", 1) // no tokens are no text
+		}
 		w := NewWatch(request)
-		watched(w, header(name), 200, fmt.Sprintf(shapes[api], model, usage, more), 50)
+		watched(w, header(name), 200, fmt.Sprintf(shape, model, usage, more), 50)
 		u, known := w.Used()
 		w.Free()
 		if got, found := table.Rules()[0].TokenCost(model, u); got != want || !known || !found {

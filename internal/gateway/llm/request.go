@@ -36,14 +36,16 @@ func (v *value) span() span { return span{v.kind, v.begin, v.end} }
 
 // What is of interest in a request. Prompts come last.
 const (
-	aModel id = iota + 1
+	aModel    id = iota + 1
+	aFallback    // another model, for when that is not available; of OpenRouter and LiteLLM
 	aStream
 	maxTokens // bounds on the length of an answer
 	maxCompletionTokens
 	maxOutputTokens
 	maxOfConfig
 	maxOfInference
-	aNumber // how many answers
+	maxOfVendor // those of InvokeModel that no other API has
+	aNumber     // how many answers
 	aBestOf
 	aCandidateCount
 	aConfig
@@ -78,19 +80,20 @@ var requestNodes = func() *node {
 	shown.put("cache_control", at(aCache))
 	shown.put("cachePoint", at(aCache))
 	text.kids = shown.kids
-	limit, count, length := once(maxOfConfig), once(aCandidateCount), once(maxTokens)
+	limit, count, length, other := once(maxOfConfig), once(aCandidateCount), once(maxTokens), at(maxOfVendor)
 	config := once(aConfig,
 		"maxOutputTokens", limit, "max_output_tokens", limit, "candidateCount", count, "candidate_count", count,
 		"responseSchema", shown, "response_schema", shown, "responseJsonSchema", shown)
 	return at(0,
-		"model", once(aModel), "stream", at(aStream), "anthropic_version", at(aMark), "cache_control", at(aCache),
+		"model", once(aModel), "models", at(aFallback), "fallbacks", at(aFallback), "stream", at(aStream), "anthropic_version", at(aMark), "cache_control", at(aCache),
 		"max_tokens", once(maxTokens), "max_completion_tokens", once(maxCompletionTokens), "max_output_tokens", once(maxOutputTokens),
 		"service_tier", once(aServiceTier), "n", once(aNumber), "best_of", once(aBestOf),
 		"stream_options", once(anOption, "include_usage", once(anInclude)),
 		"generationConfig", config, "generation_config", config,
-		"inferenceConfig", once(anInference, "maxTokens", once(maxOfInference)), "serviceTier", at(0, "type", once(aServiceTier)),
+		"inferenceConfig", once(anInference, "maxTokens", once(maxOfInference), "max_new_tokens", other), "serviceTier", at(0, "type", once(aServiceTier)),
 		"additionalModelRequestFields", at(0, "max_tokens", length, "max_gen_len", length, "max_new_tokens", length, "max_tokens_to_sample", length,
 			"inferenceConfig", at(0, "maxTokens", length, "max_new_tokens", length)),
+		"max_gen_len", other, "max_tokens_to_sample", other, "max_new_tokens", other, "maxTokens", other, "textGenerationConfig", at(0, "maxTokenCount", other),
 		"messages", prose(aChat), "prompt", prose(aChat), "input", prose(anInput), "system", prose(aSystem),
 		"contents", prose(aContents), "content", prose(aContents), "requests", prose(aContents),
 		"systemInstruction", prose(aContents), "system_instruction", prose(aContents),
@@ -103,14 +106,14 @@ var requestNodes = func() *node {
 const mediaTokens = 1600
 
 // Parse reads a request. It is false if the request cannot use tokens: it has no body, or
-// only counts. A body that cannot be read is taken for a prompt, so it is never free.
+// only counts, or keeps files. A body that cannot be read is taken for a prompt, so it is never free.
 func Parse(path string, body []byte, api rule.ModelAPI) (Request, bool) {
 	t := locate(path)
 	r := Request{API: api, Generates: !t.embeds}
 	if api == rule.AutoAPI {
 		r.API = t.api
 	}
-	if len(body) == 0 || t.counts {
+	if len(body) == 0 || t.free {
 		return r, false
 	}
 	reading := readings.Get().(*reading)
@@ -129,6 +132,8 @@ type reading struct {
 
 	text, media int64
 	model       span
+	fallback    string                     // "" if there is none
+	fallbacks   bool                       // there are several
 	numbers     [aCandidateCount + 1]int64 // of limits and counts; -1 if a value is no bound
 }
 
@@ -140,6 +145,7 @@ var readings = sync.Pool{New: func() any {
 
 func (r *reading) free() {
 	r.Request, r.seen, r.text, r.media, r.model, r.numbers = Request{}, 0, 0, 0, span{}, [len(r.numbers)]int64{}
+	r.fallback, r.fallbacks = "", false
 	r.scan.reset()
 	readings.Put(r)
 }
@@ -164,16 +170,24 @@ func (r *reading) see(v *value) {
 		}
 		r.several(before, v.id)
 		r.model = v.span()
+	case aFallback:
+		if name := string(v.text); v.kind != '[' && v.kind != 'n' {
+			r.fallbacks = r.fallbacks || v.size > maxKept || r.fallback != "" && name != r.fallback
+			r.fallback = name
+		}
 	case aStream:
 		r.Stream = r.Stream || v.isTrue()
-	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, maxOfInference, aNumber, aBestOf, aCandidateCount:
-		n, plain := int64(0), false
-		if v.kind == '"' { // some upstreams take it for a number, and not only if it is plain
-			n, plain = digits(v.text)
-			plain = plain && v.size > 0
-		} else if v.kind == '0' {
-			n, plain = v.number(), true
+	case maxOfVendor:
+		n, plain := v.count()
+		switch known := &r.numbers[v.id]; {
+		case v.kind == 'k', v.kind == 'n', *known < 0:
+		case !plain, n == 0:
+			*known = -1
+		default:
+			*known = max(*known, n)
 		}
+	case maxTokens, maxCompletionTokens, maxOutputTokens, maxOfConfig, maxOfInference, aNumber, aBestOf, aCandidateCount:
+		n, plain := v.count()
 		if v.kind != 'n' && !plain {
 			r.wrong("The body of the request has a value of " + fields[v.id] + " that is not a number; correct it.")
 		}
@@ -213,6 +227,18 @@ func (r *reading) several(several bool, what id) {
 	if several {
 		r.wrong("The body of the request has several values of " + fields[what] + "; send one.")
 	}
+}
+
+// count is a number, which some upstreams take a text for, and not only if it is plain.
+func (v *value) count() (n int64, plain bool) {
+	switch v.kind {
+	case '"':
+		n, plain = digits(v.text)
+		return n, plain && v.size > 0
+	case '0':
+		return v.number(), true
+	}
+	return 0, false
 }
 
 // isTrue reports whether some upstream takes the value for true.
@@ -273,6 +299,9 @@ func (r *reading) name(name string) string {
 	if strings.ContainsFunc(name, func(c rune) bool { return unicode.IsControl(c) || c == utf8.RuneError }) {
 		r.wrong("The request has a model that is not a name; correct it.")
 	}
+	if r.Unclear = ""; len(name) > maxKept {
+		r.Unclear = "The name of the model has more than 128 bytes, so its price is not known; write a shorter one."
+	}
 	return strings.Clone(strings.ToValidUTF8(name[:min(len(name), maxKept)], "")) // a long one does not stay in memory
 }
 
@@ -318,11 +347,18 @@ func (r *reading) resolve(t *target, api rule.ModelAPI) {
 	case r.Model == "":
 		r.Model = r.name(t.other)
 	}
+	if r.fallbacks || r.fallback != "" && r.fallback != r.Model {
+		r.Unclear = "The request names other models to fall back to, so its price is not known; name one model."
+	}
 }
 
 // bound finds how many tokens the answers may have. Where the path does not tell the method, all count
 // that the body may be for.
 func (r *reading) bound(t *target, api rule.ModelAPI) {
+	if t.method == askInvoke {
+		r.boundBy(askInvoke)
+		return
+	}
 	found := false
 	for m := range methods {
 		mine := method(m) == t.method

@@ -118,10 +118,53 @@ func TestParseModel(t *testing.T) {
 		{"/v1beta/models/pro:70b:generateContent", `{"model":"mini"}`, "pro:70b", ""},
 		{"/v1beta/models/pro:GenerateContent", `{"model":"mini"}`, "pro", ""},
 		{"/v1/chat/completions:x", `{"model":"pro"}`, "pro", ""},
+		{"/model/pro/converse", `{"model":"mini"}`, "pro", ""},
+		{"/aws/Model/pro/Invoke", `{"model":"mini"}`, "pro", ""},
+		{"/model/pro/invoke-with-response-stream", `{"model":"mini"}`, "pro", ""},
+		{"/model/arn:aws:bedrock:x:1:inference-profile/pro/invoke", `{"model":"mini"}`, "arn:aws:bedrock:x:1:inference-profile/pro", ""},
+		{"/model/mini/model/pro/converse-stream", `{}`, "pro", ""},
+		{"/ai/model/v1/chat/completions", `{"model":"pro"}`, "pro", ""},
+		{"/model/mini/v1/messages", `{"model":"pro"}`, "pro", ""},
+		{"/model/mini/openai/v1/responses", `{"model":"pro"}`, "pro", ""},
+		{"/model/mini/v1/invoke", `{"model":"pro"}`, "pro", ""},
+		{"/model/mini", `{"model":"pro"}`, "pro", ""},
+		{"/model/invoke", `{"model":"pro"}`, "pro", ""},
+		{"/model//invoke", `{"model":"pro"}`, "pro", ""},
+		{"/models/mini/invoke", `{"model":"pro"}`, "pro", ""},
 	} {
 		r, _ := Parse(c.path, []byte(c.body), rule.AutoAPI)
 		if r.Model != c.model || !strings.Contains(r.Wrong, c.wrong) || c.wrong == "" && r.Wrong != "" {
 			t.Errorf("%s %s: %q, %s", c.path, c.body, r.Model, r.Wrong)
+		}
+	}
+}
+
+// Where prices differ by model, a request with another one to fall back to has no price, nor has one whose name is cut.
+func TestParseUnclear(t *testing.T) {
+	long := strings.Repeat("a/", 63) + "o3-pro"
+	const other, cut = "other models to fall back to", "more than 128 bytes"
+	for _, c := range []struct{ path, body, want string }{
+		{"/v1/chat/completions", `{"model":"mini","models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"models":["mini","pro"],"model":"mini"}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":["mini","pro","mini"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","Models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":"pro"}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":["mini"],"models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","fallbacks":[{"model":"mini"}]}`, other},
+		{"/v1/chat/completions", `{"models":["pro"]}`, other},
+		{"/v1/chat/completions", `{"model":"` + long[:maxKept] + `","models":["` + long + `"]}`, other},
+		{"/v1/chat/completions", `{"model":"mini","models":["mini","m\u0069ni"]}`, ""},
+		{"/v1/chat/completions", `{"model":"mini","models":[]}`, ""},
+		{"/v1/chat/completions", `{"model":"mini","models":null,"fallbacks":null}`, ""},
+		{"/v1/chat/completions", `{"model":"mini","metadata":{"models":["pro"]}}`, ""},
+		{"/v1/chat/completions", `{"model":"` + long + `"}`, cut},
+		{"/model/" + strings.ReplaceAll(long, "/", "_") + "/converse", `{}`, cut},
+		{"/v1/chat/completions", `{"model":"` + long[:maxKept] + `"}`, ""},
+		{"/model/pro/converse", `{"model":"` + long + `"}`, ""},
+	} {
+		r, _ := Parse(c.path, []byte(c.body), rule.AutoAPI)
+		if !strings.Contains(r.Unclear, c.want) || c.want == "" && r.Unclear != "" || r.Wrong != "" {
+			t.Errorf("%.40s %.80s: %q, %s", c.path, c.body, r.Unclear, r.Wrong)
 		}
 	}
 }
@@ -177,6 +220,8 @@ func TestSamePath(t *testing.T) {
 		{"/v1/deployments/cheap/..%2F..%2Fchat/completions", "/v1/chat/completions", false},
 		{"/v1beta/models/cheap:generateContent%2F..%2Fdear:generateContent", "/v1beta/models/dear:generateContent", false},
 		{"/model/arn:aws:x%2Fy/invoke", "/model/arn:aws:x/y/invoke", true},
+		{"/model/arn:aws:x%2Fy/count-tokens", "/model/arn:aws:x/y/count-tokens", true},
+		{"/model/x%2Fy/count-tokens", "/model/x/y/count-tokens", false},
 		{"/a/../v1/chat/completions", "/v1/chat/completions", true},
 		{"/deployments/org%2Fm/chat/completions", "/deployments/org/m/chat/completions", true},
 	} {
@@ -215,6 +260,9 @@ func TestParseHiddenStream(t *testing.T) {
 func TestParseNotFree(t *testing.T) {
 	for _, path := range []string{
 		"/v1/chat/completions;a:countTokens", "/v1/chat/completions;/count_tokens", "/v1/chat/completions%2Fcount_tokens",
+		"/v1/batches", "/v1/messages/batches", "/v1/chat/completions;/v1/files", "/v1/files/f1", "/ask/files", "/v1/cancel", "/v1/chat/completions/v1%2Ffiles",
+		"/count-tokens", "/model/count-tokens", "/model//count-tokens", "/v1/x/count-tokens", "/model/x/y/count-tokens", "/model/x/converse;/count-tokens",
+		"/model/x/converse%00/count-tokens", "/model/x%3Fy/count-tokens", "/model/x/count-tokens/converse", "/model/../count-tokens",
 		"/v1/chat/completions/..;/count_tokens", "/v1/chat\\count_tokens", "/v1/chat/completions//count_tokens", "/v1/./count_tokens",
 	} {
 		if _, ok := Parse(path, []byte(`{"messages":[]}`), rule.AutoAPI); !ok {
@@ -228,6 +276,11 @@ func TestParseFree(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/models": "", "/v1/messages/count_tokens": `{"messages":[]}`,
 		"/v1beta/models/gemini-2.5-flash:countTokens": `{"contents":[]}`, "/v1/responses/input_tokens": `{"input":"x"}`,
+		"/model/us.anthropic.claude-3-5-sonnet-20240620-v1:0/count-tokens": `{"input":{"converse":{"messages":[]}}}`,
+		"/v1/files": "--x\r\n", "/openai/v1/files": "--x\r\n", "/v1/uploads": `{"bytes":1}`, "/v1/uploads/u1/parts": "--x\r\n",
+		"/v1/vector_stores": `{"name":"x"}`, "/v1/vector_stores/vs_1": `{"name":"x"}`, "/v1/vector_stores/vs_1/files": `{"file_id":"x"}`, "/v1/vector_stores/vs_1/file_batches/b/cancel": `{}`,
+		"/v1/responses/r1/cancel": `{}`, "/v1/batches/b1/cancel": `{}`, "/v1/messages/batches/b1/cancel": `{}`,
+		"/bedrock/model/arn:aws:bedrock:x:1:inference-profile%2Fpro%3A0/count-tokens/": `{"input":{"invokeModel":{"body":"e30="}}}`,
 	} {
 		if _, ok := Parse(path, []byte(body), rule.AutoAPI); ok {
 			t.Errorf("%s uses tokens", path)

@@ -195,6 +195,37 @@ func TestAbsurdUsage(t *testing.T) {
 	}
 }
 
+// Usage without a number of the answer, or with zero, does not make its text free.
+func TestUsageWithoutAnswer(t *testing.T) {
+	for usage, want := range map[string]Usage{
+		`"prompt_tokens":9,"completion_tokens":7`:      {Input: 9, Output: 7},
+		`"prompt_tokens":9`:                            {Input: 9, Output: 3},
+		`"prompt_tokens":9,"completion_tokens":0`:      {Input: 9, Output: 3},
+		`"prompt_tokens":9,"completion_tokens":null`:   {Input: 9, Output: 3},
+		`"prompt_tokens":9,"completion_tokens":"many"`: {Input: 9, Output: 3},
+		`"prompt_tokens":9,"total_tokens":19`:          {Input: 9, Output: 3},
+		`"input_tokens":9`:                             {Input: 9, Output: 3},
+		`"inputTokens":9,"outputTokens":0`:             {Input: 9, Output: 3},
+	} {
+		for name, body := range map[string]string{
+			"x.json": `{"choices":[{"message":{"content":"abcdefghijkl"},"finish_reason":"stop"}],"usage":{` + usage + `}}`,
+			"x.sse":  `data: {"choices":[{"delta":{"content":"abcdefghijkl"},"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[],"usage":{` + usage + "}}\n\ndata: [DONE]\n\n",
+		} {
+			w := NewWatch(request)
+			watched(w, header(name), 200, body, 9)
+			if got, known := w.Used(); got != want || !known || !w.Ended(true) {
+				t.Errorf("%s %s: %+v, %v, want %+v", name, usage, got, known, want)
+			}
+			w.Free()
+		}
+	}
+	w := NewWatch(request)
+	watched(w, header("x.json"), 200, `{"candidates":[{"content":{"parts":[{"text":"abcdefghijkl"}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":9,"thoughtsTokenCount":1}}`, 9)
+	if got, _ := w.Used(); got != (Usage{Input: 9, Output: 3, Reasoning: 1}) {
+		t.Errorf("only thoughts are counted: %+v", got)
+	}
+}
+
 // Of what cannot be read, nothing is known.
 func TestOpaque(t *testing.T) {
 	body := kept(t, "openai-chat.json")

@@ -117,7 +117,7 @@ type tally struct {
 	number [numbers]int64
 	text   int64 // bytes of what the model wrote
 	ends   int64 // reasons to end
-	whole  bool  // the usage is that of the whole answer
+	whole  bool  // the usage is that of the whole answer; embeddings have none, and no text that counts instead
 	below  bool  // a number of usage is below zero, so none is believed for the answer
 	list   id    // someChoices or someCandidates, if there is such a list
 	calls  int64 // in the output of this event
@@ -195,7 +195,7 @@ func (t *tally) count(v *value) bool {
 		n := v.number()
 		t.below = t.below || len(v.text) > 0 && v.text[0] == '-'
 		t.take(v.id, n)
-		t.whole = t.whole || n > 0 && (v.id == inTokens || v.id == inPrompt || v.id == outTokens)
+		t.whole = t.whole || n > 0 && v.id == outTokens
 	case v.id == someText:
 		if v.kind == '"' {
 			t.text += v.size
@@ -255,7 +255,7 @@ func (t *tally) used(input, text int64) (u Usage, known bool) {
 	if u.Input == 0 {
 		u.Input = input
 	}
-	ended := t.ends > 0 && n[outSoFar]+n[outAdded] > 0
+	ended := t.ends > 0 && n[outSoFar] > 0
 	if !t.whole && !ended || t.below {
 		u.Output = max(u.Output, textTokens(text))
 	}
