@@ -130,7 +130,11 @@ func (e *Engine) evaluate(ctx context.Context, in *installed, req *rule.Request,
 		if way == placed || way == reserved && v.charging.settling && !v.Settles() {
 			v.charging.way = plain
 		}
-		return decide(ctx, in, v)
+		err := decide(ctx, in, v)
+		if in.clients != nil && in.clients.Unread {
+			v.Degraded = cmp.Or(v.Degraded, ErrNoClients)
+		}
+		return err
 	}
 	return nil
 }

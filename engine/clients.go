@@ -20,8 +20,9 @@ type Clients struct {
 	// client in it. Default false: the rules alone decide.
 	DenyUnknown bool
 
-	// Unread says that the clients could not be read yet. With DenyUnknown, requests of clients that are unknown are then denied
-	// as unavailable, not as unknown. Default false.
+	// Unread says that the clients could not be read yet. The rules alone then decide, and verdicts are Degraded with ErrNoClients,
+	// because a client may be blocked or have other limits. With DenyUnknown, requests of clients that are unknown are denied as
+	// unavailable, not as unknown. Default false.
 	Unread bool
 
 	// TrustRequest lets the user and the tier of the request take precedence over what the directory says, and an attribute with
@@ -51,8 +52,8 @@ func (e *Engine) Clients() (Clients, error) {
 	return c.Clients, c.idle()
 }
 
-// ErrNoClients is Verdict.Degraded of what was denied only because the clients could not be read yet; see [Clients].
-var ErrNoClients = errors.New("engine: the clients could not be read yet, and unknown ones are denied")
+// ErrNoClients is Verdict.Degraded of what was decided before the clients could be read; see [Clients].
+var ErrNoClients = errors.New("engine: the clients could not be read yet")
 
 var errNoSuchRule = errors.New("there is no such rule")
 

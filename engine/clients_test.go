@@ -216,3 +216,29 @@ func TestClientsExample(t *testing.T) {
 		t.Errorf("bob has %s", got)
 	}
 }
+
+// What is decided before the clients were read is marked, and all else is as always: limits count, shadow rules too.
+func TestUnreadClients(t *testing.T) {
+	b := newBench(t, strings.Replace(planned, "rules:", "rules:\n  - {id: trial, key: user, algorithm: fixed_window, limit: 1/1h, mode: shadow}", 1), nil)
+	unread := engine.Clients{Directory: rule.NewDirectory(), Unread: true}
+	b.InstallClients(unread)
+	for i, want := range []engine.Outcome{engine.OutcomeDegradedAllowed, engine.OutcomeDegradedAllowed, engine.OutcomeDenied} {
+		v := b.check(t, rule.Request{User: "ann"})
+		if v.Outcome() != want || v.Degraded != engine.ErrNoClients || len(v.Results) != 2 || !v.Results[1].Asked || v.Results[1].Allowed != (i == 0) {
+			t.Errorf("%d: %v, %v", i, v.Outcome(), v.Degraded)
+		}
+	}
+	if v := b.check(t, rule.Request{APIKey: "k"}); !v.Allowed || v.Degraded != engine.ErrNoClients {
+		t.Errorf("%v, %v", v.Reason, v.Degraded)
+	}
+	for user, want := range map[string]engine.Reason{"root": engine.Exempt, "mallory": engine.Blocked} {
+		if v := b.check(t, rule.Request{User: user}); v.Reason != want || v.Degraded != nil {
+			t.Errorf("%s: %v, %v", user, v.Reason, v.Degraded)
+		}
+	}
+	unread.DenyUnknown = true
+	b.InstallClients(unread)
+	if v := b.check(t, rule.Request{User: "ann"}); v.Allowed || v.Reason != engine.Unavailable || v.Degraded != engine.ErrNoClients {
+		t.Errorf("%v, %v", v.Reason, v.Degraded)
+	}
+}

@@ -24,8 +24,8 @@ type Verdict struct {
 	// help, and 0 if no limit denies.
 	RetryAfter time.Duration
 
-	// Degraded is the reason why the store was unavailable, or ErrNoRules; nil if it was
-	// available.
+	// Degraded is the reason why the store was unavailable, or ErrNoRules or ErrNoClients; nil
+	// if all was available.
 	Degraded error
 
 	// Hold identifies what Reserve has reserved; zero if nothing was. It expires at

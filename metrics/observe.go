@@ -58,7 +58,7 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 	s.decision.observe(bounds[:], took)
 	if v.Degraded != nil {
 		m.degraded[policyOf(v)].Add(1)
-		if !errors.Is(v.Degraded, engine.ErrNoRules) { // for which no store was asked
+		if !errors.Is(v.Degraded, engine.ErrNoRules) && !errors.Is(v.Degraded, engine.ErrNoClients) { // which are no errors of a check's store
 			m.failures[kindOf(v.Degraded)].Add(1)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -150,10 +151,10 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 	}
 	switch {
 	case !v.Degraded || v.Reason == "unavailable":
-	case len(v.Results) == 0:
-		b.WriteString("; degraded, because no rules are loaded yet")
-	default:
+	case slices.ContainsFunc(v.Results, func(r httpapi.LimitAnswer) bool { return !r.Asked || r.Local }):
 		b.WriteString("; degraded, because the store is unavailable")
+	default:
+		b.WriteString("; degraded, because the rules or the clients are not loaded yet")
 	}
 	if peek {
 		b.WriteString("; nothing was charged")

@@ -78,7 +78,7 @@ func TestVerdictsWithoutAStore(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	early := httpapi.CheckAnswer{Allowed: true, Reason: "limits", Degraded: true}
-	if got, want := summarize(&early, false), "allowed: no rule applies; degraded, because no rules are loaded yet"; got != want {
+	if got, want := summarize(&early, false), "allowed: no rule applies; degraded, because the rules or the clients are not loaded yet"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	closed := httpapi.CheckAnswer{Reason: "unavailable", Rule: "a", Degraded: true}

@@ -43,10 +43,11 @@ func (a *App) openClients(ctx, background context.Context) error {
 		return err
 	}
 	a.registry = clients.New(clients.Options{Store: store, Install: a.installClients, Usable: a.metrics.ClientsReloaded, Logger: a.options.Logger})
-	a.installUnread()
+	o := &a.options.Clients
+	a.engine.InstallClients(engine.Clients{Directory: rule.NewDirectory(), DenyUnknown: o.DenyUnknown, TrustRequest: o.TrustRequest, Unread: true})
 	if err := a.registry.Look(ctx); err != nil && a.store.redis == nil {
 		return fmt.Errorf("could not read the clients: %w", err)
-	} else if err == nil && a.registry.Count() == 0 && a.options.Clients.DenyUnknown {
+	} else if err == nil && a.registry.Count() == 0 && o.DenyUnknown {
 		a.options.Logger.Warn("there are no clients, so --clients-unknown deny denies every request")
 	}
 	a.follow(background, a.registry.Follow, "could not watch the clients; trying again")
@@ -77,13 +78,6 @@ func (a *App) installClients(d *rule.Directory) {
 	}
 	a.engine.InstallClients(engine.Clients{Directory: d, DenyUnknown: o.DenyUnknown, TrustRequest: o.TrustRequest})
 	a.clientsChanged.Store(true)
-}
-
-// installUnread denies clients as long as nothing is known of them, if unknown ones are denied.
-func (a *App) installUnread() {
-	if a.options.Clients.DenyUnknown {
-		a.engine.InstallClients(engine.Clients{Directory: rule.NewDirectory(), DenyUnknown: true, Unread: true})
-	}
 }
 
 // openClientsFile follows a file of clients.

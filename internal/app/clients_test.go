@@ -167,3 +167,23 @@ func TestClientsWithoutRedis(t *testing.T) {
 	}
 	unread(started(t, o))
 }
+
+// Until the clients were read, also what no limit says of a client is marked as degraded, because it may be blocked.
+func TestUnreadClientsAreDegraded(t *testing.T) {
+	proxy := testredis.NewProxy(t, testredis.Start(t))
+	proxy.Cut()
+	o, _ := prepared(t, Options{Store: "redis://" + proxy.Addr}, plannedRules)
+	a := started(t, o)
+	check := func() string {
+		_, body := ask(t, nil, "POST", "http://"+a.Addrs().HTTP.String()+"/v1/check", `{"api_key": "k"}`)
+		return body
+	}
+	if got := check(); !strings.Contains(got, `"allowed":true`) || !strings.Contains(got, `"degraded":true`) {
+		t.Errorf("the check is %s", got)
+	}
+	if got := a.store.late.checks.Load(); got != 0 {
+		t.Errorf("%d checks of which the store was not asked count as late", got)
+	}
+	proxy.Heal()
+	waitFor(t, "the clients", func() bool { return strings.Contains(check(), `"degraded":false`) })
+}

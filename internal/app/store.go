@@ -50,7 +50,7 @@ type late struct {
 
 // Observe implements engine.Observer.
 func (l *late) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
-	if v.Degraded != nil && !errors.Is(v.Degraded, weir.ErrUnavailable) && !errors.Is(v.Degraded, engine.ErrNoRules) {
+	if v.Degraded != nil && !errors.Is(v.Degraded, weir.ErrUnavailable) && !errors.Is(v.Degraded, engine.ErrNoRules) && !errors.Is(v.Degraded, engine.ErrNoClients) {
 		cause := v.Degraded
 		l.cause.Store(&cause)
 		l.checks.Add(1)

@@ -17,6 +17,8 @@ const (
 	MaxPage    = 1000 // entries of one List
 	UsualPage  = 100  // entries, if a call does not say how many
 	MaxAuthor  = 200  // bytes of who makes a change
+
+	maxPageBytes = 2 << 20 // of a page as an API shows it; many libraries for gRPC accept answers up to 4 MiB
 )
 
 // Entry is a client as it is stored.

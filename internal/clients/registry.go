@@ -154,6 +154,19 @@ func (r *Registry) List(q Query) (page []Entry, next string) {
 	return page, ""
 }
 
+// EndPage returns a page of List as an API shows it, and what Query.After is then for the next one. It ends before it has too many bytes.
+func EndPage[A any](page []Entry, next string, show func(*Entry) (a A, size int)) ([]A, string) {
+	shown, bytes := make([]A, 0, len(page)), 0
+	for i := range page {
+		a, size := show(&page[i])
+		if bytes += size; bytes > maxPageBytes && i > 0 {
+			return shown, page[i-1].Name
+		}
+		shown = append(shown, a)
+	}
+	return shown, next
+}
+
 // firstNames are the clients with the least names, as a heap with the greatest of them first.
 type firstNames []rule.Client
 

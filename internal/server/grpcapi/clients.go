@@ -24,9 +24,6 @@ type directory struct {
 	s *Server
 }
 
-// maxPage is after how many bytes a page of clients ends. Many libraries accept answers up to 4 MiB.
-const maxPage = 2 << 20
-
 // browsed answers a call about the directory, unless nothing is known of any client yet.
 func browsed[A any](ctx context.Context, s *Server, method string, do func(*call) (*A, error)) (*A, error) {
 	return managed(ctx, s, method, trust.Look, func(c *call) (*A, error) {
@@ -75,16 +72,11 @@ func (d directory) ListClients(ctx context.Context, req *pb.ListClientsRequest) 
 			}
 		}
 		page, next := d.s.options.Clients.List(q)
-		answer, size := &pb.ListClientsResponse{StaleSince: instant(d.s.options.Clients.Status().Since)}, 0
-		for i := range page {
-			one := clientOf(&page[i])
-			if size += proto.Size(one); size > maxPage && i > 0 {
-				next = page[i-1].Name
-				break
-			}
-			answer.Clients = append(answer.Clients, one)
-		}
-		answer.Next = next
+		answer := &pb.ListClientsResponse{StaleSince: instant(d.s.options.Clients.Status().Since)}
+		answer.Clients, answer.Next = clients.EndPage(page, next, func(e *clients.Entry) (*pb.Client, int) {
+			c := clientOf(e)
+			return c, proto.Size(c)
+		})
 		return answer, nil
 	})
 }

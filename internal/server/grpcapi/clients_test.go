@@ -172,6 +172,25 @@ func TestClientsPagesAreBounded(t *testing.T) {
 	}
 	s := newPipe(t, Options{Service: manage.Service{Clients: registry(t, lines...)}})
 	req, seen, pages := &pb.ListClientsRequest{Kind: "user", Limit: clients.MaxPage}, map[string]bool{}, 0
+	h, err := httpapi.New(httpapi.Options{Service: s.options.Service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for after := "user:"; after != ""; {
+		w, page := httptest.NewRecorder(), httpapi.EntriesAnswer{}
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/v1/clients?kind=user&limit=1000&after="+after, nil))
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Body.Len() > 5<<19 {
+			t.Fatalf("a page of %d bytes: %v", w.Body.Len(), err)
+		}
+		for _, c := range page.Clients {
+			seen[c.Client] = true
+		}
+		after = page.Next
+	}
+	if len(seen) != len(lines)+1 {
+		t.Errorf("over HTTP, there are %d clients", len(seen))
+	}
+	clear(seen)
 	for {
 		a, err := s.directory.ListClients(t.Context(), req)
 		if err != nil {

@@ -67,12 +67,19 @@ type EntryWarning struct {
 	Message string `json:"message"`
 }
 
-func entryAnswer(e *clients.Entry) (a EntryAnswer) {
-	if err := json.Unmarshal(rule.ClientToJSON(&e.Client), &a); err != nil {
+func entryAnswer(e *clients.Entry) EntryAnswer {
+	a, _ := sizedAnswer(e)
+	return a
+}
+
+// sizedAnswer tells how many bytes the answer has, too, without those of its fields that are always short.
+func sizedAnswer(e *clients.Entry) (a EntryAnswer, size int) {
+	text := rule.ClientToJSON(&e.Client)
+	if err := json.Unmarshal(text, &a); err != nil {
 		panic(err) // both have the same fields
 	}
 	a.Version, a.By, a.At = e.Version, e.By, e.At
-	return a
+	return a, len(text) + len(e.By)
 }
 
 // EntriesAnswer is a page of clients, in the order of their names.
@@ -115,10 +122,8 @@ func (h *Handler) listClients(c *call) (any, error) {
 		return nil, q.err
 	}
 	page, next := h.options.Clients.List(want)
-	answer := EntriesAnswer{Clients: make([]EntryAnswer, len(page)), Next: next, Stale: h.stale()}
-	for i := range page {
-		answer.Clients[i] = entryAnswer(&page[i])
-	}
+	answer := EntriesAnswer{Stale: h.stale()}
+	answer.Clients, answer.Next = clients.EndPage(page, next, sizedAnswer)
 	return answer, nil
 }
 
