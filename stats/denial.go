@@ -79,8 +79,9 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 	}
 	if s.details.take(key) {
 		path := first.Rule.Pattern(req)
+		_, tier := req.Client()
 		s.record(key, req.IP, archive.Denial{
-			At: archive.Instant(clock().UnixMicro()), Rule: p.id, Tier: p.lines[p.tier(req.Tier)].Tier, Method: methodOf(req.Method),
+			At: archive.Instant(clock().UnixMicro()), Rule: p.id, Tier: p.lines[p.tier(tier)].Tier, Method: methodOf(req.Method),
 			Path: path[:min(len(path), maxPattern)], Cost: first.Cost, Shadow: first.Shadow, Degraded: said == engine.OutcomeDegradedDenied,
 		})
 	}

@@ -137,6 +137,42 @@ func TestUnknownClients(t *testing.T) {
 	}
 }
 
+// The tier that the directory gives a client is that of its requests in all that is recorded.
+func TestTiersOfTheDirectory(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 3/1h, tiers: {pro: 5/1h}}]")
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "user:ann", "parent": "org:acme"}
+{"client": "api_key:k", "parent": "user:ann"}
+{"client": "org:acme", "tier": "pro"}
+{"client": "user:ben", "tier": "pro"}`))
+	testkit.OK(t, errors.Join(err, problems.Err()))
+	d.engine.InstallClients(engine.Clients{Directory: directory})
+	d.check(t, rule.Request{APIKey: "k"}, 6)
+	d.check(t, rule.Request{User: "ben", Tier: "gold"}, 2)
+	d.check(t, rule.Request{User: "carl"}, 1)
+	d.engine.InstallClients(engine.Clients{Directory: directory, TrustRequest: true})
+	d.check(t, rule.Request{User: "ben", Tier: "gold"}, 1)
+	d.pass(1)
+
+	var tiers []string
+	for _, of := range d.summary(t).Rules[0].Tiers {
+		tiers = append(tiers, fmt.Sprintf("%s %d", of.Tier, of.Counts.Total()))
+	}
+	if got := strings.Join(tiers, ", "); got != " 1, (other) 1, pro 8" {
+		t.Errorf("tiers %q", got)
+	}
+	denials, err := d.Denials(t.Context(), LatestQuery{})
+	if text := told(denials.Events); err != nil || text != "api|user:ann|||pro|1|\n" {
+		t.Errorf("denials %q, %v", text, err)
+	}
+	usage, err := d.Usage(t.Context(), "api", noon, noon.Add(time.Hour))
+	if err != nil || len(usage.Limits) != 2 {
+		t.Fatalf("usage %+v, %v", usage, err)
+	}
+	if pro := usage.Limits[1]; pro.Tier != "pro" || pro.Limit != 5 || pro.Requests != 8 || pro.Denied != 1 || pro.Max != 5 {
+		t.Errorf("usage %+v", pro)
+	}
+}
+
 // However often one client is denied, those of others are known, and of its own the last.
 func TestDenialsOfALoudClient(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, limit: 1/1h}]")

@@ -56,6 +56,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	if p := v.Priority; p == rule.Low || p > rule.Normal && p <= rule.Critical {
 		r.stripes[stripe].priorities[p][outcome].Add(1)
 	}
+	_, tier := req.Client()
 	for from, to := 0, 0; from < len(v.Results); from = to {
 		var said engine.Outcome
 		said, to = v.Said(from)
@@ -64,7 +65,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 			with = alone
 		}
 		p := x.Find(v.Results[from].Rule)
-		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
+		number := p.lines[p.tier(tier)].sheet(stripe, with, said).add(slot, took)
 		if said != engine.OutcomeAllowed {
 			p.levels.Deny(v.Results[from:to])
 		}

@@ -174,7 +174,8 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 	results := v.Results[from:to]
 	first := &results[0]
 	p := s.index.Find(first.Rule)
-	tier := p.tier(req.Tier)
+	_, name := req.Client()
+	tier := p.tier(name)
 	limits := p.limits[tier]
 	results = results[:min(len(results), len(limits), maxLimits)]
 	f := s.flagsOf(v, from, p, pass)

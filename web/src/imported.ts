@@ -35,23 +35,39 @@ export interface Part {
   numbers: number[] // of its other lines in the file; none if they are those of the body
 }
 
+// Parts are those of a file, and what is wrong with lines that none of them has.
+export interface Parts {
+  all: Part[]
+  errors: Line[]
+}
+
+// Sum is what became of all parts. If there is an error, those from one on were not imported.
+export interface Sum extends Required<Imported> {
+  error?: unknown
+}
+
 const size = (text: string) => new TextEncoder().encode(text).length
 
 // parts are those of a file. One that is NDJSON can have any number of lines, which are sorted then: those above come first.
-export function parts(text: string, dry: boolean): Part[] {
-  const lines = text.split('\n').flatMap((line, i) => (line.trim() ? [{ text: line.trim() + '\n', number: i + 1, name: '', parent: '', depth: 0 }] : []))
-  if (!/^\s*\{(?!\s*"?clients)/.test(text) || (lines.length <= maxLines && size(text) <= maxBytes)) return [{ body: text, assumed: 0, numbers: [] }]
+// The server sees a part at a time, so it cannot notice that a client is in two.
+export function parts(text: string, dry: boolean): Parts {
+  let lines = text.split('\n').flatMap((line, i) => (line.trim() ? [{ text: line.trim() + '\n', number: i + 1, name: '', parent: '', depth: 0 }] : []))
+  if (!/^\s*\{(?!\s*"?clients)/.test(text) || (lines.length <= maxLines && size(text) <= maxBytes)) return { all: [{ body: text, assumed: 0, numbers: [] }], errors: [] }
   const named = new Map<string, (typeof lines)[number]>()
-  for (const line of lines) {
+  const errors: Line[] = []
+  lines = lines.filter((line) => {
     try {
       const { client, parent } = JSON.parse(line.text) as Partial<Entry>
-      line.name = client ?? ''
-      line.parent = parent ?? ''
-      named.set(line.name, line)
+      if (typeof client === 'string') line.name = client
+      if (typeof parent === 'string') line.parent = parent
     } catch {
-      // The server says what is wrong with it.
+      // The server says what is wrong with it, as with a line without a client.
     }
-  }
+    const before = named.get(line.name)
+    if (before) errors.push({ line: line.number, field: 'client', message: `client: ${JSON.stringify(line.name)} is in line ${before.number}, too; remove one of the two` })
+    else if (line.name) named.set(line.name, line)
+    return !before
+  })
   const above = (line: (typeof lines)[number]) => {
     const all = []
     for (let next = named.get(line.parent); next && all.length < 6; next = named.get(next.parent)) all.push(next)
@@ -78,15 +94,20 @@ export function parts(text: string, dry: boolean): Part[] {
     }
     all.push({ body: assumed + own, assumed: count, numbers })
   }
-  return all
+  return { all, errors }
 }
 
-// send imports parts, or tries them. It tells how many are done, and waits a little while the server is busy.
-export async function send(api: Client, all: Part[], query: { dry_run?: string; prune?: string }, told: (done: number) => void): Promise<Imported> {
-  const sum: Required<Imported> = { added: 0, changed: 0, unchanged: 0, deleted: 0, errors: [], warnings: [], changes: [] }
-  for (const [i, part] of all.entries()) {
+// send imports parts, or tries them, until a call fails. It tells how many are done, and waits a little while the server is busy.
+export async function send(api: Client, file: Parts, query: { dry_run?: string; prune?: string }, told: (done: number) => void): Promise<Sum> {
+  const sum: Sum = { added: 0, changed: 0, unchanged: 0, deleted: 0, errors: [...file.errors], warnings: [], changes: [] }
+  for (const [i, part] of file.all.entries()) {
     told(i)
-    const answer = await patient(async () => JSON.parse((await api.text('POST', '/v1/clients/import', { body: part.body, query: { ...query, assumed: part.assumed || undefined } })).value) as Imported)
+    let answer: Imported
+    try {
+      answer = await patient(async () => JSON.parse((await api.text('POST', '/v1/clients/import', { body: part.body, query: { ...query, assumed: part.assumed || undefined } })).value) as Imported)
+    } catch (error) {
+      return { ...sum, error }
+    }
     for (const name of ['added', 'changed', 'unchanged', 'deleted'] as const) sum[name] += answer[name]
     for (const name of ['errors', 'warnings', 'changes'] as const) {
       for (const one of answer[name] ?? []) (sum[name] as Line[]).push({ ...(one as Line), line: part.numbers[one.line - part.assumed - 1] ?? one.line })

@@ -571,6 +571,7 @@ export const en = {
   'import.running': 'Importing…',
   'import.would': 'The import would make these changes:',
   'import.made': 'The import has made these changes:',
+  'import.stopped': 'The import stopped before the end; import again to continue. It has made at least these changes:',
   'import.counts': '{added} added, {changed} changed, {deleted} deleted, {unchanged} unchanged',
   'import.errors': '{n} {n|error|errors}; these lines change nothing',
   'import.warnings': '{n} {n|warning|warnings}',

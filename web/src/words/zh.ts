@@ -572,6 +572,7 @@ export const zh: Record<Word, string> = {
   'import.running': '正在导入…',
   'import.would': '导入会做这些改变：',
   'import.made': '导入做了这些改变：',
+  'import.stopped': '导入没有做完就停止了；再导入一次即可继续。至少做了这些改变：',
   'import.counts': '添加 {added}，修改 {changed}，删除 {deleted}，不变 {unchanged}',
   'import.errors': '{n} 个错误；这些行什么也不改',
   'import.warnings': '{n} 个警告',
