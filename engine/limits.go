@@ -133,7 +133,7 @@ type TierFrom uint8
 const (
 	NoTier      TierFrom = iota // no limit of the client depends on the tier
 	AskedTier                   // the caller named it
-	SeenTier                    // the tier of the client's last request, or of the directory
+	SeenTier                    // the tier of the directory, or else of the client's last request
 	UnknownTier                 // the client was not seen recently, and may have another tier
 )
 

@@ -476,7 +476,7 @@ export const en = {
   'clients.matches.none': 'No client seen in the last 25 hours begins with this. You can still look one up.',
   'clients.matches.count': '{n} {n|request|requests}',
   'clients.tier': 'Tier',
-  'clients.tier.seen': 'Limits of tier {tier}, which the client last used.',
+  'clients.tier.seen': 'Limits of tier {tier}: that of the directory, or else of the client’s last request.',
   'clients.tier.without': 'The client’s last request had no tier, or one that these rules do not name.',
   'clients.tier.unknown': 'This instance has not seen the client recently. These are the limits without a tier; enter a tier to see others.',
   'clients.look': 'Look up',

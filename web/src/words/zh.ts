@@ -477,7 +477,7 @@ export const zh: Record<Word, string> = {
   'clients.matches.none': '最近 25 小时没有以此开头的客户端，仍然可以直接查询。',
   'clients.matches.count': '{n} 个请求',
   'clients.tier': '等级',
-  'clients.tier.seen': '这个客户端最近一次请求的等级是 {tier}，以下是这个等级的限额。',
+  'clients.tier.seen': '以下是等级 {tier} 的限额：它来自目录，目录里没有时来自这个客户端最近一次请求。',
   'clients.tier.without': '这个客户端最近一次请求没有等级，或者等级不在这些规则里。',
   'clients.tier.unknown': '本实例最近没有见过这个客户端。以下是没有等级时的限额；可输入等级。',
   'clients.look': '查询',

@@ -251,7 +251,7 @@ type TierFrom int32
 const (
 	TierFrom_TIER_FROM_NONE    TierFrom = 0 // no limit of the client depends on it
 	TierFrom_TIER_FROM_ASKED   TierFrom = 1 // it was in the request
-	TierFrom_TIER_FROM_SEEN    TierFrom = 2 // it was in the last request of the client
+	TierFrom_TIER_FROM_SEEN    TierFrom = 2 // that of the directory, or else of the last request of the client
 	TierFrom_TIER_FROM_UNKNOWN TierFrom = 3 // the client was not seen recently, and may have another tier
 )
 
