@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -226,6 +227,38 @@ func TestLearnCutByOthers(t *testing.T) {
 	}
 	if got := v.expects("a"); before > 2200 || got < before {
 		t.Errorf("%d tokens are reserved, and %d before", got, before)
+	}
+}
+
+// Who is a client is as the rule's key says, if there is no user: keys behind one address are several clients, and one key that comes from
+// several addresses, with API keys that nobody knows, is one.
+func TestLearnClientsOfTheKey(t *testing.T) {
+	v := newVendorOf(t, `rules: [{id: key, key: attr:key, limit: 2500usd/day, tokens: {price: usd, reserve: {output: p95}}}]`)
+	ask := func(key, from, unknown string, length int64) int64 {
+		t.Helper()
+		c := call{request: rule.Request{IP: netip.MustParseAddr(from), APIKey: unknown, Attributes: map[string]string{"key": key}, Prompt: &rule.Prompt{Model: "m", Input: 100, MaxOutput: 20_000}}}
+		var d engine.Denial
+		if ok, err := v.gate.Reserve(t.Context(), &c.request, weir.MaxHoldTTL, &c.verdict, &d); !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		c.hold = v.gate.Serve(&c.request, weir.MaxHoldTTL, &c.verdict)
+		v.answer(&c, tokens(length))
+		return (c.verdict.Results[0].Cost - 100) / 10
+	}
+	for n := range 600 {
+		ask(fmt.Sprint("key", n%10), "198.51.100.7", "", 2000)
+	}
+	if got := ask("key1", "198.51.100.7", "", 2000); got > 2200 {
+		t.Errorf("keys behind one address: %d tokens are reserved", got)
+	}
+	for n := range 3000 {
+		ask("hostile", fmt.Sprintf("2001:db8:%x::1", n%200), fmt.Sprint("invented", n), 1)
+		if n%10 == 0 {
+			ask(fmt.Sprint("key", n/10%10), "198.51.100.7", "", 2000)
+		}
+	}
+	if got := ask("key1", "198.51.100.7", "", 2000); got < 2000 {
+		t.Errorf("one key from several networks: %d tokens are reserved", got)
 	}
 }
 

@@ -45,7 +45,11 @@ func (h *Hold) learn(p *HoldPart, resp *rule.Response) {
 		return
 	}
 	if tokens, known := c.Answer(h.request, resp); known {
+		var buffer [128]byte
 		client := h.engine.hashOf(h.request)
+		if asker, known := c.AppendAsker(buffer[:0], h.request); known {
+			client = crc32.ChecksumIEEE(asker)
+		}
 		from := estimate.Source{Owner: client, Client: client}
 		if owner, ok := h.request.Owner(); ok { // all that the directory does not know have one
 			from.Owner = crc32.ChecksumIEEE([]byte(owner))

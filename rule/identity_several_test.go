@@ -103,3 +103,41 @@ func TestListsOfSeveral(t *testing.T) {
 		}
 	}
 }
+
+// Who asks for an answer is a user, or what a rule's key has of a client.
+func TestAppendAsker(t *testing.T) {
+	set, problems := rule.Parse("test.yaml", []byte(`
+levels: [org, team, api_key, user]
+rules:
+  - {id: all, key: global, limit: 1/1s}
+  - {id: address, key: ip, limit: 1/1s}
+  - {id: model, key: "attr:model", limit: 1/1s}
+  - {id: team, key: "attr:team", limit: 1/1s}
+  - {id: mixed, key: ["ip", "method", "api_key", "attr:model", "header:X-Tenant"], limit: 1/1s}
+  - {id: levels, key: levels, levels: {org: 3/1s, api_key: 2/1s, user: 1/1s}}
+`))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := "api_key:" + rule.HashAPIKey("mine")
+	req := rule.Request{IP: netip.MustParseAddr("198.51.100.7"), APIKey: "mine", Method: "GET", Values: lists{"X-Tenant": {"a"}},
+		Attributes: map[string]string{"team": "red", "model": "m", "org": "acme"}}
+	alice := req
+	alice.User = "alice"
+	for i, want := range []string{"", "", "", "attr:team:red", "|" + mine + "|header:X-Tenant:a", "org:acme" + mine} {
+		r := table.Rules()[i]
+		if got, known := r.AppendAsker(nil, &req); string(got) != want || known != (want != "") {
+			t.Errorf("%s: %q, %v; want %q", r.ID, got, known, want)
+		}
+		if got, known := r.AppendAsker(nil, &alice); string(got) != "user:alice" || !known {
+			t.Errorf("%s: %q, %v", r.ID, got, known)
+		}
+		if got, known := r.AppendAsker(nil, new(rule.Request)); len(got) > 0 || known {
+			t.Errorf("%s: nothing is %q, %v", r.ID, got, known)
+		}
+	}
+}

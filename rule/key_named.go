@@ -206,6 +206,29 @@ func (t *Table) AppendClient(dst []byte, req *Request) []byte {
 	return dst
 }
 
+// AppendAsker appends who asks for an answer under the rule: the user of the request, or else what the rule's key has of the
+// client, without addresses and the model. So who is one client to the rule is one, whatever address or further name it comes
+// with. It is false if neither the request nor the key has any of that.
+func (c *Entry) AppendAsker(dst []byte, req *Request) ([]byte, bool) {
+	if user, next := req.users(0); next != 0 {
+		return ownUser.appendValue(dst, user), true
+	}
+	key, found := c.key, false
+	if c.isByLevel() {
+		key = key[0].levels
+	}
+	for i := range key {
+		p := &key[i]
+		if k := p.source.Kind; k != APIKey && k < Header || k == Attribute && p.source.Name == "model" {
+			continue
+		}
+		if all, next := p.append(dst, req, 0); next != 0 {
+			dst, found = all, true
+		}
+	}
+	return dst, found
+}
+
 // AppendBlocked appends the client of a request that is on the block list, as AppendClient
 // does. It appends nothing if none is.
 func (t *Table) AppendBlocked(dst []byte, req *Request) []byte {

@@ -19,7 +19,8 @@ const (
 
 // Fair keeps the last values of many clients. None of them has more than a quarter of those that a
 // quantile is found by, so that one client cannot lower it for others. If there is no room, the owner with the
-// most values loses one, so that owners of many clients have no more than others. The zero value is empty.
+// most values loses one, so that owners of many clients have no more places than others; until then one can have most of
+// what counts. The zero value is empty.
 type Fair struct {
 	values  []fairValue    // from the oldest on
 	owners  map[uint32]int // how many values each has

@@ -87,6 +87,30 @@ func TestFairFlood(t *testing.T) {
 	}
 }
 
+// How much an owner of many clients can lower a quantile of others: with a part s of the values that count, p95 becomes what
+// 1 - 0.05 / (1 - s) of the others' do not exceed, and with 95 % anything. If all places are taken, and others ask often
+// enough, it has as many as each of them.
+func TestFairOwner(t *testing.T) {
+	for _, c := range []struct {
+		others, hostile int
+		least, most     uint64
+	}{{30, 400, 100, 140}, {200, 200, 180, 200}, {20, 400, 1, 2}, {1000, 10_000, 180, 210}} {
+		f := newCrowd()
+		for n := range c.hostile {
+			f.own(1000, 1000+uint32(n%8), 1)
+			if n*c.others/c.hostile < (n+1)*c.others/c.hostile {
+				f.usual(4, 1)
+			}
+		}
+		for range lately {
+			f.own(1000, 1000+f.Uint32N(8), 1) // the last ones of any client do not matter
+		}
+		if got, known := f.Quantile(95); !known || got < c.least || got > c.most {
+			t.Errorf("%d of others, %d of an owner: p95 is %d, %v", c.others, c.hostile, got, known)
+		}
+	}
+}
+
 // How much clients can lower a quantile that others have for free: with m times as many clients as the others, p95
 // becomes what (1 - 0.05 (m + 1)) of the others' answers do not exceed, and with nineteen times as many anything. Rates do not matter.
 func TestFairInvented(t *testing.T) {
