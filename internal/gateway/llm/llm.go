@@ -17,6 +17,7 @@ package llm
 import (
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/rule"
@@ -177,3 +178,46 @@ func isPlain(path string) bool {
 
 // SamePath reports whether two paths ask for the same of the same model.
 func SamePath(a, b string) bool { return locate(a) == locate(b) }
+
+// bound finds how many tokens the answers may have. Where the path does not tell the method, all count
+// that the body may be for.
+func (r *reading) bound(t *target, api rule.ModelAPI) {
+	if t.method == askInvoke {
+		r.boundBy(askInvoke)
+		return
+	}
+	found := false
+	for m := range methods {
+		mine := method(m) == t.method
+		if !t.known || api != rule.AutoAPI && api != t.api {
+			mine = (api == rule.AutoAPI || api == methods[m].api) && slices.ContainsFunc(methods[m].marks, r.has)
+		}
+		if mine {
+			found = true
+			r.boundBy(method(m))
+		}
+	}
+	if !found {
+		r.boundBy([...]method{rule.AutoAPI: askChat, rule.OpenAI: askChat, rule.Anthropic: askMessage, rule.Gemini: askContent, rule.Bedrock: askConverse}[api])
+	}
+}
+
+// boundBy takes the fields of a method into account.
+func (r *reading) boundBy(m method) {
+	length, copies := int64(0), int64(1)
+	for _, field := range methods[m].lengths {
+		if n := r.numbers[field]; n < 0 || length < 0 {
+			length = -1 // to some upstreams, 0 and -1 are no bound
+		} else {
+			length = max(length, n)
+		}
+	}
+	for _, field := range methods[m].counts {
+		copies = max(copies, r.numbers[field])
+	}
+	if length > 0 {
+		r.MaxOutput, r.Bounded = max(r.MaxOutput, times(length, copies)), max(r.Bounded, copies)
+	} else {
+		r.Answers = max(r.Answers, copies)
+	}
+}

@@ -352,49 +352,6 @@ func (r *reading) resolve(t *target, api rule.ModelAPI) {
 	}
 }
 
-// bound finds how many tokens the answers may have. Where the path does not tell the method, all count
-// that the body may be for.
-func (r *reading) bound(t *target, api rule.ModelAPI) {
-	if t.method == askInvoke {
-		r.boundBy(askInvoke)
-		return
-	}
-	found := false
-	for m := range methods {
-		mine := method(m) == t.method
-		if !t.known || api != rule.AutoAPI && api != t.api {
-			mine = (api == rule.AutoAPI || api == methods[m].api) && slices.ContainsFunc(methods[m].marks, r.has)
-		}
-		if mine {
-			found = true
-			r.boundBy(method(m))
-		}
-	}
-	if !found {
-		r.boundBy([...]method{rule.AutoAPI: askChat, rule.OpenAI: askChat, rule.Anthropic: askMessage, rule.Gemini: askContent, rule.Bedrock: askConverse}[api])
-	}
-}
-
-// boundBy takes the fields of a method into account.
-func (r *reading) boundBy(m method) {
-	length, copies := int64(0), int64(1)
-	for _, field := range methods[m].lengths {
-		if n := r.numbers[field]; n < 0 || length < 0 {
-			length = -1 // to some upstreams, 0 and -1 are no bound
-		} else {
-			length = max(length, n)
-		}
-	}
-	for _, field := range methods[m].counts {
-		copies = max(copies, r.numbers[field])
-	}
-	if length > 0 {
-		r.MaxOutput, r.Bounded = max(r.MaxOutput, times(length, copies)), max(r.Bounded, copies)
-	} else {
-		r.Answers = max(r.Answers, copies)
-	}
-}
-
 // AskUsage returns the body with a question for the usage of the stream, and whether there
 // has to be one: OpenAI's chat completions report it only to those who ask. The event with
 // the answer is then removed by Watch. It changes the body in its place, if there is room.
