@@ -150,15 +150,20 @@ func (i *importer) run(cmd *cobra.Command) error {
 	if err := i.send(cmd.Context(), &b, i.lines); err != nil {
 		return i.unfinished(err)
 	}
-	if !i.prune || len(i.answer.Errors) > 0 {
+	if !i.prune {
 		return i.wrong(cmd)
 	}
 	if len(i.lines) == 0 {
 		return fmt.Errorf("%s has no clients, so --prune would delete all; delete them with weir clients delete", i.file)
 	}
 	others, err := i.others(cmd.Context())
+	if err == nil && len(i.answer.Errors) > 0 {
+		others, err = i.again(cmd.Context(), &b, others)
+	}
 	switch {
 	case err != nil:
+	case len(i.answer.Errors) > 0:
+		return i.wrong(cmd)
 	case i.dry: // none of them has clients below it that stay
 		i.answer.Deleted += len(others)
 	default:
@@ -309,6 +314,40 @@ func (i *importer) others(ctx context.Context) (others []importLine, err error) 
 	order("", others, places)
 	slices.Reverse(others)
 	return others, err
+}
+
+// again sends lines with a wrong parent together with the deletion of those below them: on these, the line cannot get its parent. It
+// returns the others. What goes beyond one call is for another import.
+func (i *importer) again(ctx context.Context, b *bar, others []importLine) (rest []importLine, err error) {
+	failed := map[string]bool{}
+	numbers := map[int]bool{}
+	for _, e := range i.answer.Errors {
+		if e.Field != "parent" {
+			return others, nil
+		}
+		numbers[e.Line] = true
+	}
+	var lines []importLine
+	for _, l := range i.lines {
+		if numbers[l.number] {
+			lines, failed[l.name] = append(lines, l), true
+		}
+	}
+	kept := len(lines)
+	for at := range slices.Backward(others) { // from above
+		if l := others[at]; failed[l.parent] {
+			lines, failed[l.name] = append(lines, l), true
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	if len(lines) == kept {
+		return others, nil
+	}
+	slices.Reverse(lines[kept:])
+	slices.Reverse(rest)
+	i.answer.Errors = []httpapi.ImportError{}
+	return rest, i.send(ctx, b, lines)
 }
 
 // unfinished is why not all was sent.

@@ -138,6 +138,18 @@ func TestClientsImport(t *testing.T) {
 			t.Errorf("weir %s: %d\n%s%s", c.args, got.code, got.stdout, got.stderr)
 		}
 	}
+	// A client that is deleted does not keep others from where they belong, even if those are in another call.
+	turned := file(t, "turned.ndjson", all+`{"client":"org:o","parent":"team:u"}`+"\n"+`{"client":"team:u"}`)
+	for _, c := range [][2]string{
+		{"clients import " + file(t, "before.ndjson", all+`{"client":"org:o"}`+"\n"+`{"client":"team:t","parent":"org:o"}`+"\n"+`{"client":"team:old"}`) + " --prune", "0 deleted"},
+		{"clients import " + turned + " --prune --dry-run", "would be 1 added, 1 changed, 2 deleted, 3,001 unchanged"},
+		{"clients import " + turned + " --prune", "1 added, 1 changed, 2 deleted, 3,001 unchanged"},
+	} {
+		if got := command(t, "", strings.Fields(c[0])...); got.code != 0 || !strings.Contains(got.stdout, c[1]) {
+			t.Errorf("weir %s: %d\n%s%s", c[0], got.code, got.stdout, got.stderr)
+		}
+	}
+	command(t, "", "clients", "import", few, "--prune")
 	// With broken lines, the first and the last among them, nothing is sent.
 	broken := file(t, "broken.ndjson", "{\n"+`{"client":"user:x"}`+"\n"+`{"client":"user:x"}`+"\n"+`{"client":"team:a","parent":"org:b"}`+"\n"+`{"client":"user:y","tier":[]}`)
 	got := command(t, "", "clients", "import", broken)

@@ -16,11 +16,17 @@ import (
 // maxBytes bounds what one Apply sends to a store.
 const maxBytes = 4 << 20
 
-// Apply makes at most MaxChanges changes. Each alone succeeds or fails. A client may come before its parent. The error is that
+// Apply makes at most MaxChanges changes, and as many that prune. Each alone succeeds or fails. A client may come before its parent. The error is that
 // of the whole: unless it says otherwise, it is not known then whether the changes were made.
 func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Outcome, error) {
-	if len(changes) > MaxChanges {
-		return nil, &Error{Reason: Invalid, Message: fmt.Sprintf("there are %d changes; the maximum is %d; send fewer at a time", len(changes), MaxChanges)}
+	pruned := 0
+	for i := range changes {
+		if changes[i].Prune {
+			pruned++
+		}
+	}
+	if n := max(pruned, len(changes)-pruned); n > MaxChanges {
+		return nil, &Error{Reason: Invalid, Message: fmt.Sprintf("there are %d changes; the maximum is %d; send fewer at a time", n, MaxChanges)}
 	}
 	if err := r.begin(ctx); err != nil {
 		return nil, err
@@ -38,8 +44,7 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 			}
 			s = r.state.Load()
 		}
-		b := &batch{edit: s.directory.Edit(), by: by, now: r.options.Now().Truncate(time.Millisecond), outcomes: make([]Outcome, len(changes))}
-		b.stage(changes)
+		b := s.stage(by, r.options.Now().Truncate(time.Millisecond), changes)
 		if len(b.records) < len(changes) && !looked { // some have an answer from what is known here, which may be old
 			looked = true
 			if err := r.lookLocked(ctx); err != nil {
@@ -87,10 +92,9 @@ func (r *Registry) Try(ctx context.Context, changes []Change) ([]Outcome, error)
 	if s.ReadOnly {
 		return nil, errReadOnly
 	}
-	b := &batch{edit: s.directory.Edit(), outcomes: make([]Outcome, len(changes))}
-	b.stage(changes)
+	outcomes := s.stage("", time.Time{}, changes).outcomes
 	r.forgetLocked()
-	return b.outcomes, nil
+	return outcomes, nil
 }
 
 var errReadOnly = &Error{Reason: ReadOnly, Message: "the clients come from the file of --clients; change the file"}
@@ -129,11 +133,38 @@ type batch struct {
 	bytes    int
 }
 
+// stage makes changes: without those that prune, if another one fails even beside them.
+func (s *state) stage(by string, now time.Time, changes []Change) *batch {
+	for prune := true; ; prune = false {
+		b := &batch{edit: s.directory.Edit(), by: by, now: now, outcomes: make([]Outcome, len(changes))}
+		b.stage(changes, prune)
+		if !prune || !b.keeps(changes) {
+			return b
+		}
+	}
+}
+
+// keeps reports whether a change has failed because of which those that prune are not made.
+func (b *batch) keeps(changes []Change) bool {
+	failed := func(c *Change, err error) bool {
+		return err != nil && !c.Prune && !(c.Delete && errors.Is(err, ErrNotFound))
+	}
+	some, prunes := false, false
+	for i := range changes {
+		some, prunes = some || failed(&changes[i], b.outcomes[i].Err), prunes || changes[i].Prune
+	}
+	return some && prunes
+}
+
 // stage makes changes in their order, except that one that must wait for others is made after them.
-func (b *batch) stage(changes []Change) {
-	waiting := make([]int, len(changes))
-	for i := range waiting {
-		waiting[i] = i
+func (b *batch) stage(changes []Change, prune bool) {
+	var waiting []int
+	for i := range changes {
+		if prune || !changes[i].Prune {
+			waiting = append(waiting, i)
+		} else {
+			b.outcomes[i].Unchanged = true
+		}
 	}
 	for before := -1; len(waiting) != before; {
 		before = len(waiting)

@@ -13,7 +13,7 @@ import (
 
 // Bounds on calls.
 const (
-	MaxChanges = 1000 // of one Apply
+	MaxChanges = 1000 // of one Apply, and as many with Prune
 	MaxPage    = 1000 // entries of one List
 	UsualPage  = 100  // entries, if a call does not say how many
 	MaxAuthor  = 200  // bytes of who makes a change
@@ -37,6 +37,9 @@ type Change struct {
 	Client rule.Client // the whole new entry
 	Delete bool        // the client, of which only the name counts
 	If     string      // Exists, Missing, or the version that the entry must have
+
+	// Prune deletes the client only if all changes without Prune succeed.
+	Prune bool
 }
 
 // What Change.If can be besides a version.

@@ -88,10 +88,16 @@ func (h *Handler) importClients(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	err := b.make(b.changes, b.lines)
-	if err == nil && len(b.Errors) == 0 {
+	all, lines := b.changes, b.lines
+	if len(b.Errors) == 0 && more == 0 { // or this is a dry run, which only counts what is deleted
+		all, lines = append(all, others...), append(lines, make([]int, len(others))...)
+	}
+	err := b.make(all, lines)
+	if err == nil && len(b.Errors) == 0 && more > 0 {
 		b.Deleted += more
-		err = b.delete(others)
+		for i := range others {
+			b.done(0, &others[i], false)
+		}
 	}
 	slices.SortStableFunc(b.Errors, func(x, y ImportError) int { return cmp.Compare(x.Line, y.Line) })
 	return b.ImportAnswer, err
@@ -174,24 +180,13 @@ func (b *batch) others() (others []clients.Change, more int, err error) {
 		case len(others) == clients.MaxChanges:
 			more++
 		default:
-			others = append(others, clients.Change{Client: e.Client, Delete: true})
+			others = append(others, clients.Change{Client: e.Client, Delete: true, Prune: true})
 		}
 	}
 	if more > 0 && !b.dry {
 		return nil, 0, fault.BadField.Of("prune: this would delete %d clients; the maximum is %d at a time; use weir clients import --prune.", len(others)+more, clients.MaxChanges).In("prune")
 	}
 	return others, more, nil
-}
-
-// delete deletes clients to which none belong but others of these.
-func (b *batch) delete(others []clients.Change) error {
-	if !b.dry {
-		return b.make(others, make([]int, len(others)))
-	}
-	for i := range others {
-		b.done(0, &others[i], false)
-	}
-	return nil
 }
 
 // make makes changes, or tries them.
@@ -212,7 +207,7 @@ func (b *batch) make(changes []clients.Change, lines []int) error {
 	for i := range outcomes {
 		o, change, line := &outcomes[i], &changes[i], lines[i]
 		switch wrong := calls.Of(o.Err); {
-		case line > 0 && line <= b.assumed:
+		case line > 0 && line <= b.assumed, change.Prune && o.Unchanged:
 		case o.Unchanged || change.Delete && errors.Is(o.Err, clients.ErrNotFound):
 			b.Unchanged++
 		case o.Err == nil:

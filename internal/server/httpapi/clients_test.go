@@ -395,6 +395,21 @@ func TestImportPreview(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.query, c.body, got, c.want)
 		}
 	}
+	// A client that is deleted does not keep others from where they belong, unless another line is wrong.
+	s.call("POST /v1/clients/import?prune=true", `{"client":"org:o"}`+"\n"+`{"client":"team:t","parent":"org:o"}`).want(t, 200, nil)
+	const turned = `{"client":"org:o","parent":"team:u"}` + "\n" + `{"client":"team:u"}`
+	for _, c := range []struct{ query, body, want string }{
+		{"?prune=true&dry_run=true", turned, "1 1 0 1 0"},
+		{"?prune=true", turned + "\n" + `{"client":"org:p","parent":"org:o"}`, "1 0 0 0 2"},
+		{"?prune=true", turned, "0 1 1 1 0"},
+	} {
+		var a ImportAnswer
+		s.call("POST /v1/clients/import"+c.query, c.body).want(t, 200, &a)
+		if got := fmt.Sprint(a.Added, a.Changed, a.Unchanged, a.Deleted, len(a.Errors)); got != c.want {
+			t.Errorf("%s %s: %s, want %s: %v", c.query, c.body, got, c.want, a.Errors)
+		}
+	}
+	s.call("POST /v1/clients/import?prune=true", `{"client":"org:acme"}`).want(t, 200, nil)
 	for query, field := range map[string]string{"?assumed=1": "assumed", "?assumed=1&dry_run=true&prune=true": "assumed", "?prune=1": "prune"} {
 		if p := s.call("POST /v1/clients/import"+query, ann).wantProblem(t, fault.BadField); p.Field != field {
 			t.Errorf("%s: %+v", query, p)
