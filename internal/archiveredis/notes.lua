@@ -1,7 +1,7 @@
 -- Sets a note of a kind: it returns 1, or 0 if another one is there than was expected, or -1 if
 -- there is no room. Without one to set, it returns the id and the value of each. It reads all
 -- notes, which are long, and removes those whose time has passed or that cannot be read, only
--- then, and if there may be no room or the key may end earlier.
+-- then, and for a note that takes no other's place, or if the key may end earlier.
 --
 -- A value is until when, a space, and the text, which is empty if the note was ended. Times
 -- are in Unix microseconds.
@@ -61,7 +61,7 @@ if text == '' then
 end
 local lasts = redis.call('PTTL', key)
 local alike = oldText and (oldText == '') == (text == '') -- it takes the place of the old one
-if lasts == -1 or (oldTill or 0) > till or not alike and redis.call('HLEN', key) >= most then
+if lasts == -1 or (oldTill or 0) > till or not alike then
   look()
   lasts = 0
   if not alike and count >= most then

@@ -242,7 +242,7 @@ func TestNotesExpire(t *testing.T) {
 	}
 }
 
-// To set a note does not read the others, unless there may be no room: together they may have 800 KiB.
+// To change a note does not read the others: together they may have 800 KiB.
 func TestNotesAreNotRead(t *testing.T) {
 	server := testredis.Start(t)
 	a := openRedis(t, clientOf(t, server), Options{})
@@ -257,7 +257,7 @@ func TestNotesAreNotRead(t *testing.T) {
 		}
 	}
 	for n := range archive.MaxNotes {
-		reads("there is room", false, nil, archivetest.Say(fmt.Sprint(n), "x", 1000))
+		reads("a new one", true, nil, archivetest.Say(fmt.Sprint(n), "x", 1000))
 	}
 	reads("there is no room", true, archive.ErrNoRoom, archivetest.Say("new", "x", 1000))
 	reads("it takes the place of another", false, nil, archivetest.Say("5", "y", 1010))
