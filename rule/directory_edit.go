@@ -44,7 +44,8 @@ func (d *Directory) Edit() *DirectoryEdit {
 // DirectoryEdit is a version of a directory that is being made. It is not safe for concurrent use.
 type DirectoryEdit struct {
 	directory *Directory
-	searches  int // of all clients
+	searches  int  // of all clients
+	fullKinds bool // a search has found clients of all kinds; only a removal can change that
 }
 
 // maxSearches bounds how often one edit looks at all clients.
@@ -113,10 +114,12 @@ func (e *DirectoryEdit) Put(c Client) error {
 		}
 	}
 	if !d.hasKinds(c.part) {
-		if e.searches++; e.searches <= maxSearches {
-			d.gather()
+		if !e.fullKinds {
+			if e.searches++; e.searches <= maxSearches {
+				d.gather()
+			}
 		}
-		if !d.hasKinds(c.part) {
+		if e.fullKinds = !d.hasKinds(c.part); e.fullKinds {
 			return directoryError(DirectoryFull, "%s is one kind of clients too many; the maximum is %d", document.Quote(c.part.prefix), maxKinds)
 		}
 	}
@@ -151,6 +154,7 @@ func (e *DirectoryEdit) Remove(name string) error {
 	if n := d.records.at(at).members; n > 0 {
 		return directoryError(HasMembers, "%s has %s below it; move or delete what is below it first", document.Quote(name), notation.Count(int(n), "client"))
 	}
+	e.fullKinds = false
 	d.setParent(at, 0)
 	d.unindex(at)
 	*d.records.edit(at) = record{parent: d.free}

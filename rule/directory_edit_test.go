@@ -232,3 +232,25 @@ func BenchmarkDirectoryEdit(b *testing.B) {
 		d = e.Directory()
 	}
 }
+
+// With as many kinds as there may be, only one client of another kind is looked for room in vain; and one that is removed makes room.
+func TestDirectoryFullKinds(t *testing.T) {
+	e := rule.NewDirectory().Edit()
+	put := func(i int) error { return e.Put(client(t, fmt.Sprintf(`{"client": "attr:kind%d:a"}`, i))) }
+	for i := range 64 {
+		if err := put(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 20 {
+		if err := put(100 + i); err == nil {
+			t.Fatalf("kind %d is accepted", 100+i)
+		}
+	}
+	if err := e.Remove("attr:kind7:a"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(200); err != nil {
+		t.Error(err)
+	}
+}

@@ -99,7 +99,10 @@ func newClientsList() *cobra.Command {
 				}
 			}
 			query := given(map[string]string{"parent": parent, "tier": tier, "kind": kind, "contains": contains, "after": after, "limit": strconv.Itoa(limit)})
-			return show(&c, cmd, question{path: []string{"clients"}, query: query}, new(httpapi.EntriesAnswer), printEntries)
+			return show(&c, cmd, question{path: []string{"clients"}, query: query}, new(httpapi.EntriesAnswer), func(b *strings.Builder, all *httpapi.EntriesAnswer) {
+				sayStale(cmd, all.Stale)
+				printEntries(b, all)
+			})
 		},
 	}
 	flags := cmd.Flags()
@@ -110,6 +113,13 @@ func newClientsList() *cobra.Command {
 	flags.IntVar(&limit, "limit", 100, "`count` of clients, at most 1000")
 	flags.StringVar(&after, "after", "", "only clients after this `name`, for the next page")
 	return c.addClientFlags(cmd)
+}
+
+// sayStale warns that what the server knows of clients may be outdated.
+func sayStale(cmd *cobra.Command, s httpapi.Stale) {
+	if !s.Since.IsZero() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the clients may be outdated since %s, because the store is unavailable\n", localTime(s.Since))
+	}
 }
 
 func printEntries(b *strings.Builder, all *httpapi.EntriesAnswer) {

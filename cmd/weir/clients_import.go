@@ -276,6 +276,7 @@ func (i *importer) add(got *httpapi.ImportAnswer, assumed int, lines []importLin
 	i.answer.Changed += got.Changed
 	i.answer.Unchanged += got.Unchanged
 	i.answer.Deleted += got.Deleted
+	i.answer.Stale = got.Stale
 	inFile := func(all []httpapi.ImportError) []httpapi.ImportError {
 		for j := range all {
 			if at := all[j].Line - assumed; at >= 1 && at <= len(lines) {
@@ -357,6 +358,7 @@ func (i *importer) unfinished(err error) error {
 
 // wrong prints the lines that the server has not accepted.
 func (i *importer) wrong(cmd *cobra.Command) error {
+	sayStale(cmd, i.answer.Stale)
 	i.print(cmd, i.answer.Warnings, "warning: ")
 	if i.unsaid > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "%s more; weir clients check FILE --rules RULES has all\n", notation.Count(i.unsaid, "warning"))

@@ -7,6 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 // What a person does with the clients of a running weir.
@@ -164,5 +169,21 @@ func TestClientsImport(t *testing.T) {
 	cycle := file(t, "cycle.ndjson", `{"client":"team:a","parent":"org:b"}`+"\n"+`{"client":"org:b","parent":"team:a"}`)
 	if got := command(t, "", "clients", "import", cycle); got.code != 1 || !strings.Contains(got.stderr, ":1:1: ") || !strings.Contains(got.stderr, "cycle") {
 		t.Errorf("%d: %s", got.code, got.stderr)
+	}
+}
+
+// What may be outdated says so, beside the output.
+func TestStaleClients(t *testing.T) {
+	var to strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetErr(&to)
+	i := importer{}
+	i.add(&httpapi.ImportAnswer{Stale: httpapi.Stale{Since: time.Unix(1, 0)}}, 0, nil)
+	if err := i.wrong(cmd); err != nil || !strings.Contains(to.String(), "may be outdated since") {
+		t.Errorf("%v, %q", err, to.String())
+	}
+	to.Reset()
+	if sayStale(cmd, httpapi.Stale{}); to.Len() > 0 {
+		t.Errorf("%q", to.String())
 	}
 }

@@ -33,6 +33,7 @@ type ImportAnswer struct {
 	Errors    []ImportError  `json:"errors"`             // of lines that changed nothing
 	Warnings  []ImportError  `json:"warnings,omitempty"` // of lines with something that has no effect under the rules in force
 	Changes   []ImportChange `json:"changes,omitempty"`  // the first ones, of a dry run only
+	Stale                    // of a dry run: nothing changes while the store is unavailable
 }
 
 // ImportError is what is wrong with a line.
@@ -100,6 +101,7 @@ func (h *Handler) importClients(c *call) (any, error) {
 		}
 	}
 	slices.SortStableFunc(b.Errors, func(x, y ImportError) int { return cmp.Compare(x.Line, y.Line) })
+	b.Stale = h.stale()
 	return b.ImportAnswer, err
 }
 
