@@ -194,12 +194,18 @@ func (d *Denial) explain(r *Result) {
 	}
 }
 
-// again says when to try again: not sooner because of the limit that speaks, or of another one.
+// again says when to try again: not sooner because of the rule that speaks, or of another one.
 func (d *Denial) again(r *Result) string { return string(d.appendAgain(nil, r)) }
 
 func (d *Denial) appendAgain(dst []byte, r *Result) []byte {
 	wait := notation.CeilDuration(d.RetryAfter, time.Second)
-	if !r.Allowed && wait > notation.CeilDuration(max(r.usualWait(), 1), time.Second) {
+	own := time.Duration(1) // of all limits of the rule; a place is another limit than those of its rule
+	for all, i := d.Verdict.inGroup(enforced), 0; i < len(all); i++ {
+		if same := &all[i]; same.Rule == r.Rule && !same.Allowed && !r.isPlace() {
+			own = max(own, same.usualWait())
+		}
+	}
+	if !r.Allowed && wait > notation.CeilDuration(max(own, r.usualWait()), time.Second) {
 		dst = append(dst, "because of another limit, "...)
 	}
 	return append(strconv.AppendInt(append(dst, "try again in "...), wait, 10), " s."...)

@@ -164,6 +164,11 @@ rules:
 	if d := engine.Describe(b.check(t, alice)); d.Detail != "The limit minute is used up; because of another limit, try again in 86340 s." {
 		t.Error(d.Detail)
 	}
+	one := newBench(t, `rules: [{id: both, key: user, algorithm: fixed_window, limits: [1/1m, 1/1d]}]`, nil)
+	one.check(t, alice)
+	if d := engine.Describe(one.check(t, alice)); d.Detail != "The limit both is used up; try again in 86400 s." {
+		t.Error(d.Detail)
+	}
 	b.pass(time.Minute)
 	if v := b.check(t, alice); v.Speaker().Rule.ID != "hour" || v.RetryAfter != v.Results[2].RetryAfter {
 		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)

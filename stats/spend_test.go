@@ -192,6 +192,7 @@ func TestSpendingThroughFaults(t *testing.T) {
 	r := newRecorder(t, Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
 	engineAt := func(addr string) *engine.Engine {
 		store := testkit.Must(redis.New(redisClient(t, addr), redis.Options{Timeout: time.Second}))(t)
+		t.Cleanup(store.Close)
 		e := testkit.Must(engine.New(engine.Options{Store: store, Observers: []engine.Observer{r}}))(t)
 		t.Cleanup(e.Close)
 		e.Install(tableOf(t, `rules: [{id: each, key: user, limit: 2000usd/year, on_failure: closed, on_expiry: release}]`), 1)

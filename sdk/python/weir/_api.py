@@ -140,7 +140,7 @@ class Answer:
     hold_expires_at: Optional[datetime] = None  # by the store's clock
     unheld: bool = False  # of a reservation that was charged without a hold, because there are too many; what was charged stays
     priority: str = ""  # of the request; absent if it is normal
-    degraded: bool = False  # the store was unavailable, or no rules are loaded yet
+    degraded: bool = False  # the store was unavailable, or the rules or the clients are not loaded yet
     version: int = 0  # of the rules
     results: List[Result] = field(default_factory=list)
 

@@ -161,7 +161,7 @@ export interface Answer {
   unheld: boolean
   /** of the request; absent if it is normal */
   priority: string
-  /** the store was unavailable, or no rules are loaded yet */
+  /** the store was unavailable, or the rules or the clients are not loaded yet */
   degraded: boolean
   /** of the rules */
   version: number
