@@ -157,14 +157,8 @@ func impatient(v *Verdict, late time.Duration) Denial {
 
 // explain lets the rule of a limit say why.
 func (d *Denial) explain(r *Result) {
-	deny, limit := &r.Rule.Deny, r.Rule.ID
+	deny, limit := &r.Rule.Deny, r.title()
 	d.Rule, d.Level, d.Code, d.Detail, d.Reserved, d.status = r.Rule.ID, r.Level(), deny.Code, deny.Message, r.Reserved, deny.Status
-	if _, money := r.Rule.DisplayLimit(r.Compiled); money != "" {
-		limit += " of " + money
-	}
-	if d.Level != "" {
-		limit += " of the level " + d.Level // and not the client there, which may be none of this client's business
-	}
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter != weir.Never:
@@ -194,21 +188,39 @@ func (d *Denial) explain(r *Result) {
 	}
 }
 
-// again says when to try again: not sooner because of the rule that speaks, or of another one.
+// title is what a denial calls the limit of a result.
+func (r *Result) title() string {
+	title := r.Rule.ID
+	if _, money := r.Rule.DisplayLimit(r.Compiled); money != "" {
+		title += " of " + money
+	}
+	if level := r.Level(); level != "" {
+		title += " of the level " + level // and not the client there, which may be none of this client's business
+	}
+	return title
+}
+
+// again says when to try again: not sooner because of the limit that is named, or of another one.
 func (d *Denial) again(r *Result) string { return string(d.appendAgain(nil, r)) }
 
 func (d *Denial) appendAgain(dst []byte, r *Result) []byte {
 	wait := notation.CeilDuration(d.RetryAfter, time.Second)
-	own := time.Duration(1) // of all limits of the rule; a place is another limit than those of its rule
-	for all, i := d.Verdict.inGroup(enforced), 0; i < len(all); i++ {
-		if same := &all[i]; same.Rule == r.Rule && !same.Allowed && !r.isPlace() {
-			own = max(own, same.usualWait())
-		}
-	}
-	if !r.Allowed && wait > notation.CeilDuration(max(own, r.usualWait()), time.Second) {
+	if !r.Allowed && wait > d.Verdict.waitFor(r) {
 		dst = append(dst, "because of another limit, "...)
 	}
 	return append(strconv.AppendInt(append(dst, "try again in "...), wait, 10), " s."...)
+}
+
+// waitFor returns for how many seconds a client waits for a limit that denies, and for those that its denial calls the
+// same; a place has a sentence of its own.
+func (v *Verdict) waitFor(r *Result) int64 {
+	wait := max(r.usualWait(), 1)
+	for i := range v.inGroup(enforced) {
+		if same := &v.Results[i]; !same.Allowed && same.usualWait() > wait && !r.isPlace() && same.title() == r.title() {
+			wait = same.usualWait()
+		}
+	}
+	return notation.CeilDuration(wait, time.Second)
 }
 
 // usualWait is RetryAfter, but a second for a place: requests usually end sooner than their

@@ -114,7 +114,7 @@ func TestLeases(t *testing.T) {
 	if code := instances[1].stop(t); code != 0 {
 		t.Errorf("it stopped with %d", code)
 	}
-	allowed += offer("ann", limit-4000, instances[0])
+	allowed += offer("ann", 3000, instances[0])
 	for used := int64(0); used < limit; used, _ = standing("user:ann", "api") { // what the other gave back is denied as long as a denial is remembered
 		allowed += offer("ann", 100, instances[0])
 	}
