@@ -174,9 +174,11 @@ func (d *Denial) explain(r *Result) {
 	case r.full:
 		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; %s", limit, d.again(r))
 	case r.Reserved > 0:
-		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; %s", cmp.Or(r.Rule.Display(r.Compiled, r.Reserved), notation.Count(r.Reserved, "unit")), limit, d.again(r))
+		d.Detail = fmt.Sprintf("The request lacks %s of the limit %s, which other requests have only reserved; %s", r.units(r.Reserved), limit, d.again(r))
 	case r.Penalty:
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; %s", limit, d.again(r))
+	case 0 < r.Remaining && r.Remaining < r.Cost && r.Leave == 0:
+		d.Detail = fmt.Sprintf("The request costs %s, and the limit %s has %s left; %s", r.units(r.Cost), limit, r.units(r.Remaining), d.again(r))
 	default:
 		var buffer [192]byte // a denial is to make little garbage
 		text := append(buffer[:0], "The limit "...)
@@ -198,6 +200,11 @@ func (r *Result) title() string {
 		title += " of the level " + level // and not the client there, which may be none of this client's business
 	}
 	return title
+}
+
+// units is a number of units of the limit as people read it.
+func (r *Result) units(n int64) string {
+	return cmp.Or(r.Rule.Display(r.Compiled, n), notation.Count(n, "unit"))
 }
 
 // again says when to try again: not sooner because of the limit that is named, or of another one.

@@ -172,8 +172,8 @@ func TestShareOfHolds(t *testing.T) {
 	}
 }
 
-// A denial says that what the request lacks is only reserved, and not that the limit is used up; but not while a
-// penalty runs.
+// A denial says that what the request lacks is only reserved, or how many units are left, and not that the limit is used
+// up; but not while a penalty runs.
 func TestOnlyReserved(t *testing.T) {
 	onStores(t, "rules: [{id: budget, key: global, limit: 100/1h, algorithm: fixed_window, unit: bytes}]", func(t *testing.T, b *holdBench) {
 		var held, v engine.Verdict
@@ -195,7 +195,7 @@ func TestOnlyReserved(t *testing.T) {
 		}
 		testkit.Must(b.Settle(t.Context(), held.Hold, engine.Units(96)))(t)
 		testkit.OK(t, b.Reserve(t.Context(), ask(10), time.Minute, &v))
-		if d := engine.Describe(&v); d.Reserved != 0 || d.RetryAfter < time.Minute || !strings.Contains(d.Detail, "used up") {
+		if d := engine.Describe(&v); d.Reserved != 0 || d.RetryAfter < time.Minute || !strings.HasPrefix(d.Detail, "The request costs 10 units, and the limit budget has 4 units left; try again in ") {
 			t.Errorf("after that was used: %+v", d)
 		}
 	})
