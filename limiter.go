@@ -23,19 +23,24 @@ import (
 //     Charge is for work that is done already and was not reserved.
 //   - Renew keeps a place of an InFlight limit, for a request that takes longer than its Period.
 type Limiter struct {
-	store Store
-	limit *Compiled
-	quick quickStore          // nil if the store is not one
-	holds HoldStore           // nil if the store has none
-	turns order.Turns[string] // of those who wait
+	store      Store
+	limit      *Compiled
+	quick      quickStore          // nil if the store is not one
+	holds      HoldStore           // nil if the store has none
+	quickHolds quickHoldStore      // nil if the store is not one
+	turns      order.Turns[string] // of those who wait
 }
 
-// quickStore is what a store may have besides [Store] and [HoldStore]: their calls for a single op. The
+// quickStore is what a store may have besides [Store]: its calls for a single op. The
 // arguments travel in registers, where a slice of ops would escape to the heap,
 // so that a check in memory allocates nothing.
 type quickStore interface {
 	TakeOne(ctx context.Context, key string, limit *Compiled, cost int64) (Decision, error)
 	AllowOne(ctx context.Context, key string, limit *Compiled) (bool, error)
+}
+
+// quickHoldStore is the same beside [HoldStore].
+type quickHoldStore interface {
 	ReserveOne(ctx context.Context, id HoldID, ttl time.Duration, key string, limit *Compiled, cost int64) (Decision, error)
 
 	// SettleOne settles a hold. If it is this call that ends the hold, the parts of its
@@ -56,7 +61,9 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	l := &Limiter{store: store, limit: c}
 	l.holds, _ = store.(HoldStore)
 	if own, ok := store.(interface{ Quick(Store) any }); ok { // nil if the store is only embedded in this one
-		l.quick, _ = own.Quick(store).(quickStore)
+		quick := own.Quick(store)
+		l.quick, _ = quick.(quickStore)
+		l.quickHolds, _ = quick.(quickHoldStore)
 	}
 	return l, nil
 }

@@ -98,8 +98,8 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 }
 
 func (l *Limiter) reserveHold(ctx context.Context, id HoldID, ttl time.Duration, key string, cost int64) (Decision, error) {
-	if l.quick != nil {
-		return l.quick.ReserveOne(ctx, id, ttl, key, l.limit, cost)
+	if l.quickHolds != nil {
+		return l.quickHolds.ReserveOne(ctx, id, ttl, key, l.limit, cost)
 	}
 	return onlyDecision(l.holds.Reserve(ctx, nil, Reservation{ID: id, TTL: ttl}, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
@@ -112,8 +112,8 @@ func (h *Hold) Settle(ctx context.Context, used int64) (Settled, error) {
 	if h == nil {
 		return Settled{}, ctx.Err()
 	}
-	if quick := h.limiter.quick; quick != nil {
-		return quick.SettleOne(ctx, h.part[:0], h.ID, used)
+	if quickHolds := h.limiter.quickHolds; quickHolds != nil {
+		return quickHolds.SettleOne(ctx, h.part[:0], h.ID, used)
 	}
 	return h.limiter.holds.Settle(ctx, Settlement{ID: h.ID, Used: func(string, int64) int64 { return used }})
 }

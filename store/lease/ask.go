@@ -22,12 +22,15 @@ type asked struct {
 	from, to   int64 // serial numbers of what it reports; equal if its receipt would not be known
 }
 
-// sighting counts the requests on a key without a lease.
+// sighting counts the requests on a key without a lease, and those on others that have the same place. Only maxOthers of these
+// take it over: if one did, keys that are used in turns would never have a lease.
 type sighting struct {
-	key   uint64
-	since time.Duration
-	count int64
+	key           uint64
+	since         time.Duration
+	count, others int32
 }
+
+const maxOthers = 16
 
 // ask takes the ops in one call, which also says what is to be said about their keys.
 func (s *Store) ask(ctx context.Context, dst []weir.Decision, ops []weir.Op) ([]weir.Decision, error) {
@@ -131,12 +134,21 @@ func (s *Store) countAsked(ops []weir.Op) {
 	}
 }
 
+// sightingLocked returns where the requests on a key are counted, and as which key.
+func (sh *shard) sightingLocked(hash uint64, op *weir.Op) (key uint64, seen *sighting) {
+	key = hash ^ op.Limit.Kind()*0x9e3779b97f4a7c15 ^ uint64(op.Leave)*0xc2b2ae3d27d4eb4f
+	return key, &sh.seen[key/shardCount%sightings]
+}
+
 // meetLocked returns an entry for an op if its key is used often enough to have one.
 func (s *Store) meetLocked(sh *shard, hash uint64, op *weir.Op, now time.Duration) *entry {
-	key := (hash ^ op.Limit.Kind()*0x9e3779b97f4a7c15 ^ uint64(op.Leave)*0xc2b2ae3d27d4eb4f) | 1
-	seen := &sh.seen[key/shardCount%sightings]
-	if seen.key != key || now-seen.since >= s.horizon(op.Limit) {
+	key, seen := sh.sightingLocked(hash, op)
+	switch over := seen.count == 0 || now-seen.since >= s.horizon(op.Limit); {
+	case over || seen.key != key && seen.others == maxOthers:
 		*seen = sighting{key: key, since: now}
+	case seen.key != key:
+		seen.others++
+		return nil
 	}
 	if seen.count++; seen.count <= seldom || s.closing.Load() {
 		return nil

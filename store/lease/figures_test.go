@@ -167,4 +167,14 @@ func TestForesee(t *testing.T) {
 	if got, o := Foresee(weir.MustCompile(tr.limit), Load{Processes: 20, Rate: tr.rate, RoundTrip: tr.trip, Term: time.Second}), simulate(tr); got.Leased || got.Calls != tr.rate || o.perCheck() < 0.9 {
 		t.Errorf("%+v, simulated %.2f calls a check", got, o.perCheck())
 	}
+	for _, of := range []struct { // docs/guides/leases.md
+		term  time.Duration
+		calls string
+		lost  int64
+	}{{time.Second, "4.2", 21}, {10 * time.Second, "0.4", 201}, {time.Minute, "0.1", 1201}} {
+		got := Foresee(weir.MustCompile("1000000/1h"), Load{Processes: 3, Rate: 30, RoundTrip: time.Millisecond, Term: of.term})
+		if fmt.Sprintf("%.1f", got.Calls) != of.calls || got.Unused != of.lost {
+			t.Errorf("leases of %v: %+v", of.term, got)
+		}
+	}
 }

@@ -85,7 +85,6 @@ type Store struct {
 	store   weir.LeaseStore
 	holds   weir.HoldStore    // nil if the store is not one
 	partial weir.PartialStore // nil if the store is not one
-	quick   quickStore        // nil if the store is not one
 
 	term    time.Duration // of limits that have none of their own; 0 for none
 	maxKeys int64
@@ -134,9 +133,6 @@ func New(store weir.LeaseStore, o Options) *Store {
 	}
 	s.holds, _ = store.(weir.HoldStore)
 	s.partial, _ = store.(weir.PartialStore)
-	if own, ok := store.(interface{ Quick(weir.Store) any }); ok {
-		s.quick, _ = own.Quick(store).(quickStore)
-	}
 	s.agenda.poke = make(chan struct{}, 1)
 	s.background, s.cancel = context.WithCancel(context.Background())
 	for i := range s.shards {

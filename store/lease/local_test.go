@@ -2,6 +2,7 @@ package lease
 
 import (
 	"fmt"
+	"hash/maphash"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -358,6 +359,48 @@ func TestNotLeasable(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Keys that are used in turns have leases, also those that are counted in the same place.
+func TestKeysInTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := opened(t, 0)
+		const keys = 2000
+		for range 12 {
+			for i := range keys {
+				take(t, s, fmt.Sprint("k", i), hourly, 1)
+			}
+		}
+		if stats := s.Stats(); stats.Keys != keys {
+			t.Errorf("%d of %d keys have leases, after %d calls", stats.Keys, keys, n.calls.Load())
+		}
+	})
+}
+
+// A key that is used once does not keep another one, which is counted in its place, from having a lease.
+func TestKeysInOnePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := opened(t, 0)
+		place := func(key string) *sighting {
+			hash := maphash.String(s.seed, key)
+			_, seen := s.shardOf(hash).sightingLocked(hash, &weir.Op{Limit: hourly})
+			return seen
+		}
+		other := 0
+		for place(fmt.Sprint(other)) != place("k") {
+			other++
+		}
+		take(t, s, fmt.Sprint(other), hourly, 1)
+		for range maxOthers + seldom {
+			take(t, s, "k", hourly, 1)
+		}
+		if s.Stats().Keys != 0 {
+			t.Error("the first key was forgotten too early")
+		}
+		if take(t, s, "k", hourly, 1); s.Stats().Keys != 1 {
+			t.Errorf("%+v", s.Stats())
+		}
+	})
 }
 
 func TestMaxKeys(t *testing.T) {

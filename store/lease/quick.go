@@ -7,12 +7,6 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// quickStore is what package weir calls instead of the methods of weir.Store; see weir.Limiter.
-type quickStore interface {
-	ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duration, key string, limit *weir.Compiled, cost int64) (weir.Decision, error)
-	SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.HoldID, used int64) (weir.Settled, error)
-}
-
 // quick is a Store with calls that cost less.
 type quick Store
 
@@ -94,26 +88,4 @@ func (s *Store) askOne(ctx context.Context, key string, limit *weir.Compiled, co
 		*d = decisions[0]
 	}
 	return decisions[0].Allowed, nil
-}
-
-// ReserveOne does what Reserve does for one op.
-func (q *quick) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duration, key string, limit *weir.Compiled, cost int64) (weir.Decision, error) {
-	s := (*Store)(q)
-	if s.quick != nil {
-		return s.quick.ReserveOne(ctx, id, ttl, key, limit, cost)
-	}
-	decisions, err := s.Reserve(ctx, nil, weir.Reservation{ID: id, TTL: ttl}, weir.Op{Key: key, Limit: limit, Cost: cost})
-	if err != nil {
-		return weir.Decision{}, err
-	}
-	return decisions[0], nil
-}
-
-// SettleOne settles a hold.
-func (q *quick) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.HoldID, used int64) (weir.Settled, error) {
-	s := (*Store)(q)
-	if s.quick != nil {
-		return s.quick.SettleOne(ctx, dst, id, used)
-	}
-	return s.Settle(ctx, weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }})
 }

@@ -37,7 +37,7 @@ var suites = []bench.Suite{
 	{Name: "http", About: "POST /v1/check, and the middleware beside others", Takes: "1 minute; -quick: some seconds", Files: []string{"http.txt"}, Run: http.Run},
 	{Name: "gateway", About: "the gateway beside a bare proxy", Takes: "5 minutes; -quick: some seconds", Files: []string{"gateway.txt"}, Run: gateway.Run},
 	{Name: "envoy", About: "Envoy's rate limit service, beside envoyproxy/ratelimit", Takes: "5 minutes; -quick: half a minute", Files: []string{"envoy.txt", "envoy-summary.txt"}, Run: envoy.Run},
-	{Name: "leased", About: "Envoy's service and the engine with leases on Redis, near and far", Takes: "15 minutes; -quick: 2 minutes", Files: []string{"leased.txt"}, Run: envoy.RunLeased},
+	{Name: "leased", About: "Envoy's service and the engine with leases on Redis, near and far", Takes: "20 minutes; -quick: 3 minutes", Files: []string{"leased.txt"}, Run: envoy.RunLeased},
 	{Name: "fleet", About: "calls of processes with leases, beside the formula and the simulation", Takes: "7 minutes; -quick: 2 minutes", Files: []string{"fleet.txt"}, Run: envoy.RunFleet},
 	{Name: "resp", About: "commands of Redis clients, beside Redis", Takes: "3 minutes; -quick: some seconds", Files: []string{"resp.txt"}, Run: resp.Run},
 	{Name: "start", About: "starts, and what weir takes without requests", Takes: "2 minutes; -quick: half a minute", Files: []string{"start.txt"}, Run: start.Run},

@@ -68,11 +68,16 @@ func decisions(how, rule string) string {
 	return fmt.Sprintf(`weir_lease_decisions_total{how=%q,rule=%q}`, how, rule)
 }
 
-// within fails unless nearly all of a limit was allowed, never more, and most of it locally.
-func (p *pairs) within(what string, allowed, limit, local int) {
+// lost is how many units of a rule were lost because an instance stood still.
+func (p *pairs) lost(rule string) int {
+	return p.sum(fmt.Sprintf(`weir_lease_units_lost_total{rule=%q}`, rule))
+}
+
+// within fails unless nearly all of the limit of a rule was allowed, never more, and most of it locally.
+func (p *pairs) within(what, rule string, allowed, limit, local int) {
 	p.t.Helper()
-	if allowed > limit || allowed < limit*19/20 {
-		p.t.Errorf("%s: %d were allowed under %d", what, allowed, limit)
+	if lost := p.lost(rule); allowed > limit || allowed+lost < limit*19/20 {
+		p.t.Errorf("%s: %d were allowed under %d, %d units lost", what, allowed, limit, lost)
 	}
 	if local < limit/3 {
 		p.t.Errorf("%s: %d of %d were allowed locally", what, local, limit)
@@ -93,15 +98,15 @@ func TestLeasesBesideOthers(t *testing.T) {
 	rules := "block: {ip: [192.0.2.66]}\nexempt: {ip: [192.0.2.77]}\nrules:\n  - {id: warm, match: {path: /warm}, key: global, limit: 10000000/1h}\n" +
 		one("real", "limit: 2000/1d") + strings.Replace(one("trial", "limit: 600/1d, mode: shadow"), "/trial", "/real", 1) +
 		one("share", "limit: 1000/1d, shares: {low: 60%}") + one("lists", "limit: 600/1d") + one("dir", "limit: 2000/1d") +
-		one("over", "limit: 10000/1d") + one("reset", "limit: 1000/1d") +
-		strings.ReplaceAll(one("open", "limit: 1000/1d, on_failure: open")+one("closed", "limit: 1000/1d, on_failure: closed")+
-			one("local", "limit: 1000/1d, on_failure: {local: 1h, limit: 5/1d, then: closed}"), "lease: 5s", "lease: 1m")
+		one("over", "limit: 10000/1d") +
+		strings.ReplaceAll(one("reset", "limit: 1000/1d")+one("open", "limit: 1000/1d, on_failure: open")+one("closed", "limit: 1000/1d, on_failure: closed")+
+			one("local", "limit: 1000/1d, on_failure: {local: 1h, limit: 5/1d, then: closed}"), "lease: 5s", "lease: 1h") // which outlasts the test
 	c := client(t)
 	p := &pairs{t: t, c: c, all: leasing(t, c, 2, rules, "--store", "redis://"+redis.Addr+"?timeout=10s", "--lease", "1s",
 		"--clients", clients, "--envoy-config", config, "--resp", "127.0.0.1:0")}
 
 	// A shadow rule denies nothing, and is never exceeded, either.
-	if n := p.spread(1500, `{"user": "sue", "path": "/real"}`); n != 1500 {
+	if n := p.spread(1500, `{"user": "sue", "path": "/real"}`) + p.lost("real"); n < 1500 {
 		t.Errorf("%d of 1500 requests within the limit were allowed beside a shadow rule", n)
 	}
 	would := 0
@@ -112,20 +117,20 @@ func TestLeasesBesideOthers(t *testing.T) {
 			}
 		}
 	}
-	p.within("a shadow rule", would, 600, p.sum(decisions("local", "trial")))
+	p.within("a shadow rule", "trial", would, 600, p.sum(decisions("local", "trial")))
 
 	p.page("trial")
 
 	// Less important requests leave units for others, which get all of them.
 	low := p.spread(1000, `{"user": "sid", "path": "/share", "priority": "low"}`)
-	p.within("low priority", low, 600, p.sum(decisions("local", "share")))
+	p.within("low priority", "share", low, 600, p.sum(decisions("local", "share")))
 	rest := p.spread(1000, `{"user": "sid", "path": "/share", "priority": "high"}`)
-	p.within("all priorities", low+rest, 1000, p.sum(decisions("local", "share")))
+	p.within("all priorities", "share", low+rest, 1000, p.sum(decisions("local", "share")))
 
 	p.lists()
 
 	// A client of the directory has its own limit.
-	p.within("a limit of its own", p.spread(1000, `{"user": "dora", "path": "/dir"}`), 600, p.sum(decisions("local", "dir")))
+	p.within("a limit of its own", "dir", p.spread(1000, `{"user": "dora", "path": "/dir"}`), 600, p.sum(decisions("local", "dir")))
 	p.overrides()
 	p.resets()
 	p.envoy()
@@ -215,8 +220,8 @@ func (p *pairs) resets() {
 	if r := now.Results[0]; r.Leased < held || r.Limit-r.Remaining-r.Leased > 200 {
 		p.t.Errorf("after a reset: %+v; the other instance held %d", r, held)
 	}
-	// What was spent before and not yet reported is charged after the reset.
-	if n := p.spread(2000, request); n > 1000 || n < 700 {
+	// What was spent before and not yet reported is charged after the reset: less than half, as each message asks for as much as was used.
+	if n := p.spread(2000, request); n > 1000 || n < 650 {
 		p.t.Errorf("%d were allowed under 1000 after a reset", n)
 	}
 }
@@ -230,7 +235,7 @@ func (p *pairs) envoy() {
 			ok++
 		}
 	}
-	p.within("Envoy", ok, 600, p.sum(localChecks)-before)
+	p.within("Envoy", "@envoy", ok, 600, p.sum(localChecks)-before)
 }
 
 // So do commands of Redis clients.
@@ -263,7 +268,7 @@ func (p *pairs) resp() {
 			ok++
 		}
 	}
-	p.within("RESP", ok, 600, p.sum(localChecks)-before)
+	p.within("RESP", "@resp", ok, 600, p.sum(localChecks)-before)
 }
 
 // While Redis is unavailable, what is held is spent, and is not degraded. Then on_failure of each rule applies.

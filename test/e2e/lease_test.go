@@ -32,6 +32,7 @@ func leasing(t *testing.T, c *http.Client, n int, rules string, args ...string) 
 			if time.Now().After(deadline) {
 				t.Fatal("nothing was leased")
 			}
+			time.Sleep(100 * time.Millisecond)
 		}
 	}
 	return all
@@ -59,20 +60,27 @@ func series(t *testing.T, c *http.Client, p *process, name string) int {
 	return int(value)
 }
 
+// lost is how many units of a rule an instance had on lease when the lease ended: it stood still until then. They are charged,
+// and nobody has them.
+func lost(t *testing.T, c *http.Client, p *process, rule string) int {
+	t.Helper()
+	return series(t, c, p, fmt.Sprintf(`weir_lease_units_lost_total{rule=%q}`, rule))
+}
+
 // Two instances decide most requests by leased units, without asking Redis, and together allow exactly the limit; so
 // they do when one of them stops. One that is killed takes what it had with it, and nothing more is allowed.
 func TestLeases(t *testing.T) {
 	t.Parallel() // see leasing
 	redis := testredis.Start(t)
 	c := client(t)
-	// Units are lost with a lease that ends before it is renewed, so it is longer than a busy machine lets a process stand still.
 	rules := "rules:\n  - {id: api, key: user, algorithm: sliding_log, limit: 6000/1d, lease: 20s}\n  - {id: all, key: global, limit: 10000000/1h, lease: 5s}\n" +
-		"  - {id: quota, match: {path: /quota}, key: ip, algorithm: fixed_window, limit: 3000/month, lease: 20s}\n"
+		fmt.Sprintf("  - {id: quota, match: {path: /quota}, key: ip, algorithm: fixed_window, limit: 3000/month, starts: %d, lease: 20s}\n", (time.Now().Day()+13)%28+1)
 	instances := leasing(t, c, 3, rules, "--store", "redis://"+redis.Addr+"?timeout=10s")
 	victim := instances[2]
 	asks := func(p *process, request string) bool { return allows(c, p, request) }
 	series := func(p *process, name string) int { return series(t, c, p, name) }
 	local := func(p *process) int { return series(p, localChecks) }
+	lost := func(p *process, rule string) int64 { return int64(lost(t, c, p, rule)) }
 	// offer sends so many requests of a user to instances in turns, and returns how many were allowed.
 	offer := func(user string, n int, to ...*process) int64 {
 		var allowed atomic.Int64
@@ -105,8 +113,9 @@ func TestLeases(t *testing.T) {
 	const limit = 6000
 	before := local(instances[0])
 	allowed := offer("ann", 4000, instances[:2]...)
-	if allowed != 4000 {
-		t.Errorf("%d of 4000 requests within the limit were allowed", allowed)
+	gone := lost(instances[1], "api")
+	if all := allowed + gone + lost(instances[0], "api"); all < 4000 {
+		t.Errorf("%d of 4000 requests within the limit were allowed, %d units lost", allowed, all-allowed)
 	}
 	if n := local(instances[0]) - before; n < 1000 {
 		t.Errorf("%d of 2000 requests were decided locally", n)
@@ -118,9 +127,8 @@ func TestLeases(t *testing.T) {
 	for used := int64(0); used < limit; used, _ = standing("user:ann", "api") { // what the other gave back is denied as long as a denial is remembered
 		allowed += offer("ann", 100, instances[0])
 	}
-	if allowed != limit {
-		t.Errorf("%d requests were allowed under %d, after one instance stopped; %d units were lost", allowed, limit,
-			series(instances[0], `weir_lease_units_lost_total{rule="api"}`))
+	if gone += lost(instances[0], "api"); allowed > limit || allowed+gone < limit {
+		t.Errorf("%d requests were allowed under %d, after one instance stopped; %d units were lost", allowed, limit, gone)
 	}
 
 	// One is killed after it has spent units of a monthly quota, and before it has said so.
@@ -147,19 +155,21 @@ func TestLeases(t *testing.T) {
 			t.Fatal("it always reports what it has spent at once")
 		}
 	}
-	held := int64(series(victim, `weir_lease_units{rule="quota"}`))
 	victim.kill()
 	used, leased := standing("ip:192.0.2.1", "quota")
-	if leased < held+5 || used+leased < allowed {
-		t.Errorf("%d of the quota are used and %d on lease; %d were allowed, and %d were held", used, leased, allowed, held)
+	taken := used + leased - allowed // with it
+	if taken < 0 {
+		t.Errorf("%d of the quota are used and %d on lease; %d were allowed", used, leased, allowed)
 	}
 	spend(instances[0], quota)
-	for ; leased > 0; used, leased = standing("ip:192.0.2.1", "quota") { // until the lease of the one that was killed has ended
+	waitFor(t, "the end of the lease of the one that was killed", func() bool {
 		spend(instances[0], 20)
-	}
+		used, leased = standing("ip:192.0.2.1", "quota")
+		return leased == 0 && used == quota
+	})
 	spend(instances[0], 100)
-	if allowed > quota || allowed < quota-held || used != quota {
-		t.Errorf("%d requests were allowed under %d, and %d are used; %d were on lease when an instance was killed", allowed, quota, used, held)
+	if allowed > quota || allowed+taken+lost(instances[0], "quota") < quota {
+		t.Errorf("%d requests were allowed under %d; %d were on lease when an instance was killed", allowed, quota, taken)
 	}
-	t.Logf("with an instance killed, %d of %d requests were allowed, and %d were on lease there", allowed, quota, held)
+	t.Logf("with an instance killed, %d of %d requests were allowed, and %d were on lease there", allowed, quota, taken)
 }

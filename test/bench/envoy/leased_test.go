@@ -31,7 +31,7 @@ func TestLeasedTables(t *testing.T) {
 	address := listen(t, nothing{})
 	messages, _ := requests(t, f.values)
 	for _, name := range []string{
-		weirMemory, weirRedis, weirLeased, at(weirLeased, nearTrip, 0), at(weirLeased, nearTrip, 1), at(weirRedis, nearTrip, 0), at(weirLeased, farTrip, 0), at(weirRedis, farTrip, 0),
+		weirMemory, weirRedis, weirLeased, weirLonger, at(weirLeased, nearTrip, 0), at(weirLeased, nearTrip, 1), at(weirRedis, nearTrip, 0), at(weirLeased, farTrip, 0), at(weirRedis, farTrip, 0),
 	} {
 		f.add(name, address)
 		f.contestants[name].stock = dialStock(t, address, messages)
@@ -54,7 +54,7 @@ func TestLeasedTables(t *testing.T) {
 			t.Errorf("%q is missing in\n%s", want, w)
 		}
 	}
-	if rows := strings.Count(w.String(), "\n"); rows != 4*2+3+6+2+1 {
+	if rows := strings.Count(w.String(), "\n"); rows != 4*2+4+6+2+1 {
 		t.Errorf("%d lines:\n%s", rows, w)
 	}
 	checks := f.checkEngines(memory.New(memory.Options{}))
