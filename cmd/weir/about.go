@@ -21,9 +21,6 @@ func newVersion() *cobra.Command {
 		Short: "Print the version of weir, and what it was built from",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(output); err != nil {
-				return err
-			}
 			if output == "json" {
 				return writeJSON(cmd.OutOrStdout(), build.Read())
 			}

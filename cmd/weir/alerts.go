@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,41 +41,35 @@ silences.`,
 }
 
 func printAlerts(b *strings.Builder, all *httpapi.AlertsAnswer) {
-	var firing, ended, past, silences [][]string
-	for _, a := range all.Active {
-		summary := printable(a.Summary)
+	summary := func(a *alert.Alert) string {
+		text := printable(a.Summary)
 		if a.Silenced {
-			summary += " (silenced)"
+			text += " (silenced)"
 		}
-		if a.QuietSince.IsZero() {
-			firing = append(firing, []string{column(a.ID), localTime(a.StartsAt), summary})
-		} else {
-			ended = append(ended, []string{column(a.ID), localTime(a.StartsAt), localTime(a.QuietSince), summary})
-		}
+		return text
 	}
-	for _, a := range all.Past {
-		past = append(past, []string{column(a.ID), localTime(a.StartsAt), localTime(a.EndsAt), printable(a.Summary)})
-	}
-	for _, s := range all.Silences {
-		silences = append(silences, []string{column(s.ID), localTime(s.Until), column(s.Author), printable(s.Comment)})
-	}
-	if len(firing) == 0 {
-		b.WriteString("no alert is firing\n")
-	} else {
-		printTable(b, []string{"firing", "since", "summary"}, firing)
-	}
-	for _, more := range []struct {
-		head []string
-		rows [][]string
-	}{
-		{[]string{"ended", "since", "until", "summary"}, ended},
-		{[]string{"resolved", "since", "until", "summary"}, past},
-		{[]string{"silenced", "until", "by", "comment"}, silences},
-	} {
-		if len(more.rows) > 0 {
-			b.WriteByte('\n')
-			printTable(b, more.head, more.rows)
-		}
+	quiet := func(a alert.Alert) bool { return !a.QuietSince.IsZero() }
+	firing := slices.DeleteFunc(slices.Clone(all.Active), quiet)
+	ended := slices.DeleteFunc(slices.Clone(all.Active), func(a alert.Alert) bool { return !quiet(a) })
+	printList(b, "no alert is firing", []string{"firing", "since", "summary"}, firing, func(a *alert.Alert) []string {
+		return []string{column(a.ID), localTime(a.StartsAt), summary(a)}
+	})
+	printMore(b, []string{"ended", "since", "until", "summary"}, ended, func(a *alert.Alert) []string {
+		return []string{column(a.ID), localTime(a.StartsAt), localTime(a.QuietSince), summary(a)}
+	})
+	printMore(b, []string{"resolved", "since", "until", "summary"}, all.Past, func(a *alert.Alert) []string {
+		return []string{column(a.ID), localTime(a.StartsAt), localTime(a.EndsAt), printable(a.Summary)}
+	})
+	printMore(b, []string{"silenced", "until", "by", "comment"}, all.Silences, func(s *alert.Silence) []string {
+		return []string{column(s.ID), localTime(s.Until), column(s.Author), printable(s.Comment)}
+	})
+}
+
+// printMore prints a list below another one, if there is anything on it.
+func printMore[T any](b *strings.Builder, columns []string, all []T, row func(*T) []string) {
+	if len(all) > 0 {
+		b.WriteByte('\n')
+		printList(b, "", columns, all, row)
 	}
 }
 
@@ -89,7 +84,7 @@ it. "--for 0" ends the silence.`,
 		Example: `  weir alerts silence denied --for 2h --comment "load test"
   weir alerts silence shadow:login --for 1d
   weir alerts silence denied --for 0`,
-		Args: exactlyOne("the id of an alert, or a kind"),
+		Args: arguments(1, 1, "the id of an alert, or a kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			length, err := notation.ParseDuration(forText)
 			if err != nil || length%time.Second != 0 || length > httpapi.MaxSilence {

@@ -52,13 +52,11 @@ weir computes the figures: it sends nothing. Calls are between half and twice of
 simulated ones.`,
 		Example: `  weir bound rules.yaml --instances 40 --rate 2000
   weir bound rules.yaml --instances 40 --regions 3 --rate 2000 --rtt 150ms --lease 2s`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := oneFile(cmd, args); err != nil {
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.validate(); err != nil {
 				return err
 			}
-			return f.validate()
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
 			table, err := compileFile(cmd, args[0])
 			if err != nil {
 				return err
@@ -90,7 +88,7 @@ func (f *boundFlags) validate() error {
 	case f.lease != 0 && (f.lease < weir.MinLease || f.lease > weir.MaxLease):
 		return usage("--lease: %v is out of range; write %v to %s, or 0 for none", f.lease, weir.MinLease, notation.FormatDuration(weir.MaxLease))
 	}
-	return checkOutput(f.output)
+	return nil
 }
 
 // bound is what leases of one limit come to.

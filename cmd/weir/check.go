@@ -95,12 +95,8 @@ func readSecret(name string) (string, error) {
 }
 
 // printLimits prints what each limit says.
-func printLimits(b *strings.Builder, all []httpapi.LimitAnswer) {
-	var rows [][]string
-	for i := range all {
-		rows = append(rows, limitRow(&all[i]))
-	}
-	printTable(b, []string{"rule", "key", "limit", "remaining", "resets in", "retry after"}, rows)
+func printLimits(b *strings.Builder, none string, all []httpapi.LimitAnswer) {
+	printList(b, none, []string{"rule", "key", "limit", "remaining", "resets in", "retry after"}, all, limitRow)
 }
 
 func printVerdict(b *strings.Builder, v *httpapi.CheckAnswer, peek bool) {
@@ -110,7 +106,7 @@ func printVerdict(b *strings.Builder, v *httpapi.CheckAnswer, peek bool) {
 	}
 	if len(v.Results) > 0 {
 		b.WriteByte('\n')
-		printLimits(b, v.Results)
+		printLimits(b, "", v.Results)
 	}
 }
 
@@ -222,21 +218,16 @@ that a rule with key [user, route] counts for her.`,
 		Example: `  weir keys user:alice
   weir keys 'user:alice|route:/api/orders/{id}' --rule endpoints
   weir keys reset ip:203.0.113.7 --rule login`,
-		Args: exactlyOne("the key of a client"),
+		Args: arguments(1, 1, "the key of a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(&c, cmd, keyQuestion(http.MethodGet, args[0], ruleID, tier), new(httpapi.KeysAnswer), func(b *strings.Builder, a *httpapi.KeysAnswer) {
-				if len(a.Results) == 0 {
-					fmt.Fprintf(b, "%s: no limit applies\n", column(a.Key))
-					return
-				}
-				printLimits(b, a.Results)
+				printLimits(b, column(a.Key)+": no limit applies", a.Results)
 			})
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&ruleID, "rule", "", "only the rule with this `id`")
+	c.addRule(cmd, &ruleID, "only the rule with this `id`")
 	flags.StringVar(&tier, "tier", "", "`tier` of the client (default the tier of its last request)")
-	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
 	c.addClientFlags(cmd)
 	cmd.AddCommand(newKeysReset())
 	return cmd
@@ -250,15 +241,14 @@ func newKeysReset() *cobra.Command {
 		Short:   "Reset the usage of a client",
 		Long:    `Reset the usage of a client under one rule, or under every rule that counts by such keys.`,
 		Example: "  weir keys reset user:alice --rule endpoints",
-		Args:    exactlyOne("the key of a client"),
+		Args:    arguments(1, 1, "the key of a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return show(&c, cmd, keyQuestion(http.MethodDelete, args[0], ruleID, ""), new(httpapi.ResetAnswer), func(b *strings.Builder, a *httpapi.ResetAnswer) {
 				fmt.Fprintf(b, "%s: usage reset under %s\n", column(a.Key), column(strings.Join(a.Rules, ", ")))
 			})
 		},
 	}
-	cmd.Flags().StringVar(&ruleID, "rule", "", "only the rule with this `id`")
-	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
+	c.addRule(cmd, &ruleID, "only the rule with this `id`")
 	return c.addClientFlags(cmd)
 }
 

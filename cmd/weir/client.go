@@ -248,6 +248,12 @@ func (f *clientFlags) addClientFlags(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
+// addRule adds a flag with the id of a rule, which shells complete.
+func (f *clientFlags) addRule(cmd *cobra.Command, id *string, text string) {
+	cmd.Flags().StringVar(id, "rule", "", text)
+	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(f))
+}
+
 // addConnection adds the flags that say how to reach a server.
 func (f *clientFlags) addConnection(flags *pflag.FlagSet) {
 	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`url` of the running weir")
@@ -267,9 +273,6 @@ func (f *clientFlags) settle(cmd *cobra.Command) error {
 		if err := cmd.Flags().Set(name, value); err != nil {
 			return usage("%s: %q is invalid; write it as for --%s", variable(name), value, name)
 		}
-	}
-	if err := checkOutput(f.output); err != nil {
-		return err
 	}
 	if f.timeout <= 0 {
 		return usage("--timeout: %v is not positive; write for example --timeout 5s", f.timeout)
@@ -327,14 +330,19 @@ func show[T any](f *clientFlags, cmd *cobra.Command, q question, into *T, print 
 		return err
 	}
 	got, err := server.ask(cmd.Context(), q, into)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case f.output == "json":
+	}
+	return f.print(cmd, got, func(b *strings.Builder) { print(b, into) })
+}
+
+// print prints an answer.
+func (f *clientFlags) print(cmd *cobra.Command, got *answer, print func(*strings.Builder)) error {
+	if f.output == "json" {
 		return printJSON(cmd.OutOrStdout(), got.body)
 	}
 	var b strings.Builder
-	print(&b, into)
+	print(&b)
 	return say(cmd, "%s", b.String())
 }
 

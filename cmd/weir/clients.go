@@ -42,12 +42,7 @@ remedy. weir serve --clients reads such a file, and weir clients import sends it
 rules. The exit status is 1 if there are any.`,
 		Example: `  weir clients check clients.ndjson
   weir clients check clients.yaml --rules rules.yaml`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("%s takes one file of clients (- for standard input), not %d; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args: arguments(1, 1, "one file of clients (- for standard input)"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			d, err := readClients(cmd, args[0])
 			if err != nil {

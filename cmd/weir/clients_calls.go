@@ -32,7 +32,7 @@ func newClientsGet() *cobra.Command {
 		Short:   "Show a client and those that it belongs to",
 		Long:    `Show a client of the directory, and those that it belongs to, from the nearest upwards.`,
 		Example: "  weir clients get user:ann",
-		Args:    exactlyOne("a client"),
+		Args:    arguments(1, 1, "a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name, err := clientArgument(args[0])
 			if err != nil {
@@ -123,24 +123,17 @@ func sayStale(cmd *cobra.Command, s httpapi.Stale) {
 }
 
 func printEntries(b *strings.Builder, all *httpapi.EntriesAnswer) {
-	if len(all.Clients) == 0 {
-		b.WriteString("no clients\n")
-		return
-	}
-	var rows [][]string
-	for i := range all.Clients {
-		e := &all.Clients[i]
-		blocked := ""
+	columns := []string{"client", "parent", "tier", "limits", "", "changed", "by"}
+	printList(b, "no clients", columns, all.Clients, func(e *httpapi.EntryAnswer) []string {
+		blocked, changed := "", ""
 		if e.Blocked {
 			blocked = "blocked"
 		}
-		changed := ""
 		if !e.At.IsZero() {
 			changed = localTime(e.At)
 		}
-		rows = append(rows, []string{column(e.Client), column(e.Parent), column(e.Tier), column(ownLimits(e)), blocked, changed, printable(e.By)})
-	}
-	printTable(b, []string{"client", "parent", "tier", "limits", "", "changed", "by"}, rows)
+		return []string{column(e.Client), column(e.Parent), column(e.Tier), column(ownLimits(e)), blocked, changed, printable(e.By)}
+	})
 	if all.Next != "" {
 		fmt.Fprintf(b, "there are more; see the next with --after %s\n", printable(all.Next))
 	}
@@ -174,15 +167,10 @@ func (c *clientFlags) changeClient(cmd *cobra.Command, client string, patch map[
 		q.method, q.fresh = http.MethodPut, true
 		got, err = server.ask(cmd.Context(), q, &e)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case c.output == "json":
-		return printJSON(cmd.OutOrStdout(), got.body)
 	}
-	var b strings.Builder
-	printEntry(&b, &e)
-	return say(cmd, "%s", b.String())
+	return c.print(cmd, got, func(b *strings.Builder) { printEntry(b, &e) })
 }
 
 func newClientsSet() *cobra.Command {
@@ -197,7 +185,7 @@ they are. An empty value removes a field, and --limit RULE= the limits of a rule
 		Example: `  weir clients set user:ann --parent org:acme --tier pro
   weir clients set user:ann --limit api=500/1m --limit api=9000/day --limit reports=
   weir clients set user:ann --tier ""`,
-		Args: exactlyOne("a client"),
+		Args: arguments(1, 1, "a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch := map[string]any{}
 			for name, value := range fields {
@@ -253,12 +241,7 @@ func newClientsMove() *cobra.Command {
 		Long: `Let a client belong to another one. What it has used stays where it was counted; later
 requests count for the new parent and those above it.`,
 		Example: "  weir clients move user:ann team:search",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usage("%s takes a client and its new parent, not %d arguments; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
-			}
-			return notEmpty("an argument", args)
-		},
+		Args:    arguments(2, 2, "a client and its new parent"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.changeClient(cmd, args[0], map[string]any{"parent": args[1]}, false)
 		},
@@ -277,7 +260,7 @@ func newClientsBlock(block bool) *cobra.Command {
 		Short:   what + " a client",
 		Long:    what + ` a client, and of all clients that belong to it.`,
 		Example: "  weir clients " + verb + " org:acme",
-		Args:    exactlyOne("a client"),
+		Args:    arguments(1, 1, "a client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.changeClient(cmd, args[0], map[string]any{"blocked": value}, false)
 		},
@@ -293,12 +276,7 @@ func newClientsDelete() *cobra.Command {
 		Long: `Delete clients from the directory, in the order given. A client to whom others belong
 cannot be deleted; move or delete those first.`,
 		Example: "  weir clients delete api_key:sha256:5d41402abc4b2a76b9719d911017c592 user:ann",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage("%s takes at least one client; see %s --help", cmd.CommandPath(), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:    arguments(1, 0, "at least one client"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server, err := c.client(cmd)
 			if err != nil {

@@ -39,7 +39,7 @@ again: what is there already costs nothing.`,
 		Example: `  weir clients import clients.ndjson --dry-run
   weir clients import clients.ndjson
   weir clients import clients.yaml --prune`,
-		Args: exactlyOne("a file of clients"),
+		Args: arguments(1, 1, "a file of clients"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if i.server, err = c.client(cmd); err != nil {
 				return err

@@ -35,12 +35,7 @@ with its place and a remedy. The result goes to standard output: the limits, as 
 /rlconfig, and the fields that only weir has. envoyproxy/ratelimit does not load files
 with these fields. The exit status is 1 if there are errors.`,
 		Example: `  weir envoy check /data/ratelimit/config`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage("%s takes one directory, not %d; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
-			}
-			return nil
-		},
+		Args:    arguments(1, 1, "one directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			dir, err := envoyconfig.Open(args[0], options)
 			if invalid, ok := errors.AsType[*envoyconfig.InvalidError](err); ok {

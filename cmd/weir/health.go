@@ -65,7 +65,6 @@ take precedence.`,
 	}
 	cmd.Flags().SortFlags = false
 	f.addConnection(cmd.Flags())
-	f.output = "text"
 	return cmd
 }
 

@@ -32,10 +32,9 @@ another limit under one rule until a given time. It is not part of the rules doc
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&ruleID, "rule", "", "only overrides of the rule with this `id`")
+	c.addRule(cmd, &ruleID, "only overrides of the rule with this `id`")
 	flags.StringVar(&key, "client", "", "only overrides of the client with this `key`, such as user:alice")
 	flags.StringVar(&state, "state", "active", "`state` of the overrides: active, ended or all")
-	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"active", "ended", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	c.addClientFlags(cmd)
 	cmd.AddCommand(newOverridesAdd(), newOverridesEnd())
@@ -43,20 +42,14 @@ another limit under one rule until a given time. It is not part of the rules doc
 }
 
 func printOverrides(b *strings.Builder, all *httpapi.OverridesAnswer) {
-	if len(all.Overrides) == 0 {
-		b.WriteString("no overrides\n")
-		return
-	}
-	var rows [][]string
-	for i := range all.Overrides {
-		o := &all.Overrides[i]
+	columns := []string{"id", "rule", "client", "limit", "state", "until", "by", "reason"}
+	printList(b, "no overrides", columns, all.Overrides, func(o *httpapi.OverrideAnswer) []string {
 		end := o.EndsAt
 		if !o.EndedAt.IsZero() {
 			end = o.EndedAt
 		}
-		rows = append(rows, []string{column(o.ID), column(o.Rule), column(o.Key), overrideLimit(o), fmt.Sprint(o.State), localTime(end), column(o.Author), printable(o.Reason)})
-	}
-	printTable(b, []string{"id", "rule", "client", "limit", "state", "until", "by", "reason"}, rows)
+		return []string{column(o.ID), column(o.Rule), column(o.Key), overrideLimit(o), fmt.Sprint(o.State), localTime(end), column(o.Author), printable(o.Reason)}
+	})
 	for i := range all.Overrides {
 		if o := &all.Overrides[i]; o.NoEffect != "" {
 			fmt.Fprintf(b, "%s has no effect: %s\n", column(o.ID), printable(o.NoEffect))
@@ -79,12 +72,7 @@ and overrides. It replaces an active override for the same rule and client. A li
 as in a rule, such as 500/1m, or unlimited.`,
 		Example: `  weir overrides add api user:alice 500/1m --for 2h --reason "migration"
   weir overrides add login ip:203.0.113.7 1/1m 5/1h --until 2026-12-31T18:00:00Z --reason "scraping"`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 3 {
-				return usage("%s takes the id of a rule, the key of a client and a limit, not %d arguments; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
-			}
-			return notEmpty("an argument", args)
-		},
+		Args:              arguments(3, 0, "the id of a rule, the key of a client and a limit"),
 		ValidArgsFunction: completeRules(&c),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
@@ -117,7 +105,7 @@ func newOverridesEnd() *cobra.Command {
 		Short:   "End an override now",
 		Long:    `End an override now, before its time. An override that has already ended does not change.`,
 		Example: "  weir overrides end 88d2730c83dba781",
-		Args:    exactlyOne("the id of an override"),
+		Args:    arguments(1, 1, "the id of an override"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := question{method: http.MethodDelete, path: []string{"overrides", args[0]}}
 			return show(&c, cmd, q, new(httpapi.OverrideAnswer), func(b *strings.Builder, ended *httpapi.OverrideAnswer) {

@@ -78,6 +78,19 @@ func printTable(b *strings.Builder, columns []string, rows [][]string) {
 	t.Flush() // a builder has no errors
 }
 
+// printList prints a row for each of some things below the names of the columns, or that there are none.
+func printList[T any](b *strings.Builder, none string, columns []string, all []T, row func(*T) []string) {
+	if len(all) == 0 {
+		b.WriteString(none + "\n")
+		return
+	}
+	rows := make([][]string, len(all))
+	for i := range all {
+		rows[i] = row(&all[i])
+	}
+	printTable(b, columns, rows)
+}
+
 // localTime is an instant by the clocks of this machine.
 func localTime(t time.Time) string { return t.Local().Format(time.DateTime) }
 

@@ -86,12 +86,7 @@ func newRulesExplain() *cobra.Command {
 and limits, and why the other rules do not apply. Nothing is charged.`,
 		Example: `  weir rules explain rules.yaml --method POST --path /api/login --ip 203.0.113.7
   weir rules explain rules.yaml --path /api/x --user alice --tier pro --attr action=post`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := oneFile(cmd, args); err != nil {
-				return err
-			}
-			return checkOutput(output)
-		},
+		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := f.request()
 			if err != nil {

@@ -30,7 +30,7 @@ stored. After Redis has lost its data, this brings the rules back:
 		Example: `  weir rules get >rules.yaml
   weir rules get login
   weir rules get login --output json`,
-		Args:              atMostOne("the id of a rule"),
+		Args:              arguments(0, 1, "the id of a rule"),
 		ValidArgsFunction: completeRules(&c),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			server, err := c.client(cmd)
@@ -45,13 +45,10 @@ stored. After Redis has lost its data, this brings the rules back:
 				q.accept = "application/yaml"
 			}
 			got, err := server.ask(cmd.Context(), q, nil)
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case c.output == "json":
-				return printJSON(cmd.OutOrStdout(), got.body)
 			}
-			return say(cmd, "%s", got.body)
+			return c.print(cmd, got, func(b *strings.Builder) { b.Write(got.body) })
 		},
 	}
 	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules that the server applies, even if other rules are stored")
@@ -65,42 +62,13 @@ func newRulesDelete() *cobra.Command {
 		Short:             "Delete a rule of a running weir",
 		Long:              "Delete a rule of a running weir. The rest of the document, with its comments, stays as it is.",
 		Example:           `  weir rules delete login --summary "replaced by the rule api"`,
-		Args:              exactlyOne("the id of a rule"),
+		Args:              arguments(1, 1, "the id of a rule"),
 		ValidArgsFunction: completeRules(&w.clientFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return w.write(cmd, question{method: http.MethodDelete, path: []string{"rules", args[0]}})
 		},
 	}
 	return w.addWriteFlags(cmd)
-}
-
-// atMostOne is for verbs with an argument that may be left out.
-func atMostOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usage("%s takes at most %s, not %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
-		}
-		return notEmpty(what, args)
-	}
-}
-
-// exactlyOne is for verbs with one argument.
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage("%s takes %s, not %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
-		}
-		return notEmpty(what, args)
-	}
-}
-
-// notEmpty keeps a variable that was never set in a script from meaning the whole
-// document.
-func notEmpty(what string, args []string) error {
-	if len(args) == 1 && strings.TrimSpace(args[0]) == "" {
-		return usage("%s is empty; write a value, or leave the argument out if it is optional", what)
-	}
-	return nil
 }
 
 // writeFlags are common to all that change the rules.
@@ -167,7 +135,7 @@ weir keeps the last %d versions.`, repo.MaxHistory),
 		Example: `  weir rules history
   weir rules history 7 | diff - <(weir rules get)`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if err := atMostOne("the number of a version")(cmd, args); err != nil || len(args) == 0 {
+			if err := arguments(0, 1, "the number of a version")(cmd, args); err != nil || len(args) == 0 {
 				return err
 			}
 			_, err := parseVersion(args[0])
@@ -193,15 +161,9 @@ func parseVersion(text string) (int64, error) {
 }
 
 func printHistory(b *strings.Builder, all *httpapi.HistoryAnswer) {
-	if len(all.Versions) == 0 {
-		b.WriteString("no versions\n")
-		return
-	}
-	var rows [][]string
-	for _, v := range all.Versions {
-		rows = append(rows, []string{fmt.Sprint(v.Number), localTime(v.Time), column(v.Author), printable(v.Summary)})
-	}
-	printTable(b, []string{"version", "time", "author", "summary"}, rows)
+	printList(b, "no versions", []string{"version", "time", "author", "summary"}, all.Versions, func(v *httpapi.VersionAnswer) []string {
+		return []string{fmt.Sprint(v.Number), localTime(v.Time), column(v.Author), printable(v.Summary)}
+	})
 }
 
 func newRulesRollback() *cobra.Command {
@@ -213,7 +175,7 @@ func newRulesRollback() *cobra.Command {
 in between stay in the history.`,
 		Example: `  weir rules history
   weir rules rollback 7`,
-		Args: exactlyOne("the number of a version"),
+		Args: arguments(1, 1, "the number of a version"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			number, err := parseVersion(args[0])
 			if err != nil {

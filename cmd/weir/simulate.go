@@ -49,9 +49,6 @@ func (f *reportFlags) addOutput(cmd *cobra.Command) {
 }
 
 func (f *reportFlags) validate() error {
-	if err := checkOutput(f.output); err != nil {
-		return err
-	}
 	if f.width < minWidth || f.width > maxWidth {
 		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
 	}

@@ -45,9 +45,8 @@ keeps 90 days by default; see --stats-keep of weir serve.`,
 	flags.StringVar(&by, "by", "", "what lines tell apart (`list` of client, model and day)")
 	flags.StringVar(&from, "from", "", "first `day`, as in 2026-01-31 (default 29 days before --to)")
 	flags.StringVar(&to, "to", "", "last `day` (default today)")
-	flags.StringVar(&ruleID, "rule", "", "only the rule with this `id`")
+	c.addRule(cmd, &ruleID, "only the rule with this `id`")
 	flags.BoolVar(&asCSV, "csv", false, "print a table for spreadsheets, with all digits")
-	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
 	return c.addClientFlags(cmd)
 }
 

@@ -41,7 +41,7 @@ cannot tell which limit is enough. Add a copy of the rule with a higher limit an
 "mode: shadow", and try again later.`,
 		Example: `  weir rules suggest
   weir rules suggest login --since 24h --share 0.1%,1%,5%`,
-		Args:              atMostOne("the id of a rule"),
+		Args:              arguments(0, 1, "the id of a rule"),
 		ValidArgsFunction: completeRules(&f.client),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}

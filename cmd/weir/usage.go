@@ -120,13 +120,37 @@ func oneOf(flag, value string, words ...string) error {
 	return usage("--%s: %q is unknown; %s", flag, value, notation.Hint(value, words, "write "+strings.Join(words, " or ")))
 }
 
-// addOutput adds the flag --output to a verb. checkOutput checks it.
+// addOutput adds the flag --output to a verb, which is checked before the verb runs.
 func addOutput(cmd *cobra.Command, output *string) {
 	cmd.Flags().StringVar(output, "output", "text", "output `format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return oneOf("output", *output, "text", "json") }
 }
 
-func checkOutput(output string) error { return oneOf("output", output, "text", "json") }
+// oneFile is for verbs that take one file of rules.
+var oneFile = arguments(1, 1, "one rules file (- for standard input)")
+
+// arguments is for verbs that take from least to most arguments; 0 is no maximum.
+func arguments(least, most int, what string) cobra.PositionalArgs {
+	takes := what
+	if least == 0 {
+		takes = "at most " + what
+	}
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) < least || most > 0 && len(args) > most {
+			return usage("%s takes %s, not %d arguments; see %s --help", cmd.CommandPath(), takes, len(args), cmd.CommandPath())
+		}
+		// A variable that was never set in a script must not mean the whole document.
+		if slices.ContainsFunc(args, func(arg string) bool { return strings.TrimSpace(arg) == "" }) {
+			empty := what
+			if len(args) > 1 {
+				empty = "an argument"
+			}
+			return usage("%s is empty; write a value, or leave the argument out if it is optional", empty)
+		}
+		return nil
+	}
+}
 
 // noArguments is for verbs that are told everything by flags.
 func noArguments(cmd *cobra.Command, args []string) error {

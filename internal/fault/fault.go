@@ -112,6 +112,11 @@ func (k *Kind) Of(format string, args ...any) *Fault {
 	return &Fault{Kind: k, Detail: manage.Clip(fmt.Sprintf(format, args...))}
 }
 
+// Field returns a fault in a field of a call. The detail begins with the name of the field.
+func Field(field, format string, args ...any) *Fault {
+	return BadField.Of("%s: %s", field, fmt.Sprintf(format, args...)).In(field)
+}
+
 func (f *Fault) Error() string { return f.Kind.Name + ": " + f.Detail }
 
 // In names the field that the fault is about.

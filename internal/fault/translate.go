@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -71,7 +72,7 @@ func (c *Calls) Of(err error) *Fault {
 	case errors.As(err, &client):
 		return ofClient(client)
 	case errors.As(err, &key):
-		return BadField.Of("key: %s", manage.Sentence(key.Err)).In("key")
+		return Field("key", "%s", manage.Sentence(key.Err))
 	case errors.As(err, &invalid):
 		kind := InvalidRequest
 		if manage.IsMisstated(invalid) {
@@ -125,7 +126,7 @@ func ofClient(err *clients.Error) *Fault {
 	case clients.Unavailable:
 		return nil
 	}
-	return BadField.Of("%s: %s", err.Field, manage.Ended(err.Message)).In(err.Field)
+	return Field(err.Field, "%s", manage.Ended(err.Message))
 }
 
 // NoRule is a rule that is not there.
@@ -156,6 +157,17 @@ func (c *Calls) Hold(state weir.HoldState) *Fault {
 	return nil
 }
 
+// Ended is why a call about a hold came to nothing; nil if it did not.
+func (t Trouble) Ended(s *engine.Settled, err error) error {
+	if err != nil && t.Of(err) == nil {
+		return t.Unavailable(slog.LevelWarn, "a hold could not be settled", err, Hold())
+	}
+	if f := t.Hold(s.State); f != nil && err == nil {
+		return f
+	}
+	return err
+}
+
 // TimedOut is that a call of some sort ended before it was answered.
 func TimedOut(what string) *Fault {
 	return Busy.Of("The %s timed out before it was answered; try again.", what).Coded("timed-out").After(time.Second)
@@ -181,9 +193,9 @@ func Internal(under string) *Fault {
 func Length(list string, n, most int) error {
 	switch {
 	case n == 0:
-		return BadField.Of("%s: required; send at least one.", list).In(list).Coded("required")
+		return Field(list, "required; send at least one.").Coded("required")
 	case n > most:
-		return BadField.Of("%s: %d items exceed the maximum of %d; send fewer.", list, n, most).In(list).Coded("too-many", "max", most)
+		return Field(list, "%d items exceed the maximum of %d; send fewer.", n, most).Coded("too-many", "max", most)
 	}
 	return nil
 }
@@ -203,14 +215,6 @@ func Each[M, T any](list string, all []M, most int, read func(M, func(field stri
 	return found, nil
 }
 
-// Wrong is what is wrong with a field; nil if nothing is.
-func Wrong(bad *manage.FieldError) error {
-	if bad == nil {
-		return nil
-	}
-	return bad
-}
-
 // Trouble turns what goes wrong below a call into what its client is told. Causes that clients cannot
 // do anything about are only logged, because they may contain internal paths and servers.
 type Trouble struct {
@@ -218,7 +222,7 @@ type Trouble struct {
 	Context context.Context
 	Logger  *slog.Logger
 	Name    slog.Attr // of what is called, as the protocol has it
-	ID      string    // of the call
+	ID      string    // of the call; "" if it has none
 }
 
 // Unavailable returns the fault of a call that needs something that is unavailable, unless the
@@ -227,8 +231,16 @@ func (t Trouble) Unavailable(level slog.Level, what string, err error, f *Fault)
 	if own := t.Context.Err(); own != nil && errors.Is(err, own) {
 		return own
 	}
-	t.Logger.Log(t.Context, level, what, t.Name, "request_id", t.ID, "error", err)
+	t.log(level, what, err)
 	return f.After(Outage)
+}
+
+func (t Trouble) log(level slog.Level, what string, err error) {
+	attrs := []slog.Attr{t.Name, slog.Any("error", err)}
+	if t.ID != "" {
+		attrs = slices.Insert(attrs, 1, slog.String("request_id", t.ID))
+	}
+	t.Logger.LogAttrs(t.Context, level, what, attrs...)
 }
 
 // Rules is that the rules could not be read or written.
@@ -317,7 +329,7 @@ func (t Trouble) Store(what string, changes bool, err error, log *Seldom, now ti
 		answer = Store(changes)
 	}
 	if log.next(now) {
-		t.Logger.Warn(what, t.Name, "request_id", t.ID, "error", err)
+		t.log(slog.LevelWarn, what, err)
 	}
 	return answer
 }

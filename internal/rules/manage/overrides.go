@@ -262,8 +262,8 @@ func (d *OverrideDraft) complete(now time.Time) error {
 	case long > MaxOverrideReason:
 		return fault("reason", "%d bytes exceed the maximum of %d; shorten it.", long, MaxOverrideReason)
 	}
-	if bad := CheckClient(d.Key, "", "user:alice", "/v1/check"); bad != nil {
-		return bad
+	if err := CheckClient(d.Key, "", "user:alice", "/v1/check"); err != nil {
+		return err
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type Question struct {
 
 // Read checks the fields and completes the request. The address is the text that the client
 // sent.
-func (q *Question) Read(ip string) *FieldError {
+func (q *Question) Read(ip string) error {
 	if err := q.bounds(ip); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (q *Question) Read(ip string) *FieldError {
 	return q.canonicalHeaders()
 }
 
-func fault(field, format string, args ...any) *FieldError {
+func fault(field, format string, args ...any) error {
 	return &FieldError{field, field + ": " + fmt.Sprintf(format, args...)}
 }
 
@@ -60,7 +60,7 @@ func fault(field, format string, args ...any) *FieldError {
 func IsMisstated(err *weir.InvalidError) bool { return err.Field != "ops" }
 
 // Priority parses the priority of a request; "" is none.
-func Priority(name string) (p rule.Priority, bad *FieldError) {
+func Priority(name string) (p rule.Priority, err error) {
 	if err := p.UnmarshalText([]byte(name)); err != nil {
 		return 0, fault("priority", "%s", Ended(err.Error()))
 	}
@@ -69,7 +69,7 @@ func Priority(name string) (p rule.Priority, bad *FieldError) {
 
 // CheckClient reports whether the key and the tier of a client are valid. The error uses the
 // example of a key, and names the call whose answers contain such keys.
-func CheckClient(key, tier, example, answer string) *FieldError {
+func CheckClient(key, tier, example, answer string) error {
 	switch {
 	case key == "":
 		return fault("key", "required; send the key of a client, such as %s, as %s returns it.", example, answer)
@@ -82,7 +82,7 @@ func CheckClient(key, tier, example, answer string) *FieldError {
 }
 
 // ClientName returns the name of a client in a field as rules count it.
-func ClientName(field, text string) (string, *FieldError) {
+func ClientName(field, text string) (string, error) {
 	if len(text) > MaxWord {
 		return "", fault(field, "%d bytes exceed the maximum of %d; send less.", len(text), MaxWord)
 	}
@@ -94,7 +94,7 @@ func ClientName(field, text string) (string, *FieldError) {
 }
 
 // bounds reports the first field that is too long or out of range.
-func (q *Question) bounds(ip string) *FieldError {
+func (q *Question) bounds(ip string) error {
 	size := 0
 	for _, f := range [...]struct {
 		name, value string
@@ -137,7 +137,7 @@ func (q *Question) bounds(ip string) *FieldError {
 
 // canonicalHeaders changes the names of headers to their canonical form, which rules use.
 // Usually they already have it.
-func (q *Question) canonicalHeaders() *FieldError {
+func (q *Question) canonicalHeaders() error {
 	odd := false
 	for name := range q.Headers {
 		odd = odd || http.CanonicalHeaderKey(name) != name
@@ -190,17 +190,17 @@ type CounterName struct {
 
 // Key returns the key of the counter. Field returns the name of a field of this counter in
 // the call.
-func (n CounterName) Key(field func(string) string) (counter.Key, *FieldError) {
-	zone, bad := Zone(n.Zone, field("zone"))
-	if bad != nil {
-		return counter.Key{}, bad
+func (n CounterName) Key(field func(string) string) (counter.Key, error) {
+	zone, err := Zone(n.Zone, field("zone"))
+	if err != nil {
+		return counter.Key{}, err
 	}
 	key := counter.Key{Name: n.Name, Group: n.Group, Window: n.Window, Zone: zone, Distinct: n.Distinct}
-	return key, invalid(counter.ValidateKeys([]counter.Key{key}), field)
+	return key, Invalid(counter.ValidateKeys([]counter.Key{key}), field)
 }
 
 // Zone returns the time zone with an IANA name; nil is UTC, for "".
-func Zone(name, field string) (*time.Location, *FieldError) {
+func Zone(name, field string) (*time.Location, error) {
 	if name == "" {
 		return nil, nil
 	}
@@ -212,16 +212,16 @@ func Zone(name, field string) (*time.Location, *FieldError) {
 }
 
 // CheckDelta checks one addition of several, so that the error names which.
-func CheckDelta(d counter.Delta, field func(string) string) *FieldError {
-	if bad := CheckNames(field("members"), d.Members); bad != nil {
-		return bad
+func CheckDelta(d counter.Delta, field func(string) string) error {
+	if err := CheckNames(field("members"), d.Members); err != nil {
+		return err
 	}
-	return invalid(counter.ValidateAdd([]counter.Delta{d}), field)
+	return Invalid(counter.ValidateAdd([]counter.Delta{d}), field)
 }
 
 // CheckSetting checks one new value of several. Clients call it value.
-func CheckSetting(s counter.Setting, field func(string) string) *FieldError {
-	return invalid(counter.ValidateSet([]counter.Setting{s}), func(name string) string {
+func CheckSetting(s counter.Setting, field func(string) string) error {
+	return Invalid(counter.ValidateSet([]counter.Setting{s}), func(name string) string {
 		if name == "to" {
 			name = "value"
 		}
@@ -230,15 +230,15 @@ func CheckSetting(s counter.Setting, field func(string) string) *FieldError {
 }
 
 // CheckSample checks the values of one distribution of several.
-func CheckSample(s counter.Sample, field func(string) string) *FieldError {
-	return invalid(counter.ValidateObserve([]counter.Sample{s}), field)
+func CheckSample(s counter.Sample, field func(string) string) error {
+	return Invalid(counter.ValidateObserve([]counter.Sample{s}), field)
 }
 
 // CheckNames checks a list of names.
-func CheckNames(list string, all []string) *FieldError {
+func CheckNames(list string, all []string) error {
 	for i, name := range all {
-		if bad := invalid(counter.ValidateKeys([]counter.Key{{Name: name}}), Item(list, i)); bad != nil {
-			return bad
+		if err := Invalid(counter.ValidateKeys([]counter.Key{{Name: name}}), Item(list, i)); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -263,11 +263,11 @@ func DefaultWindows(keys []counter.Key) int {
 	return 10
 }
 
-// invalid is what is wrong by a check of a lower package, with the field as the client calls
+// Invalid returns what is wrong by a check of a lower package, with the field as the client calls
 // it; nil if nothing is.
-func invalid(err error, field func(string) string) *FieldError {
+func Invalid(err error, field func(string) string) error {
 	if found, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return fault(field(found.Field), "%s.", found.Reason)
+		return fault(field(found.Field), "%s", Ended(found.Reason))
 	}
 	return nil
 }
@@ -276,7 +276,7 @@ func invalid(err error, field func(string) string) *FieldError {
 const MaxCosts = 20
 
 // CheckUnits reports why numbers by unit are invalid.
-func CheckUnits(field string, numbers map[string]int64, least int64) *FieldError {
+func CheckUnits(field string, numbers map[string]int64, least int64) error {
 	if len(numbers) > MaxCosts {
 		return fault(field, "%d units exceed the maximum of %d; send only those that rules have.", len(numbers), MaxCosts)
 	}
@@ -295,7 +295,7 @@ func CheckUnits(field string, numbers map[string]int64, least int64) *FieldError
 }
 
 // CheckUsed reports why a number of units that were used is invalid.
-func CheckUsed(used int64) *FieldError {
+func CheckUsed(used int64) error {
 	if used < 0 || used > weir.MaxUnits {
 		return fault("used", "%d is out of range; send 0 to %d.", used, int64(weir.MaxUnits))
 	}
@@ -303,7 +303,7 @@ func CheckUsed(used int64) *FieldError {
 }
 
 // HoldOf parses the id of a hold.
-func HoldOf(text string) (weir.HoldID, *FieldError) {
+func HoldOf(text string) (weir.HoldID, error) {
 	if text == "" {
 		return weir.HoldID{}, fault("hold", "required; send the hold that the reservation returned.")
 	}
@@ -315,7 +315,7 @@ func HoldOf(text string) (weir.HoldID, *FieldError) {
 }
 
 // TTL reads the time after which a hold expires; 0 is the default.
-func TTL(ms int64) (time.Duration, *FieldError) {
+func TTL(ms int64) (time.Duration, error) {
 	if ms < 0 || ms > weir.MaxHoldTTL.Milliseconds() {
 		return 0, fault("ttl_ms", "%d is out of range; send 1 to %d, or leave it out for %d.", ms, weir.MaxHoldTTL.Milliseconds(), weir.DefaultHoldTTL.Milliseconds())
 	}

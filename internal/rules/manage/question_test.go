@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -73,8 +74,8 @@ func TestReadRejects(t *testing.T) {
 		{question(rule.Request{Cost: -1}, ""), "cost", "negative"},
 		{question(rule.Request{Cost: weir.MaxUnits + 1}, ""), "cost", "more than any limit"},
 	} {
-		err := c.q.Read(c.q.ip)
-		if err == nil || err.Field != c.field || !strings.Contains(err.Detail, c.word) || !strings.HasPrefix(err.Detail, c.field+": ") {
+		err, ok := errors.AsType[*FieldError](c.q.Read(c.q.ip))
+		if !ok || err.Field != c.field || !strings.Contains(err.Detail, c.word) || !strings.HasPrefix(err.Detail, c.field+": ") {
 			t.Errorf("%+v, want %s of %s", err, c.word, c.field)
 		}
 	}

@@ -36,20 +36,27 @@ type call struct {
 	client netip.Addr
 }
 
+// callOf is the call of a context.
+func callOf(ctx context.Context) *call {
+	method, _ := grpc.Method(ctx)
+	return &call{Context: ctx, method: method}
+}
+
 // requestID is where a call is named, in metadata both ways.
 const requestID = "x-request-id"
 
 // managed answers a call of the management, if the caller may make it.
-func managed[A any](ctx context.Context, s *Server, method string, needs trust.Rights, do func(*call) (*A, error)) (*A, error) {
-	return guarded(ctx, s, method, manage.Visit{Needs: needs}, do)
+func managed[A any](ctx context.Context, s *Server, needs trust.Rights, do func(*call) (*A, error)) (*A, error) {
+	return guarded(ctx, s, manage.Visit{Needs: needs}, do)
 }
 
 // guarded answers a call, if the guard allows the visit. Calls that are not counted are not
 // logged, either: applications make them as often as they like.
-func guarded[A any](ctx context.Context, s *Server, method string, visit manage.Visit, do func(*call) (*A, error)) (*A, error) {
+func guarded[A any](ctx context.Context, s *Server, visit manage.Visit, do func(*call) (*A, error)) (*A, error) {
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
-	c := &call{Context: ctx, method: method, id: manage.RequestID(md[requestID])}
+	c := callOf(ctx)
+	c.id = manage.RequestID(md[requestID])
 	c.client = s.clientOf(ctx, md)
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 

@@ -43,10 +43,10 @@ func (q *question) release() {
 }
 
 // read takes in what a client says, if it makes sense.
-func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
+func (q *question) read(req *pb.CheckRequest) error {
 	priority := req.GetPriority()
 	if _, known := pb.Priority_name[int32(priority)]; !known {
-		return &manage.FieldError{Field: "priority", Detail: fmt.Sprintf("priority: %d is unknown; send critical, high, normal or low, or leave it out.", priority)}
+		return fault.Field("priority", "%d is unknown; send critical, high, normal or low, or leave it out.", priority)
 	}
 	q.said = manage.Question{
 		Request: rule.Request{
@@ -88,8 +88,8 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Ri
 
 // put asks what a client says, if the client may.
 func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right trust.Rights, ask manage.Asking) error {
-	if bad := q.read(req); bad != nil {
-		return bad
+	if err := q.read(req); err != nil {
+		return err
 	}
 	return k.Ask(ctx, right, &q.said.Request, &q.verdict, ask)
 }
@@ -102,7 +102,7 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 		return nil, failed(err, "")
 	}
 	if n := len(req.GetRequests()); n > MaxChecks {
-		return nil, failed(fault.BadField.Of("requests: %d requests exceed the maximum of %d; send several calls.", n, MaxChecks).In("requests"), "")
+		return nil, failed(fault.Field("requests", "%d requests exceed the maximum of %d; send several calls.", n, MaxChecks), "")
 	}
 	q := questions.Get().(*question)
 	defer q.release()
@@ -161,9 +161,9 @@ func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldRes
 		case bad != nil:
 			return s, bad
 		case req.Used == nil && len(req.GetUsedByUnit()) == 0:
-			return s, fault.BadField.Of("used: required; send the units that were used, or call Cancel if there are none.").In("used")
+			return s, fault.Field("used", "required; send the units that were used, or call Cancel if there are none.")
 		case req.Used != nil && len(req.GetUsedByUnit()) > 0:
-			return s, fault.BadField.Of("used_by_unit: it cannot be combined with used; send one of them.").In("used_by_unit")
+			return s, fault.Field("used_by_unit", "it cannot be combined with used; send one of them.")
 		case req.Used == nil:
 			used = engine.ByUnit(req.GetUsedByUnit())
 		}
@@ -202,7 +202,7 @@ func readTTL(d *durationpb.Duration) (time.Duration, error) {
 	}
 	ttl := d.AsDuration()
 	if d.CheckValid() != nil || ttl < time.Millisecond || ttl > weir.MaxHoldTTL {
-		return 0, fault.BadField.Of("ttl: it is out of range; send 1 ms to 24 h, or leave it out for 60 s.").In("ttl")
+		return 0, fault.Field("ttl", "it is out of range; send 1 ms to 24 h, or leave it out for 60 s.")
 	}
 	return ttl, nil
 }
@@ -216,20 +216,13 @@ func (l limiter) hold(ctx context.Context, text string, do func(weir.HoldID, *ma
 	if err != nil {
 		return nil, failed(err, "")
 	}
-	id, bad := manage.HoldOf(text)
-	if bad != nil {
-		return nil, failed(bad, "")
-	}
-	s, err := do(id, &k)
-	if err != nil && calls.Of(err) == nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		l.s.options.Logger.Warn("a hold could not be settled", "error", err)
-		err = fault.Hold()
-	}
+	id, err := manage.HoldOf(text)
 	if err != nil {
 		return nil, failed(err, "")
 	}
-	if f := calls.Hold(s.State); f != nil {
-		return nil, failed(f, "")
+	s, err := do(id, &k)
+	if err := l.s.trouble(callOf(ctx)).Ended(&s, err); err != nil {
+		return nil, failed(err, "")
 	}
 	answer := &pb.HoldResponse{State: holdStates[s.State]}
 	if s.State == weir.HoldOpen {

@@ -25,8 +25,8 @@ type directory struct {
 }
 
 // browsed answers a call about the directory, unless nothing is known of any client yet.
-func browsed[A any](ctx context.Context, s *Server, method string, do func(*call) (*A, error)) (*A, error) {
-	return managed(ctx, s, method, trust.Look, func(c *call) (*A, error) {
+func browsed[A any](ctx context.Context, s *Server, do func(*call) (*A, error)) (*A, error) {
+	return managed(ctx, s, trust.Look, func(c *call) (*A, error) {
 		if status := s.options.Clients.Status(); !status.Loaded {
 			return nil, s.trouble(c).Clients(status.Err)
 		}
@@ -36,10 +36,10 @@ func browsed[A any](ctx context.Context, s *Server, method string, do func(*call
 
 // GetClient implements pb.ClientsServer.
 func (d directory) GetClient(ctx context.Context, req *pb.GetClientRequest) (*pb.Client, error) {
-	return browsed(ctx, d.s, pb.Clients_GetClient_FullMethodName, func(*call) (*pb.Client, error) {
-		name, bad := manage.ClientName("client", req.GetClient())
-		if bad != nil {
-			return nil, bad
+	return browsed(ctx, d.s, func(*call) (*pb.Client, error) {
+		name, err := manage.ClientName("client", req.GetClient())
+		if err != nil {
+			return nil, err
 		}
 		line := d.s.options.Clients.Line(name)
 		if len(line) == 0 {
@@ -60,15 +60,15 @@ func (d directory) GetClient(ctx context.Context, req *pb.GetClientRequest) (*pb
 
 // ListClients implements pb.ClientsServer.
 func (d directory) ListClients(ctx context.Context, req *pb.ListClientsRequest) (*pb.ListClientsResponse, error) {
-	return browsed(ctx, d.s, pb.Clients_ListClients_FullMethodName, func(*call) (*pb.ListClientsResponse, error) {
+	return browsed(ctx, d.s, func(*call) (*pb.ListClientsResponse, error) {
 		q := clients.Query{Tier: req.GetTier(), Kind: req.GetKind(), Contains: req.GetContains(), After: req.GetAfter(), Limit: int(cmp.Or(req.GetLimit(), clients.UsualPage))}
 		if q.Limit < 1 || q.Limit > clients.MaxPage {
-			return nil, fault.BadField.Of("limit: %d is not a number from 1 to %d.", q.Limit, clients.MaxPage).In("limit")
+			return nil, fault.Field("limit", "%d is not a number from 1 to %d.", q.Limit, clients.MaxPage)
 		}
 		if parent := req.GetParent(); parent != "" {
-			var bad *manage.FieldError
-			if q.Parent, bad = manage.ClientName("parent", parent); bad != nil {
-				return nil, bad
+			var err error
+			if q.Parent, err = manage.ClientName("parent", parent); err != nil {
+				return nil, err
 			}
 		}
 		page, next := d.s.options.Clients.List(q)

@@ -2,13 +2,11 @@ package grpcapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/rules/manage"
@@ -24,35 +22,35 @@ type counters struct {
 
 // AddCounters implements pb.CountersServer.
 func (c counters) AddCounters(ctx context.Context, req *pb.AddCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_AddCounters_FullMethodName, trust.Use, "add", req.GetAdd(), readDelta, func(ctx context.Context, deltas []counter.Delta) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, trust.Use, "add", req.GetAdd(), readDelta, func(ctx context.Context, deltas []counter.Delta) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Add(ctx, deltas...))
 	})
 }
 
 // SetCounters implements pb.CountersServer.
 func (c counters) SetCounters(ctx context.Context, req *pb.SetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_SetCounters_FullMethodName, trust.Use, "set", req.GetSet(), readSetting, func(ctx context.Context, settings []counter.Setting) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, trust.Use, "set", req.GetSet(), readSetting, func(ctx context.Context, settings []counter.Setting) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Set(ctx, settings...))
 	})
 }
 
 // ResetCounters implements pb.CountersServer.
 func (c counters) ResetCounters(ctx context.Context, req *pb.ResetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_ResetCounters_FullMethodName, trust.Use, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, trust.Use, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Reset(ctx, keys...))
 	})
 }
 
 // GetCounters implements pb.CountersServer.
 func (c counters) GetCounters(ctx context.Context, req *pb.GetCountersRequest) (*pb.CountersResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetCounters_FullMethodName, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
+	return counting(ctx, c.s, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.CountersResponse, error) {
 		return valued(c.s.options.Counters.Get(ctx, keys...))
 	})
 }
 
 // GetCounterHistory implements pb.CountersServer.
 func (c counters) GetCounterHistory(ctx context.Context, req *pb.GetCounterHistoryRequest) (*pb.GetCounterHistoryResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetCounterHistory_FullMethodName, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetCounterHistoryResponse, error) {
+	return counting(ctx, c.s, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetCounterHistoryResponse, error) {
 		series, err := c.s.options.Counters.History(ctx, lastWindows(req.GetN(), keys), keys...)
 		return &pb.GetCounterHistoryResponse{Counters: made(series, func(points []counter.Point) *pb.CounterHistory {
 			return &pb.CounterHistory{Points: made(points, func(p counter.Point) *pb.CounterPoint {
@@ -64,14 +62,14 @@ func (c counters) GetCounterHistory(ctx context.Context, req *pb.GetCounterHisto
 
 // Observe implements pb.CountersServer.
 func (c counters) Observe(ctx context.Context, req *pb.ObserveRequest) (*pb.ObserveResponse, error) {
-	return counting(ctx, c.s, pb.Counters_Observe_FullMethodName, trust.Use, "observe", req.GetObserve(), readSample, func(ctx context.Context, samples []counter.Sample) (*pb.ObserveResponse, error) {
+	return counting(ctx, c.s, trust.Use, "observe", req.GetObserve(), readSample, func(ctx context.Context, samples []counter.Sample) (*pb.ObserveResponse, error) {
 		return &pb.ObserveResponse{}, c.s.options.Counters.Observe(ctx, samples...)
 	})
 }
 
 // GetDistributions implements pb.CountersServer.
 func (c counters) GetDistributions(ctx context.Context, req *pb.GetDistributionsRequest) (*pb.GetDistributionsResponse, error) {
-	return counting(ctx, c.s, pb.Counters_GetDistributions_FullMethodName, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetDistributionsResponse, error) {
+	return counting(ctx, c.s, trust.Read, "keys", req.GetKeys(), readKey, func(ctx context.Context, keys []counter.Key) (*pb.GetDistributionsResponse, error) {
 		series, err := c.s.options.Counters.Distributions(ctx, lastWindows(req.GetN(), keys), keys...)
 		return &pb.GetDistributionsResponse{Distributions: made(series, func(points []counter.DistributionPoint) *pb.Distribution {
 			windows, merged := counter.Summarize(points)
@@ -81,8 +79,8 @@ func (c counters) GetDistributions(ctx context.Context, req *pb.GetDistributions
 }
 
 // counting answers a call about a list of counters, if the caller may make it.
-func counting[M, T, A any](ctx context.Context, s *Server, method string, needs trust.Rights, list string, all []M, read func(M, func(string) string) (T, error), do func(context.Context, []T) (*A, error)) (*A, error) {
-	return guarded(ctx, s, method, manage.Visit{Needs: needs, Uncounted: true}, func(c *call) (answer *A, err error) {
+func counting[M, T, A any](ctx context.Context, s *Server, needs trust.Rights, list string, all []M, read func(M, func(string) string) (T, error), do func(context.Context, []T) (*A, error)) (*A, error) {
+	return guarded(ctx, s, manage.Visit{Needs: needs, Uncounted: true}, func(c *call) (answer *A, err error) {
 		named, err := fault.Each(list, all, counter.MaxBatch, read)
 		if err == nil {
 			answer, err = do(c, named)
@@ -106,12 +104,11 @@ func made[T, M any](all []T, one func(T) M) []M {
 func readKey(k *pb.CounterKey, field func(string) string) (counter.Key, error) {
 	window := k.GetWindow()
 	if pb.Window_name[int32(window)] == "" {
-		return counter.Key{}, fault.BadField.Of("%s: %d is unknown; use a value of the enum Window.", field("window"), window).In(field("window"))
+		return counter.Key{}, fault.Field(field("window"), "%d is unknown; use a value of the enum Window.", window)
 	}
-	key, bad := manage.CounterName{
+	return manage.CounterName{
 		Name: k.GetName(), Group: k.GetGroup(), Window: counter.Window(window), Zone: k.GetZone(), Distinct: k.GetDistinct(),
 	}.Key(field)
-	return key, fault.Wrong(bad)
 }
 
 // inKey is where the key of an object has its fields.
@@ -132,7 +129,7 @@ func readDelta(d *pb.CounterDelta, field func(string) string) (counter.Delta, er
 	} else if !key.Distinct {
 		delta.By = counter.One
 	}
-	return delta, fault.Wrong(manage.CheckDelta(delta, field))
+	return delta, manage.CheckDelta(delta, field)
 }
 
 func readSetting(s *pb.CounterSetting, field func(string) string) (counter.Setting, error) {
@@ -141,14 +138,14 @@ func readSetting(s *pb.CounterSetting, field func(string) string) (counter.Setti
 		return counter.Setting{}, err
 	}
 	if s.GetValue() == "" {
-		return counter.Setting{}, fault.BadField.Of("%s: required; send the new value.", field("value")).In(field("value"))
+		return counter.Setting{}, fault.Field(field("value"), "required; send the new value.")
 	}
 	to, err := readAmount(s.GetValue(), field("value"))
 	if err != nil {
 		return counter.Setting{}, err
 	}
 	setting := counter.Setting{Key: key, To: to}
-	return setting, fault.Wrong(manage.CheckSetting(setting, field))
+	return setting, manage.CheckSetting(setting, field)
 }
 
 func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error) {
@@ -160,18 +157,15 @@ func readSample(s *pb.Sample, field func(string) string) (counter.Sample, error)
 	for i, v := range s.GetValues() {
 		if sample.Values[i], err = counter.FromFloat(v); err != nil {
 			where := fmt.Sprintf("%s[%d]", field("values"), i)
-			return sample, fault.BadField.Of("%s: %v is not a value; send numbers from 0 to 9e12.", where, v).In(where)
+			return sample, fault.Field(where, "%v is not a value; send numbers from 0 to 9e12.", v)
 		}
 	}
-	return sample, fault.Wrong(manage.CheckSample(sample, field))
+	return sample, manage.CheckSample(sample, field)
 }
 
 func readAmount(text, field string) (counter.Amount, error) {
 	amount, err := counter.ParseAmount(text)
-	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return 0, &weir.InvalidError{Field: field, Reason: invalid.Reason}
-	}
-	return amount, nil
+	return amount, manage.Invalid(err, func(string) string { return field })
 }
 
 // lastWindows is how many windows of keys are read.

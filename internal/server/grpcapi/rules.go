@@ -23,7 +23,7 @@ type rules struct {
 
 // GetRules implements pb.RulesServer.
 func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRulesResponse, error) {
-	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, trust.Read, func(c *call) (*pb.GetRulesResponse, error) {
+	return managed(ctx, r.s, trust.Read, func(c *call) (*pb.GetRulesResponse, error) {
 		v, err := r.s.options.Editor.Current(c)
 		if err != nil {
 			return nil, r.s.trouble(c).Rules(err)
@@ -42,7 +42,7 @@ func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRu
 
 // ListVersions implements pb.RulesServer.
 func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb.ListVersionsResponse, error) {
-	return managed(ctx, r.s, pb.Rules_ListVersions_FullMethodName, trust.Read, func(c *call) (*pb.ListVersionsResponse, error) {
+	return managed(ctx, r.s, trust.Read, func(c *call) (*pb.ListVersionsResponse, error) {
 		versions, err := r.s.options.Editor.History(c)
 		if err != nil {
 			return nil, r.s.trouble(c).Rules(err)
@@ -53,7 +53,7 @@ func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb
 
 // GetVersion implements pb.RulesServer.
 func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.Version, error) {
-	return managed(ctx, r.s, pb.Rules_GetVersion_FullMethodName, trust.Read, func(c *call) (*pb.Version, error) {
+	return managed(ctx, r.s, trust.Read, func(c *call) (*pb.Version, error) {
 		v, err := r.find(c, req.GetNumber())
 		if err != nil {
 			return nil, err
@@ -72,7 +72,7 @@ func (r rules) find(c *call, number int64) (repo.Version, error) {
 
 // ValidateRules implements pb.RulesServer.
 func (r rules) ValidateRules(ctx context.Context, req *pb.ValidateRulesRequest) (*pb.ValidateRulesResponse, error) {
-	return managed(ctx, r.s, pb.Rules_ValidateRules_FullMethodName, trust.Read, func(c *call) (*pb.ValidateRulesResponse, error) {
+	return managed(ctx, r.s, trust.Read, func(c *call) (*pb.ValidateRulesResponse, error) {
 		source := []byte(req.GetSource())
 		var problems rule.Problems
 		if req.GetRule() {
@@ -111,7 +111,7 @@ func problemsOf(problems rule.Problems) []*pb.Problem {
 func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	read := func(*call) (*ruleedit.Document, error) { return r.s.options.Editor.Read([]byte(req.GetSource())) }
-	return write(ctx, r.s, pb.Rules_PutRules_FullMethodName, d, read, r.s.options.Editor.Replace)
+	return write(ctx, r.s, d, read, r.s.options.Editor.Replace)
 }
 
 // CreateRule implements pb.RulesServer. A new rule overwrites no change, so it needs no
@@ -119,21 +119,21 @@ func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.Write
 func (r rules) CreateRule(ctx context.Context, req *pb.CreateRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.Base == nil, summary: req.GetSummary()}
 	read := func(*call) (*rule.Rule, error) { return manage.ParseRule([]byte(req.GetSource())) }
-	return write(ctx, r.s, pb.Rules_CreateRule_FullMethodName, d, read, r.s.options.Editor.Add)
+	return write(ctx, r.s, d, read, r.s.options.Editor.Add)
 }
 
 // PutRule implements pb.RulesServer.
 func (r rules) PutRule(ctx context.Context, req *pb.PutRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	read := func(*call) (*rule.Rule, error) { return manage.ParseRule([]byte(req.GetSource())) }
-	return write(ctx, r.s, pb.Rules_PutRule_FullMethodName, d, read, r.s.options.Editor.Put)
+	return write(ctx, r.s, d, read, r.s.options.Editor.Put)
 }
 
 // DeleteRule implements pb.RulesServer.
 func (r rules) DeleteRule(ctx context.Context, req *pb.DeleteRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{id: req.GetId(), base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	read := func(*call) (string, error) { return d.id, nil }
-	return write(ctx, r.s, pb.Rules_DeleteRule_FullMethodName, d, read, r.s.options.Editor.Delete)
+	return write(ctx, r.s, d, read, r.s.options.Editor.Delete)
 }
 
 // Rollback implements pb.RulesServer.
@@ -141,11 +141,11 @@ func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.Write
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	read := func(c *call) (repo.Version, error) {
 		if n := req.GetVersion(); n < 1 {
-			return repo.Version{}, fault.BadField.Of("version: %d is not a version; ListVersions lists the versions that are kept.", n).In("version")
+			return repo.Version{}, fault.Field("version", "%d is not a version; ListVersions lists the versions that are kept.", n)
 		}
 		return r.find(c, req.GetVersion())
 	}
-	return write(ctx, r.s, pb.Rules_Rollback_FullMethodName, d, read, r.s.options.Editor.RollBack)
+	return write(ctx, r.s, d, read, r.s.options.Editor.RollBack)
 }
 
 // draft is what all changes say.
@@ -161,21 +161,21 @@ func (d draft) terms(c *call) (manage.Terms, error) {
 	t := manage.Terms{Author: cmp.Or(c.holder, "grpc"), Summary: d.summary}
 	switch {
 	case d.base != nil && d.any:
-		return t, fault.BadField.Of("any_version: cannot be combined with base %d; send one of the two.", *d.base).In("any_version")
+		return t, fault.Field("any_version", "cannot be combined with base %d; send one of the two.", *d.base)
 	case d.base != nil:
 		t.Match = manage.Base(*d.base)
 	case !d.any:
 		return t, fault.VersionRequired.Of("base is required, so that no change is overwritten; send the version you read as base, or any_version to replace any version.").In("base")
 	}
 	if len(d.summary) > rule.MaxSummary {
-		return t, fault.BadField.Of("summary: %d bytes exceed the maximum of %d; write one line.", len(d.summary), rule.MaxSummary).In("summary")
+		return t, fault.Field("summary", "%d bytes exceed the maximum of %d; write one line.", len(d.summary), rule.MaxSummary)
 	}
 	return t, nil
 }
 
 // write reads what the rules are to become, and carries the change out.
-func write[T any](ctx context.Context, s *Server, method string, d draft, read func(*call) (T, error), change func(context.Context, manage.Terms, T) (manage.Written, error)) (*pb.WriteResponse, error) {
-	return managed(ctx, s, method, trust.Admin, func(c *call) (*pb.WriteResponse, error) {
+func write[T any](ctx context.Context, s *Server, d draft, read func(*call) (T, error), change func(context.Context, manage.Terms, T) (manage.Written, error)) (*pb.WriteResponse, error) {
+	return managed(ctx, s, trust.Admin, func(c *call) (*pb.WriteResponse, error) {
 		t, err := d.terms(c)
 		if err != nil {
 			return nil, err
@@ -187,7 +187,7 @@ func write[T any](ctx context.Context, s *Server, method string, d draft, read f
 		}
 		switch {
 		case errors.Is(err, manage.ErrEmpty):
-			return nil, fault.BadField.Of("source: %s", manage.Sentence(err)).In("source")
+			return nil, fault.Field("source", "%s", manage.Sentence(err))
 		case err != nil:
 			return nil, s.trouble(c).Change(d.id, err)
 		}
@@ -205,9 +205,9 @@ type keys struct {
 
 // GetKey implements pb.KeysServer.
 func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_GetKey_FullMethodName, trust.Read, func(c *call) (*pb.GetKeyResponse, error) {
-		if bad := manage.CheckClient(req.GetKey(), req.GetTier(), "user:alice", "Check"); bad != nil {
-			return nil, bad
+	return managed(ctx, k.s, trust.Read, func(c *call) (*pb.GetKeyResponse, error) {
+		if err := manage.CheckClient(req.GetKey(), req.GetTier(), "user:alice", "Check"); err != nil {
+			return nil, err
 		}
 		var v engine.Verdict
 		tier, err := k.s.options.Engine.Standing(c, req.GetRule(), req.GetKey(), req.GetTier(), &v)
@@ -223,9 +223,9 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 
 // ResetKey implements pb.KeysServer.
 func (k keys) ResetKey(ctx context.Context, req *pb.ResetKeyRequest) (*pb.ResetKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_ResetKey_FullMethodName, trust.Admin, func(c *call) (*pb.ResetKeyResponse, error) {
-		if bad := manage.CheckClient(req.GetKey(), "", "user:alice", "Check"); bad != nil {
-			return nil, bad
+	return managed(ctx, k.s, trust.Admin, func(c *call) (*pb.ResetKeyResponse, error) {
+		if err := manage.CheckClient(req.GetKey(), "", "user:alice", "Check"); err != nil {
+			return nil, err
 		}
 		rules, err := k.s.options.Engine.Reset(c, req.GetRule(), req.GetKey())
 		if err != nil {

@@ -328,7 +328,7 @@ func (h *Handler) signedIn(r *http.Request) (*trust.Holder, error) {
 		return nil, nil
 	}
 	if len(names) > 1 || !isUser(names[0]) {
-		return nil, fault.BadField.Of("%s: must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", in.Header, maxUser).In(in.Header)
+		return nil, fault.Field(in.Header, "must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", maxUser)
 	}
 	return &trust.Holder{Name: names[0], Rights: in.Scope}, nil
 }

@@ -110,7 +110,7 @@ func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
 		return nil, fault.StoreUnavailable.Of("The silence applies on this instance, but not yet on the others, and another instance may still send the alert. The others apply it when the archive is available again; to be sure, try again soon.").After(fault.Outage).Coded("silence-not-shared")
 	}
 	if err != nil {
-		return nil, fault.BadField.Of("id: there are already %d silences, the maximum; end some, or silence a kind.", alert.MaxSilences).In("id").Coded("too-many", "max", alert.MaxSilences)
+		return nil, fault.Field("id", "there are already %d silences, the maximum; end some, or silence a kind.", alert.MaxSilences).Coded("too-many", "max", alert.MaxSilences)
 	}
 	if s.ID = readable(s.ID); *want.For == 0 {
 		s.Until = now
@@ -124,17 +124,17 @@ func (s *SilenceRequest) validate() error {
 	most := int64(MaxSilence / time.Second)
 	switch {
 	case s.ID == "":
-		return fault.BadField.Of(`id: required; send the id of an alert, or a kind, such as "denied", to silence all alerts of it.`).In("id").Coded("required")
+		return fault.Field("id", `required; send the id of an alert, or a kind, such as "denied", to silence all alerts of it.`).Coded("required")
 	case len(s.ID) > maxAlertID:
-		return fault.BadField.Of("id: %d bytes exceed the maximum of %d; send the id that GET /v1/alerts returns.", len(s.ID), maxAlertID).In("id").Coded("too-long", "bytes", len(s.ID), "max", maxAlertID)
+		return fault.Field("id", "%d bytes exceed the maximum of %d; send the id that GET /v1/alerts returns.", len(s.ID), maxAlertID).Coded("too-long", "bytes", len(s.ID), "max", maxAlertID)
 	case !slices.Contains(kinds, kind):
-		return fault.BadField.Of("id: unknown kind of alert %q; send an id that GET /v1/alerts returns, or one of %s.", kind, strings.Join(kinds, ", ")).In("id")
+		return fault.Field("id", "unknown kind of alert %q; send an id that GET /v1/alerts returns, or one of %s.", kind, strings.Join(kinds, ", "))
 	case s.For == nil:
-		return fault.BadField.Of("for_s: required; send the duration in seconds, or 0 to end a silence.").In("for_s").Coded("required")
+		return fault.Field("for_s", "required; send the duration in seconds, or 0 to end a silence.").Coded("required")
 	case *s.For < 0 || *s.For > most:
-		return fault.BadField.Of("for_s: %d is out of range; send 1 to %d seconds, or 0 to end a silence.", *s.For, most).In("for_s").Coded("not-in-range", "value", *s.For, "min", 0, "max", most)
+		return fault.Field("for_s", "%d is out of range; send 1 to %d seconds, or 0 to end a silence.", *s.For, most).Coded("not-in-range", "value", *s.For, "min", 0, "max", most)
 	case len(s.Comment) > maxComment:
-		return fault.BadField.Of("comment: %d bytes exceed the maximum of %d; shorten it.", len(s.Comment), maxComment).In("comment").Coded("too-long", "bytes", len(s.Comment), "max", maxComment)
+		return fault.Field("comment", "%d bytes exceed the maximum of %d; shorten it.", len(s.Comment), maxComment).Coded("too-long", "bytes", len(s.Comment), "max", maxComment)
 	}
 	return nil
 }

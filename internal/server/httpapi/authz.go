@@ -96,7 +96,7 @@ func denyStatus(r *http.Request) (int, error) {
 		status, _ := strconv.Atoi(text)
 		return status, nil
 	default:
-		return 0, fault.BadField.Of("deny_status: %q is not a status that proxies treat as a denial; write 401, 403, 429 or 503.", text).In("deny_status")
+		return 0, fault.Field("deny_status", "%q is not a status that proxies treat as a denial; write 401, 403, 429 or 503.", text)
 	}
 }
 

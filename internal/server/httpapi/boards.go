@@ -69,7 +69,7 @@ func (h *Handler) scoreBoard(c *call, want *ScoreRequest) (any, error) {
 	}
 	marks, err := fault.Each("score", want.Score, counter.MaxBatch, func(m ScoreMark, field func(string) string) (counter.Mark, error) {
 		mark := counter.Mark{Member: m.Member, By: amount(m.By)}
-		return mark, invalidIn(board.ValidateScore([]counter.Mark{mark}), field)
+		return mark, manage.Invalid(board.ValidateScore([]counter.Mark{mark}), field)
 	})
 	if err != nil {
 		return nil, err
@@ -132,27 +132,27 @@ const maxSeconds = int64(counter.MaxSliding / time.Second)
 
 // boardOf is a board as the store has it.
 func boardOf(k BoardKey, ago int, field func(string) string) (counter.Board, error) {
-	zone, bad := manage.Zone(k.Zone, field("zone"))
-	if bad != nil {
-		return counter.Board{}, fault.Wrong(bad)
+	zone, err := manage.Zone(k.Zone, field("zone"))
+	if err != nil {
+		return counter.Board{}, err
 	}
 	if k.SlidingS != 0 {
 		if k.Window != counter.Ever || zone != nil || ago != 0 {
 			where := field("sliding_s")
-			return counter.Board{}, fault.BadField.Of("%s: a sliding board has no window, zone or ago; leave them out.", where).In(where)
+			return counter.Board{}, fault.Field(where, "a sliding board has no window, zone or ago; leave them out.")
 		}
 		if err := seconds(k.SlidingS, field("sliding_s")); err != nil {
 			return counter.Board{}, err
 		}
 	}
 	board := counter.Board{Name: k.Name, Window: k.Window, Zone: zone, Ago: ago, Sliding: time.Duration(k.SlidingS) * time.Second}
-	return board, invalidIn(board.Validate(), field)
+	return board, manage.Invalid(board.Validate(), field)
 }
 
 // seconds is what is wrong with the length of a sliding window.
 func seconds(n int64, field string) error {
 	if n < 1 || n > maxSeconds {
-		return fault.BadField.Of("%s: %d is out of range; write whole seconds, from 1 to %d.", field, n, maxSeconds).In(field)
+		return fault.Field(field, "%d is out of range; write whole seconds, from 1 to %d.", n, maxSeconds)
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (h *Handler) hitItems(c *call, want *HitRequest) (any, error) {
 		return nil, err
 	}
 	for i := range want.Items {
-		if err := invalidIn(list.ValidateHit(want.Items[i:i+1]), manage.Item("items", i)); err != nil {
+		if err := manage.Invalid(list.ValidateHit(want.Items[i:i+1]), manage.Item("items", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -253,7 +253,7 @@ func hotList(k HotKey, field func(string) string) (counter.HotList, error) {
 		return counter.HotList{}, err
 	}
 	list := counter.HotList{Name: k.Name, Window: time.Duration(k.WindowS) * time.Second, Threshold: k.Threshold, Cool: k.Cool}
-	return list, invalidIn(list.Validate(), field)
+	return list, manage.Invalid(list.Validate(), field)
 }
 
 func heatOf(heats []counter.Heat) HeatAnswer {
@@ -293,12 +293,12 @@ func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
 	if err := fault.Length("actions", len(want.Actions), maxActions); err != nil {
 		return nil, err
 	}
-	if err := fault.Wrong(manage.CheckNames("actions", want.Actions)); err != nil {
+	if err := manage.CheckNames("actions", want.Actions); err != nil {
 		return nil, err
 	}
-	zone, bad := manage.Zone(want.Zone, "zone")
-	if bad != nil {
-		return nil, fault.Wrong(bad)
+	zone, err := manage.Zone(want.Zone, "zone")
+	if err != nil {
+		return nil, err
 	}
 	tallies, err := counter.Actions{Store: h.options.Counters, Zone: zone}.Record(c.r.Context(), want.User, want.Actions...)
 	return ActionsAnswer{User: want.User, Actions: tallies}, err
@@ -319,7 +319,7 @@ func (h *Handler) getActionHistory(c *call) (any, error) {
 	q, actions, names := h.actionsAsked(c, "window", "n")
 	window := q.window(counter.Hour)
 	if window != counter.Hour && window != counter.Day {
-		q.wrong(fault.BadField.Of("window: actions are not counted per %v; write hour or day.", window).In("window"))
+		q.wrong(fault.Field("window", "actions are not counted per %v; write hour or day.", window))
 	}
 	n := q.windows(window)
 	if q.err != nil {
@@ -333,7 +333,7 @@ func (h *Handler) getActionHistory(c *call) (any, error) {
 func (h *Handler) actionsAsked(c *call, more ...string) (q *query, in counter.Actions, names []string) {
 	q = c.queryOfTexts("action", append([]string{"user", "zone"}, more...)...)
 	names = q.list("action", maxActions)
-	zone, bad := manage.Zone(q.text("zone"), "zone")
-	q.wrong(fault.Wrong(bad))
+	zone, err := manage.Zone(q.text("zone"), "zone")
+	q.wrong(err)
 	return q, counter.Actions{Store: h.options.Counters, Zone: zone}, names
 }

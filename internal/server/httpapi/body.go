@@ -330,7 +330,7 @@ func strictValue(s *document.Scanner, t reflect.Type) (err error) {
 		case !known:
 			err = unknownName("field", name, slices.Sorted(maps.Keys(fields)))
 		case seen[name]:
-			err = fault.BadField.Of("%s: given twice; send it once.", manage.Clip(name)).In(manage.Clip(name)).Coded("twice")
+			err = fault.Field(manage.Clip(name), "given twice; send it once.").Coded("twice")
 		default:
 			if seen == nil {
 				seen = map[string]bool{}

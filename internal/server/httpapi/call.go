@@ -308,7 +308,7 @@ func (c *call) reject(f *fault.Fault) {
 		header.Set("WWW-Authenticate", challenge)
 	}
 	if f.Version > 0 {
-		c.setETag(f.Version)
+		c.setTag(versionText(f.Version))
 	}
 	if f.Retry > 0 {
 		header.Set("Retry-After", strconv.FormatInt(notation.CeilDuration(f.Retry, time.Second), 10))

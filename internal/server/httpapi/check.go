@@ -76,15 +76,15 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) error {
 	right, way := trust.Check, manage.Asking(e.Check)
 	switch {
 	case q.asked.Charge != "" && q.asked.Charge != "always":
-		return fault.BadField.Of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).In("charge")
+		return fault.Field("charge", "%q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge))
 	case q.asked.Charge != "" && (q.asked.Peek || ttl != nil):
-		return fault.BadField.Of("charge: it cannot be combined with a peek or a reservation; leave it out.").In("charge")
+		return fault.Field("charge", "it cannot be combined with a peek or a reservation; leave it out.")
 	case q.asked.Peek && ttl != nil:
-		return fault.BadField.Of("peek: a reservation cannot be a peek; use POST /v1/check.").In("peek")
+		return fault.Field("peek", "a reservation cannot be a peek; use POST /v1/check.")
 	case ttl != nil:
-		life, bad := manage.TTL(*ttl)
-		if bad != nil {
-			return bad
+		life, err := manage.TTL(*ttl)
+		if err != nil {
+			return err
 		}
 		way = func(ctx context.Context, r *rule.Request, v *engine.Verdict) error { return e.Reserve(ctx, r, life, v) }
 	case q.asked.Charge != "":
@@ -102,9 +102,9 @@ func (h *Handler) ask(c *call, q *question, ttl *int64) error {
 // fill takes in what the client says, if it makes sense.
 func (q *question) fill() error {
 	a := &q.asked
-	priority, bad := manage.Priority(a.Priority)
-	if bad != nil {
-		return bad
+	priority, err := manage.Priority(a.Priority)
+	if err != nil {
+		return err
 	}
 	q.said = manage.Question{
 		Request: rule.Request{
@@ -113,7 +113,7 @@ func (q *question) fill() error {
 		},
 		Headers: a.Headers, Cookies: a.Cookies, Parameters: a.Query,
 	}
-	return fault.Wrong(q.said.Read(a.IP))
+	return q.said.Read(a.IP)
 }
 
 // writer appends JSON as json.Marshal would write it, in a fraction of the time. It implements

@@ -142,9 +142,7 @@ func (h *Handler) getClient(c *call) (any, error) {
 	if len(line) == 0 {
 		return nil, &clients.Error{Reason: clients.NotFound}
 	}
-	c.Header().Set("ETag", tagOf(line[0].Version))
-	if tags, any, ok := entityTags(c.r.Header["If-None-Match"]); ok && (any || hasTag(tags, line[0].Version)) {
-		c.WriteHeader(http.StatusNotModified)
+	if c.upToDate(line[0].Version) {
 		return nil, nil
 	}
 	answer := h.fullAnswer(&line[0])
@@ -239,7 +237,7 @@ func (h *Handler) changeClient(c *call, change clients.Change) (any, error) {
 		c.Header().Set("Location", "/v1/clients/"+url.PathEscape(entry.Name))
 	}
 	if !change.Delete {
-		c.Header().Set("ETag", tagOf(entry.Version))
+		c.setTag(entry.Version)
 	}
 	return h.fullAnswer(entry), nil
 }

@@ -73,7 +73,7 @@ func (h *Handler) importClients(c *call) (any, error) {
 	prune := q.yes("prune")
 	b.dry, b.assumed = q.yes("dry_run"), int(q.whole("assumed", 0, 0, clients.MaxChanges))
 	if b.assumed > 0 && (!b.dry || prune) {
-		q.wrong(fault.BadField.Of("assumed: this is only for a dry run without prune; send dry_run=true.").In("assumed"))
+		q.wrong(fault.Field("assumed", "this is only for a dry run without prune; send dry_run=true."))
 	}
 	if q.err != nil {
 		return nil, q.err
@@ -186,7 +186,7 @@ func (b *batch) others() (others []clients.Change, more int, err error) {
 		}
 	}
 	if more > 0 && !b.dry {
-		return nil, 0, fault.BadField.Of("prune: this would delete %d clients; the maximum is %d at a time; use weir clients import --prune.", len(others)+more, clients.MaxChanges).In("prune")
+		return nil, 0, fault.Field("prune", "this would delete %d clients; the maximum is %d at a time; use weir clients import --prune.", len(others)+more, clients.MaxChanges)
 	}
 	return others, more, nil
 }

@@ -21,11 +21,11 @@ func (c *call) clientBody() (name string, source []byte, err error) {
 
 // clientName returns a client's name in a URL as rules count it. An API key there has to be hashed, because URLs are logged by others.
 func clientName(field, text string) (string, error) {
-	switch name, bad := manage.ClientName(field, text); {
-	case bad != nil:
-		return "", bad
+	switch name, err := manage.ClientName(field, text); {
+	case err != nil:
+		return "", err
 	case name != text && strings.HasPrefix(text, "api_key:"):
-		return "", fault.BadField.Of("%s: a URL must not have an API key itself; send its hash: %s.", field, name).In(field)
+		return "", fault.Field(field, "a URL must not have an API key itself; send its hash: %s.", name)
 	default:
 		return name, nil
 	}
@@ -35,7 +35,7 @@ func clientName(field, text string) (string, error) {
 func withoutKey(field, text string) error {
 	const key, hashed = "api_key:", "api_key:sha256:"
 	if strings.HasPrefix(text, key) && !strings.HasPrefix(text, hashed) && !strings.HasPrefix(hashed, text) {
-		return fault.BadField.Of("%s: a URL must not have an API key itself; send the beginning of its hash, as in api_key:sha256:5d41.", field).In(field)
+		return fault.Field(field, "a URL must not have an API key itself; send the beginning of its hash, as in api_key:sha256:5d41.")
 	}
 	return nil
 }
@@ -55,8 +55,8 @@ func readClient(name string, source []byte) (rule.Client, error) {
 		return c, badClient(problems)
 	}
 	if c.Name != name {
-		return c, fault.BadField.Of("client: the path has %q and the body has %q; send the same client. To rename a client, add the new one and delete the other.", name, c.Name).
-			In("client").Coded("other-client", "path", name, "body", c.Name)
+		return c, fault.Field("client", "the path has %q and the body has %q; send the same client. To rename a client, add the new one and delete the other.",
+			name, c.Name).Coded("other-client", "path", name, "body", c.Name)
 	}
 	return c, nil
 }
@@ -133,9 +133,9 @@ func (h *Handler) clientCondition(c *call, name string) (string, error) {
 	none, missing, known := entityTags(c.r.Header["If-None-Match"])
 	switch {
 	case !ok:
-		return "", fault.BadField.Of(`If-Match: not a list of ETags; send the ETag of the client as you read it, with its quotes.`).In("If-Match")
+		return "", fault.Field("If-Match", "not a list of ETags; send the ETag of the client as you read it, with its quotes.")
 	case !known || len(none) > 0 || missing && (any || len(match) > 0):
-		return "", fault.BadField.Of("If-None-Match: send * alone, to add a client that must not be there.").In("If-None-Match")
+		return "", fault.Field("If-None-Match", "send * alone, to add a client that must not be there.")
 	case missing:
 		return clients.Missing, nil
 	case any:
@@ -151,11 +151,4 @@ func (h *Handler) clientCondition(c *call, name string) (string, error) {
 		return "", &clients.Error{Reason: clients.Mismatch}
 	}
 	return version, nil // which another instance may have written just now
-}
-
-// tagOf is the ETag of a client, and hasTag reports whether it is among some.
-func tagOf(version string) string { return `"` + version + `"` }
-
-func hasTag(tags []string, version string) bool {
-	return slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimPrefix(tag, "W/") == tagOf(version) })
 }

@@ -53,15 +53,6 @@ func (h *Handler) storeTrouble(c *call, err error) error {
 	return h.trouble(c).Store("store of counters or queues unavailable", changes, err, &h.warned, h.options.Clock())
 }
 
-// invalidIn is an error of a check, which is a *weir.InvalidError or nil. Where the value stands
-// is called what field makes of the lower package's own name for it.
-func invalidIn(err error, field func(string) string) error {
-	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return &weir.InvalidError{Field: field(invalid.Field), Reason: invalid.Reason}
-	}
-	return nil
-}
-
 // itself is for fields that are called as in the lower package.
 func itself(field string) string { return field }
 
@@ -176,7 +167,7 @@ func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
 		if delta.Members = d.Members; d.By != nil || !d.Distinct {
 			delta.By = amount(d.By)
 		}
-		return delta, fault.Wrong(manage.CheckDelta(delta, field))
+		return delta, manage.CheckDelta(delta, field)
 	})
 	if err != nil {
 		return nil, err
@@ -200,10 +191,10 @@ func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
 			return setting, err
 		}
 		if s.Value == nil {
-			return setting, fault.BadField.Of("%s: required; send the new value.", field("value")).In(field("value")).Coded("required")
+			return setting, fault.Field(field("value"), "required; send the new value.").Coded("required")
 		}
 		setting.To = counter.Amount(*s.Value)
-		return setting, fault.Wrong(manage.CheckSetting(setting, field))
+		return setting, manage.CheckSetting(setting, field)
 	})
 	if err != nil {
 		return nil, err
@@ -274,8 +265,7 @@ func countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys 
 
 // counterKey is a key as the store has it.
 func counterKey(k CounterKey, field func(string) string) (counter.Key, error) {
-	key, bad := manage.CounterName(k).Key(field)
-	return key, fault.Wrong(bad)
+	return manage.CounterName(k).Key(field)
 }
 
 // itself lets what embeds a key be asked for it.

@@ -93,7 +93,7 @@ func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
 			sample.Values = append(sample.Values, counter.Amount(v))
 		}
 		n += len(s.Values)
-		return sample, fault.Wrong(manage.CheckSample(sample, field))
+		return sample, manage.CheckSample(sample, field)
 	})
 	if err != nil {
 		return nil, err

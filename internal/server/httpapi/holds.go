@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -36,7 +35,7 @@ type HoldRequest struct {
 func (r *HoldRequest) validate() error {
 	id, err := manage.HoldOf(r.Hold)
 	r.id = id
-	return fault.Wrong(err)
+	return err
 }
 
 // SettleRequest is the body of POST /v1/settle.
@@ -50,12 +49,12 @@ func (r *SettleRequest) validate() error {
 		return err
 	}
 	if r.Used == nil {
-		return fault.BadField.Of("used: required; send the units that were used, or call /v1/cancel if there are none.").In("used")
+		return fault.Field("used", "required; send the units that were used, or call /v1/cancel if there are none.")
 	}
-	if err := fault.Wrong(manage.CheckUsed(r.Used.Units)); err != nil {
+	if err := manage.CheckUsed(r.Used.Units); err != nil {
 		return err
 	}
-	return fault.Wrong(manage.CheckUnits("used", r.Used.ByUnit, 0))
+	return manage.CheckUnits("used", r.Used.ByUnit, 0)
 }
 
 // ExtendRequest is the body of POST /v1/extend.
@@ -72,7 +71,7 @@ func (r *ExtendRequest) validate() error {
 	}
 	ttl, err := manage.TTL(r.TTLMS)
 	r.ttl = ttl
-	return fault.Wrong(err)
+	return err
 }
 
 // reserve answers POST /v1/reserve.
@@ -116,14 +115,8 @@ func settling[T any](do func(*Handler, *call, *T) (engine.Settled, error)) handl
 }
 
 func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error) {
-	if err != nil && calls.Of(err) == nil {
-		err = h.trouble(c).Unavailable(slog.LevelWarn, "a hold could not be settled", err, fault.Hold())
-	}
-	if err != nil {
+	if err := h.trouble(c).Ended(s, err); err != nil {
 		return nil, err
-	}
-	if f := calls.Hold(s.State); f != nil {
-		return nil, f
 	}
 	if s.State == weir.HoldPending {
 		c.success = http.StatusAccepted

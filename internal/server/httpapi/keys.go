@@ -72,7 +72,7 @@ func (c *call) who(more ...string) (key, id, tier string, n int, err error) {
 	q := c.query(append(more, "key", "rule", "tier")...)
 	key, id, tier = q.text("key"), q.text("rule"), q.text("tier")
 	n = int(q.whole("n", math.MaxInt32, 1, maxStandings))
-	q.wrong(fault.Wrong(manage.CheckClient(key, tier, "?key=user:alice", "/v1/check")))
+	q.wrong(manage.CheckClient(key, tier, "?key=user:alice", "/v1/check"))
 	return key, id, tier, n, q.err
 }
 
@@ -95,11 +95,11 @@ func list(name string, off bool) handler {
 			switch value := q.text(kind); {
 			case value == "":
 			case l.Kind != "":
-				q.wrong(fault.BadField.Of("%s: send one of ip, user and api_key, not several.", kind).In(kind))
+				q.wrong(fault.Field(kind, "send one of ip, user and api_key, not several."))
 			case len(value) > manage.MaxWord:
-				q.wrong(fault.BadField.Of("%s: %d bytes exceed the maximum of %d; send less.", kind, len(value), manage.MaxWord).In(kind))
+				q.wrong(fault.Field(kind, "%d bytes exceed the maximum of %d; send less.", len(value), manage.MaxWord))
 			case kind == "api_key" && !strings.HasPrefix(value, "sha256:"):
-				q.wrong(fault.BadField.Of("api_key: send its hash, such as sha256:1f8c…, as /v1/check returns it; a URL must not have the key itself.").In(kind))
+				q.wrong(fault.Field(kind, "send its hash, such as sha256:1f8c…, as /v1/check returns it; a URL must not have the key itself."))
 			default:
 				l.Kind, l.Client = kind, value
 			}
@@ -193,7 +193,7 @@ func (h *Handler) getOverrides(c *call) (any, error) {
 	case "all":
 		f.All = true
 	default:
-		q.wrong(fault.BadField.Of("state: %.40q is unknown; write active, ended or all.", state).In("state"))
+		q.wrong(fault.Field("state", "%.40q is unknown; write active, ended or all.", state))
 	}
 	if q.err != nil {
 		return nil, q.err
@@ -216,12 +216,12 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 	var err error
 	if want.Until != "" {
 		if d.Until, err = time.Parse(time.RFC3339, want.Until); err != nil {
-			return nil, fault.BadField.Of("until: %.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).In("until").Coded("not-a-time", "value", want.Until)
+			return nil, fault.Field("until", "%.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).Coded("not-a-time", "value", want.Until)
 		}
 	}
 	if want.For != "" {
 		if d.For, err = notation.ParseDuration(want.For); err != nil || d.For <= 0 {
-			return nil, fault.BadField.Of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).In("for").Coded("not-a-duration", "value", want.For)
+			return nil, fault.Field("for", "%.40q is not a duration; write for example 2h or 7d.", want.For).Coded("not-a-duration", "value", want.For)
 		}
 	}
 	made, err := h.options.Overrides.Add(c.r.Context(), d)
@@ -235,9 +235,9 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 func (r *OverrideRequest) validate() error {
 	switch {
 	case r.Limit != "" && len(r.Limits) > 0:
-		return fault.BadField.Of("limits: cannot be combined with limit; send one of the two.").In("limits").Coded("exclusive", "other", "limit")
+		return fault.Field("limits", "cannot be combined with limit; send one of the two.").Coded("exclusive", "other", "limit")
 	case r.Until != "" && r.For != "":
-		return fault.BadField.Of("for: cannot be combined with until; send one of the two.").In("for").Coded("exclusive", "other", "until")
+		return fault.Field("for", "cannot be combined with until; send one of the two.").Coded("exclusive", "other", "until")
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (c *call) queryWith(many string, known ...string) *query {
 		case !slices.Contains(known, name):
 			return &query{err: unknownName("parameter", name, known)}
 		case len(values[name]) > 1 && name != many:
-			return &query{err: fault.BadField.Of("%s: given %d times; send it once.", name, len(values[name])).In(name).Coded("twice")}
+			return &query{err: fault.Field(name, "given %d times; send it once.", len(values[name])).Coded("twice")}
 		}
 	}
 	return &query{values: values}
@@ -51,7 +51,7 @@ func (c *call) queryOfTexts(many string, known ...string) *query {
 	for name, values := range q.values {
 		for _, value := range values {
 			if !utf8.ValidString(value) {
-				q.wrong(fault.BadField.Of("%s: not valid UTF-8; encode it as UTF-8.", name).In(name))
+				q.wrong(fault.Field(name, "not valid UTF-8; encode it as UTF-8."))
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func (q *query) text(name string) string { return q.values.Get(name) }
 func (q *query) yes(name string) bool {
 	value := q.text(name)
 	if value != "" && value != "true" && value != "false" {
-		q.wrong(fault.BadField.Of("%s: %.40q is unknown; write true or false.", name, value).In(name))
+		q.wrong(fault.Field(name, "%.40q is unknown; write true or false.", value))
 	}
 	return value == "true"
 }
@@ -83,7 +83,7 @@ func (q *query) whole(name string, usual, least, most int64) int64 {
 	}
 	n, err := strconv.ParseInt(q.text(name), 10, 64)
 	if err != nil || n < least || n > most {
-		q.wrong(fault.BadField.Of("%s: %.40q is out of range; write a whole number from %d to %d.", name, q.text(name), least, most).In(name).Coded("not-in-range", "value", q.text(name), "min", least, "max", most))
+		q.wrong(fault.Field(name, "%.40q is out of range; write a whole number from %d to %d.", q.text(name), least, most).Coded("not-in-range", "value", q.text(name), "min", least, "max", most))
 	}
 	return n
 }
@@ -94,7 +94,7 @@ func (q *query) window(usual counter.Window) counter.Window {
 		return usual
 	}
 	w, err := counter.ParseWindow(q.text("window"))
-	q.wrong(invalidIn(err, itself))
+	q.wrong(manage.Invalid(err, itself))
 	return w
 }
 
@@ -113,13 +113,34 @@ func (q *query) list(name string, most int) []string {
 	return all
 }
 
-// etagOf is the tag of a version of the rules. It is the same for the whole document,
-// for each of its rules, and whether they are asked for in JSON or as written: who
-// changes one rule must have seen the version that it stands in.
-func etagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+// versionText is a version of the rules, as its entity tag has it. It is the same for the whole document,
+// for each of its rules, and whether they are asked for in JSON or as written: who changes one rule
+// must have seen the version that it stands in.
+func versionText(version int64) string { return strconv.FormatInt(version, 10) }
 
-// setETag tells the version that an answer is about.
-func (c *call) setETag(version int64) { c.Header()["Etag"] = []string{etagOf(version)} }
+// tagOf is the entity tag of a version of the rules, or of a client.
+func tagOf(version string) string { return `"` + version + `"` }
+
+// hasTag is whether that is among some.
+func hasTag(tags []string, version string) bool {
+	// A proxy that compresses an answer marks its tag as weak, and passes it on so.
+	return slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimPrefix(tag, "W/") == tagOf(version) })
+}
+
+// setTag tells the version that an answer is about.
+func (c *call) setTag(version string) { c.Header()["Etag"] = []string{tagOf(version)} }
+
+// upToDate tells the version that an answer is about. If the client has it already, that is all
+// there is to answer.
+func (c *call) upToDate(version string) bool {
+	c.setTag(version)
+	tags, any, ok := entityTags(c.r.Header["If-None-Match"])
+	if !ok || !any && !hasTag(tags, version) {
+		return false
+	}
+	c.WriteHeader(http.StatusNotModified)
+	return true
+}
 
 // ifMatch is the condition of a call that a version has to meet: nil if there is none, or
 // if it is "*", for whatever is there.
@@ -127,22 +148,11 @@ func ifMatch(r *http.Request) (match func(version int64) bool, given bool, err e
 	tags, any, ok := entityTags(r.Header["If-Match"])
 	switch {
 	case !ok:
-		return nil, false, fault.BadField.Of(`If-Match: not a list of ETags; send the ETag of the version you read, with its quotes, as in If-Match: "7".`).In("If-Match")
+		return nil, false, fault.Field("If-Match", `not a list of ETags; send the ETag of the version you read, with its quotes, as in If-Match: "7".`)
 	case any || len(tags) == 0:
 		return nil, any, nil
 	}
-	return func(version int64) bool { return named(tags, version) }, true, nil
-}
-
-// unchanged is whether the client has this version already.
-func unchanged(r *http.Request, version int64) bool {
-	tags, any, ok := entityTags(r.Header["If-None-Match"])
-	return ok && (any || named(tags, version))
-}
-
-func named(tags []string, version int64) bool {
-	// A proxy that compresses an answer marks its tag as weak, and passes it on so.
-	return slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimPrefix(tag, "W/") == etagOf(version) })
+	return func(version int64) bool { return hasTag(tags, versionText(version)) }, true, nil
 }
 
 // maxTags is how many tags are read.

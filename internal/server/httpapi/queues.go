@@ -125,16 +125,16 @@ func (h *Handler) pushWork(c *call) (any, error) {
 	work := queue.Work{ID: want.ID}
 	switch {
 	case want.Payload != nil && want.PayloadBase64 != nil:
-		return nil, fault.BadField.Of("payload_base64: cannot be combined with payload; send one of them.").In("payload_base64")
+		return nil, fault.Field("payload_base64", "cannot be combined with payload; send one of them.")
 	case want.Payload != nil:
 		work.Payload = []byte(*want.Payload)
 	case want.PayloadBase64 != nil:
 		var err error
 		if work.Payload, err = base64.StdEncoding.Strict().DecodeString(*want.PayloadBase64); err != nil {
-			return nil, fault.BadField.Of("payload_base64: not valid base64; use the standard alphabet (+ and /) with = padding.").In("payload_base64")
+			return nil, fault.Field("payload_base64", "not valid base64; use the standard alphabet (+ and /) with = padding.")
 		}
 	default:
-		return nil, fault.BadField.Of(`payload: required; send the work to do, or "" for none.`).In("payload")
+		return nil, fault.Field("payload", `required; send the work to do, or "" for none.`)
 	}
 	place, err := h.options.Queues.Push(c.r.Context(), c.variable, work)
 	c.success = http.StatusAccepted
@@ -246,7 +246,7 @@ type LeaseToken struct {
 
 func (l *LeaseToken) validate() error {
 	if l.Token == "" {
-		return fault.BadField.Of("token: required; send the token of the lease.").In("token")
+		return fault.Field("token", "required; send the token of the lease.")
 	}
 	return nil
 }

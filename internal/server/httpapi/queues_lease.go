@@ -62,10 +62,10 @@ type WorkLease struct {
 // leaseWork answers POST /v1/queues/{queue}/lease.
 func (h *Handler) leaseWork(c *call, want *LeaseRequest) (any, error) {
 	if most := queue.MaxAhead.Milliseconds(); want.AheadMS < 0 || want.AheadMS > most {
-		return nil, fault.BadField.Of("ahead_ms: %d is out of range; send up to %d.", want.AheadMS, most).In("ahead_ms")
+		return nil, fault.Field("ahead_ms", "%d is out of range; send up to %d.", want.AheadMS, most)
 	}
 	if want.WaitS < 0 || want.WaitS > MaxLeaseWait {
-		return nil, fault.BadField.Of("wait_s: %d is out of range; send up to %d, then call again.", want.WaitS, MaxLeaseWait).In("wait_s")
+		return nil, fault.Field("wait_s", "%d is out of range; send up to %d, then call again.", want.WaitS, MaxLeaseWait)
 	}
 	ask := queue.Ask{Max: want.Max, Ahead: time.Duration(want.AheadMS) * time.Millisecond}
 	batch, err := h.lease(c, ask)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,7 +38,7 @@ var errNotInstalled = errors.New("httpapi: no rules are in force")
 // getRules answers GET /v1/rules.
 func (h *Handler) getRules(c *call) (any, error) {
 	v, w, err := h.current(c)
-	if err != nil || c.upToDate(v) {
+	if err != nil || c.hasRules(v) {
 		return nil, err
 	}
 	if w.yaml {
@@ -80,7 +79,7 @@ func (h *Handler) getRule(c *call) (any, error) {
 	switch {
 	case r == nil:
 		return nil, calls.NoRule(c.variable)
-	case c.upToDate(v):
+	case c.hasRules(v):
 		return nil, nil
 	case w.yaml:
 		return text{typeYAML, manage.RuleToYAML(r)}, nil
@@ -88,16 +87,10 @@ func (h *Handler) getRule(c *call) (any, error) {
 	return text{typeJSON, append(rule.RuleToJSON(r), '\n')}, nil
 }
 
-// upToDate tells the version of an answer. If the client has it already, that is all
-// there is to answer.
-func (c *call) upToDate(v repo.Version) bool {
-	c.setETag(v.Number)
+// hasRules is upToDate for a version of the rules, which are answered in two formats.
+func (c *call) hasRules(v repo.Version) bool {
 	c.Header().Add("Vary", "Accept")
-	if unchanged(c.r, v.Number) {
-		c.WriteHeader(http.StatusNotModified)
-		return true
-	}
-	return false
+	return c.upToDate(versionText(v.Number))
 }
 
 // rulesWanted is what a client asks for when it reads rules.
@@ -111,16 +104,22 @@ type rulesWanted struct {
 func (c *call) rulesWanted() (w rulesWanted, err error) {
 	q := c.query("format", "in_force")
 	w.inForce = q.yes("in_force")
-	switch format := q.text("format"); format {
-	case "yaml":
-		w.yaml = true
-	case "json":
-	case "":
-		w.yaml = c.prefers("application/yaml", "application/x-yaml", "text/yaml")
-	default:
-		q.wrong(fault.BadField.Of("format: %q is unknown; write yaml or json.", format).In("format"))
-	}
+	w.yaml = c.format(q, "yaml", "application/yaml", "application/x-yaml", "text/yaml")
 	return w, q.err
+}
+
+// format is whether an answer is to have another format than JSON: the query says so, or else
+// the header Accept.
+func (c *call) format(q *query, other string, kinds ...string) bool {
+	switch format := q.text("format"); format {
+	case "":
+		return c.prefers(kinds...)
+	case "json", other:
+		return format == other
+	default:
+		q.wrong(fault.Field("format", "%.40q is unknown; write %s or json.", format, other))
+		return false
+	}
 }
 
 // prefers is whether Accept names one of these types before JSON.

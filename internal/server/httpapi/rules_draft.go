@@ -39,7 +39,7 @@ func (h *Handler) formatRule(c *call, want *FormatRequest) (any, error) {
 	d, err := h.options.Editor.Format(c.r.Context(), []byte(want.Source), want.Rule)
 	switch {
 	case errors.Is(err, ruleedit.ErrNoObject):
-		return nil, fault.BadField.Of(`rule: not an object, or too deep or too long for a rule; send the rule as JSON, such as {"id": "login"}, or leave it out.`).In("rule")
+		return nil, fault.Field("rule", `not an object, or too deep or too long for a rule; send the rule as JSON, such as {"id": "login"}, or leave it out.`)
 	case err != nil:
 		return nil, h.trouble(c).Rules(err)
 	}
@@ -141,10 +141,10 @@ func (h *Handler) replayLog(c *call) (any, error) {
 		return nil, err
 	}
 	if strings.TrimSpace(want.Log) == "" {
-		return nil, fault.BadField.Of("log: required; send lines of an access log.").In("log").Coded("required")
+		return nil, fault.Field("log", "required; send lines of an access log.").Coded("required")
 	}
 	if len(want.Source) > MaxDraftBody {
-		return nil, fault.BadField.Of("source: %d bytes exceed the maximum of %d; send a shorter rule.", len(want.Source), MaxDraftBody).In("source")
+		return nil, fault.Field("source", "%d bytes exceed the maximum of %d; send a shorter rule.", len(want.Source), MaxDraftBody)
 	}
 	return h.replay(c, &want)
 }

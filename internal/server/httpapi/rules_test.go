@@ -330,7 +330,7 @@ func TestConcurrentWriters(t *testing.T) {
 			}
 		}
 	}
-	tag := etagOf(a.Version)
+	tag := tagOf(versionText(a.Version))
 	won := make(chan int, writers)
 	for w := range writers {
 		wg.Go(func() {

@@ -28,7 +28,7 @@ func (h *Handler) putRule(c *call) (any, error) {
 		return nil, err
 	}
 	if r.ID != c.variable {
-		return nil, fault.BadField.Of("id: the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).In("id").Coded("other-id", "path", c.variable, "body", r.ID)
+		return nil, fault.Field("id", "the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).Coded("other-id", "path", c.variable, "body", r.ID)
 	}
 	return write(h, c, true, r.ID, h.options.Editor.Put, r)
 }
@@ -73,7 +73,7 @@ func (h *Handler) validate(c *call) (any, error) {
 			return nil, h.trouble(c).Rules(err)
 		}
 	default:
-		return nil, fault.BadField.Of("as: %q is unknown; write document or rule.", as).In("as")
+		return nil, fault.Field("as", "%q is unknown; write document or rule.", as)
 	}
 	return ValidateAnswer{Valid: problems.Err() == nil, Problems: append(rule.Problems{}, problems...)}, nil
 }
@@ -100,7 +100,7 @@ func (h *Handler) rollBack(c *call) (any, error) {
 		return nil, err
 	}
 	if want.Version < 1 {
-		return nil, fault.BadField.Of("version: %d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).In("version").Coded("no-such-version", "version", want.Version)
+		return nil, fault.Field("version", "%d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).Coded("no-such-version", "version", want.Version)
 	}
 	old, err := h.version(c, want.Version)
 	if err != nil {
@@ -128,7 +128,7 @@ func write[T any](h *Handler, c *call, needsVersion bool, about string, change f
 	if err != nil {
 		return nil, h.trouble(c).Change(about, err)
 	}
-	c.setETag(written.Version.Number)
+	c.setTag(versionText(written.Version.Number))
 	answer := WriteAnswer{
 		Version: versionAnswer(written.Version), Warnings: written.Warnings, CommentsKept: written.CommentsKept,
 	}
@@ -150,7 +150,7 @@ func (c *call) summary(known []string) (string, error) {
 	q := c.query(append([]string{"summary"}, known...)...)
 	text := q.text("summary")
 	if len(text) > rule.MaxSummary {
-		q.wrong(fault.BadField.Of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).In("summary").Coded("too-long", "bytes", len(text), "max", rule.MaxSummary))
+		q.wrong(fault.Field("summary", "%d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).Coded("too-long", "bytes", len(text), "max", rule.MaxSummary))
 	}
 	return text, q.err
 }

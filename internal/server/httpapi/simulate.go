@@ -60,17 +60,17 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 func (s *SimulateRequest) validate() error {
 	switch {
 	case len(s.Limits) == 0:
-		return fault.BadField.Of(`limits: required; send a list, such as ["100/1m"].`).In("limits").Coded("required")
+		return fault.Field("limits", `required; send a list, such as ["100/1m"].`).Coded("required")
 	case len(s.Limits) > MaxSimulateLimits:
-		return fault.BadField.Of("limits: %d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).In("limits").Coded("too-many", "max", MaxSimulateLimits)
+		return fault.Field("limits", "%d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).Coded("too-many", "max", MaxSimulateLimits)
 	case s.Traffic == "" && s.Log == "":
-		return fault.BadField.Of(`traffic: required; send for example "boundary" or "3/1s@0s..1m", or a log.`).In("traffic").Coded("required")
+		return fault.Field("traffic", `required; send for example "boundary" or "3/1s@0s..1m", or a log.`).Coded("required")
 	case s.Traffic != "" && s.Log != "":
-		return fault.BadField.Of("log: cannot be combined with traffic; send one of them.").In("log").Coded("exclusive", "other", "traffic")
+		return fault.Field("log", "cannot be combined with traffic; send one of them.").Coded("exclusive", "other", "traffic")
 	case len(s.Algorithms) > len(simulate.LaneNames()):
-		return fault.BadField.Of("algorithms: %d names, but only %d algorithms exist; send each once.", len(s.Algorithms), len(simulate.LaneNames())).In("algorithms")
+		return fault.Field("algorithms", "%d names, but only %d algorithms exist; send each once.", len(s.Algorithms), len(simulate.LaneNames()))
 	case s.Columns < 0 || s.Columns > MaxSimulateColumns:
-		return fault.BadField.Of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).In("columns").Coded("not-in-range", "value", s.Columns, "min", 1, "max", MaxSimulateColumns)
+		return fault.Field("columns", "%d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).Coded("not-in-range", "value", s.Columns, "min", 1, "max", MaxSimulateColumns)
 	case s.Columns == 0:
 		s.Columns = defaultColumns
 	}
@@ -90,7 +90,7 @@ func (s *SimulateRequest) play() ([]*simulate.Report, error) {
 		where := fmt.Sprintf("limits[%d]", i)
 		limit, err := weir.ParseLimit(text)
 		if err != nil {
-			return nil, fault.BadField.Of("%s: %s", where, plain(err)).In(where)
+			return nil, fault.Field(where, "%s", plain(err))
 		}
 		traffic, err := s.traffic(limit, left)
 		if err != nil {
@@ -101,7 +101,7 @@ func (s *SimulateRequest) play() ([]*simulate.Report, error) {
 		if len(s.Algorithms) > 0 {
 			leftOut = nil
 			if lanes, err = simulate.Lanes(limit, s.Algorithms...); err != nil {
-				return nil, fault.BadField.Of("algorithms: %s", plain(err)).In("algorithms")
+				return nil, fault.Field("algorithms", "%s", plain(err))
 			}
 		}
 		traffic.Notes = append(traffic.Notes, leftOut...)
@@ -128,7 +128,7 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 	case err != nil:
 		return traffic, fault.BadField.Of("%s", manage.Sentence(err)).In(field)
 	case most == 0 || len(traffic.Requests) > most:
-		return traffic, fault.BadField.Of("%s: all limits together have more than %d requests; send less traffic or fewer limits.", field, MaxSimulateRequests).In(field).Coded("too-much-traffic", "max", MaxSimulateRequests)
+		return traffic, fault.Field(field, "all limits together have more than %d requests; send less traffic or fewer limits.", MaxSimulateRequests).Coded("too-much-traffic", "max", MaxSimulateRequests)
 	}
 	return traffic, nil
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding/csv"
 	"strconv"
 	"strings"
@@ -39,51 +38,46 @@ type SpendLine struct {
 	OutputTokens int64  `json:"output_tokens"`
 }
 
-// spendQuery is a question for a report, and the form of the answer.
-type spendQuery struct {
-	stats.SpendQuery
-	csv bool
-}
-
 // usualSpend is how long a report is about if its query does not say.
 const usualSpend = 29 * 24 * time.Hour
 
-func askSpend(r *stats.Recorder, ctx context.Context, q spendQuery) (*stats.Spending, error) {
-	return r.Spending(ctx, q.SpendQuery)
-}
-
-func (h *Handler) readSpend(c *call) (s spendQuery, err error) {
+// getSpend answers GET /v1/spend.
+func (h *Handler) getSpend(c *call) (any, error) {
 	q := c.query("from", "to", "by", "rule", "n", "format")
 	now := h.options.Clock()
-	s.To = q.day("to", now).Add(24 * time.Hour)
-	s.From = q.day("from", s.To.Add(-24*time.Hour-usualSpend))
-	if !s.From.Before(s.To) {
-		q.wrong(fault.BadField.Of("to: the range ends before it begins; send a day that is not before from.").In("to").Coded("empty-range"))
+	var want stats.SpendQuery
+	want.To = q.day("to", now).Add(24 * time.Hour)
+	want.From = q.day("from", want.To.Add(-24*time.Hour-usualSpend))
+	if !want.From.Before(want.To) {
+		q.wrong(fault.Field("to", "the range ends before it begins; send a day that is not before from.").Coded("empty-range"))
 	}
-	s.Rule, s.N = q.name("rule"), int(q.whole("n", 1000, 1, stats.MaxSpending))
+	want.Rule, want.N = q.name("rule"), int(q.whole("n", 1000, 1, stats.MaxSpending))
 	for by := range strings.SplitSeq(q.text("by"), ",") {
 		switch by {
 		case "":
 		case "client":
-			s.ByClient = true
+			want.ByClient = true
 		case "model":
-			s.ByModel = true
+			want.ByModel = true
 		case "day":
-			s.ByDay = true
+			want.ByDay = true
 		default:
-			q.wrong(fault.BadField.Of("by: %.40q is unknown; write client, model and day, separated by commas.", by).In("by"))
+			q.wrong(fault.Field("by", "%.40q is unknown; write client, model and day, separated by commas.", by))
 		}
 	}
-	switch format := q.text("format"); format {
-	case "csv", "json":
-		s.csv = format == "csv"
-	case "":
+	if q.text("format") == "" {
 		c.Header().Add("Vary", "Accept")
-		s.csv = c.prefers("text/csv")
-	default:
-		q.wrong(fault.BadField.Of("format: %.40q is unknown; write csv or json.", format).In("format"))
 	}
-	return s, q.err
+	asCSV := c.format(q, "csv", "text/csv")
+	s, err := consult(h, c, q, "n", want, (*stats.Recorder).Spending)
+	if err != nil {
+		return nil, err
+	}
+	answer := spendAnswer(s, want.ByDay)
+	if asCSV {
+		return text{typeCSV, answer.csv()}, nil
+	}
+	return answer, nil
 }
 
 // day is the day in UTC that the query says, as a date or as a time in it.
@@ -97,9 +91,8 @@ func (q *query) day(field string, usual time.Time) time.Time {
 	return day.UTC().Truncate(24 * time.Hour)
 }
 
-// spend is the answer of what was spent.
-func (h *Handler) spend(q spendQuery, s *stats.Spending) (any, error) {
-	answer := SpendAnswer{
+func spendAnswer(s *stats.Spending, byDay bool) *SpendAnswer {
+	answer := &SpendAnswer{
 		From: s.From.Format(time.DateOnly), To: s.To.Add(-time.Second).Format(time.DateOnly),
 		KeptDays: int(s.Kept / (24 * time.Hour)), Local: s.Local, Lines: []SpendLine{},
 	}
@@ -109,17 +102,14 @@ func (h *Handler) spend(q spendQuery, s *stats.Spending) (any, error) {
 			Microdollars: l.Units, Display: rule.DollarText(l.Units), InputTokens: l.Input, OutputTokens: l.Output,
 		}
 		switch {
-		case l.Others && q.ByDay:
+		case l.Others && byDay:
 			line.Day = archive.Other
-		case q.ByDay:
+		case byDay:
 			line.Day = l.Day.Format(time.DateOnly)
 		}
 		answer.Lines = append(answer.Lines, line)
 	}
-	if q.csv {
-		return text{typeCSV, answer.csv()}, nil
-	}
-	return answer, nil
+	return answer
 }
 
 var typeCSV = []string{"text/csv; charset=utf-8; header=present"}

@@ -13,51 +13,46 @@ import (
 )
 
 var statsRoutes = []route{
-	{"GET", "/v1/stats/summary", reading, consulting("from", (*Handler).readSummary, askSummary, (*Handler).statsSummary)},
-	{"GET", "/v1/stats/series", reading, consulting("step", (*Handler).readSeries, (*stats.Recorder).Series, (*Handler).statsSeries)},
-	{"GET", "/v1/stats/top", reading, consulting("n", (*Handler).readTop, (*stats.Recorder).Top, (*Handler).statsTop)},
-	{"GET", "/v1/stats/rules", reading, consulting("step", (*Handler).readRules, (*stats.Recorder).RuleSeries, (*Handler).statsRules)},
-	{"GET", "/v1/stats/clients", reading, consulting("from", (*Handler).readClients, (*stats.Recorder).Clients, (*Handler).statsClients)},
-	{"GET", "/v1/stats/client", reading, consulting("from", (*Handler).readClient, askClient, (*Handler).statsClient)},
-	{"GET", "/v1/stats/denials", reading, consulting("n", (*Handler).readLatest, (*stats.Recorder).Denials, (*Handler).statsDenials)},
-	{"GET", "/v1/stats/warnings", reading, consulting("n", (*Handler).readWarnings, (*stats.Recorder).Warnings, (*Handler).statsWarnings)},
-	{"GET", "/v1/stats/usage", reading, consulting("from", (*Handler).readUsage, askUsage, (*Handler).statsUsage)},
-	{"GET", "/v1/stats/holds", reading, consulting("step", (*Handler).readHolds, (*stats.Recorder).Holds, (*Handler).statsHolds)},
-	{"GET", "/v1/stats/suggest", reading, consulting("share", (*Handler).readSuggest, askSuggest, (*Handler).statsSuggest)},
-	{"GET", "/v1/spend", reading, consulting("n", (*Handler).readSpend, askSpend, (*Handler).spend)},
+	{"GET", "/v1/stats/summary", reading, counted((*Handler).statsSummary)},
+	{"GET", "/v1/stats/series", reading, counted((*Handler).statsSeries)},
+	{"GET", "/v1/stats/top", reading, counted((*Handler).statsTop)},
+	{"GET", "/v1/stats/rules", reading, counted((*Handler).statsRules)},
+	{"GET", "/v1/stats/clients", reading, counted((*Handler).statsClients)},
+	{"GET", "/v1/stats/client", reading, counted((*Handler).statsClient)},
+	{"GET", "/v1/stats/denials", reading, counted((*Handler).statsDenials)},
+	{"GET", "/v1/stats/warnings", reading, counted((*Handler).statsWarnings)},
+	{"GET", "/v1/stats/usage", reading, counted((*Handler).statsUsage)},
+	{"GET", "/v1/stats/holds", reading, counted((*Handler).statsHolds)},
+	{"GET", "/v1/stats/suggest", reading, counted((*Handler).statsSuggest)},
+	{"GET", "/v1/spend", reading, counted((*Handler).getSpend)},
 	{"GET", "/v1/stats/stream", reading, counted(withoutQuery((*Handler).statsStream))},
 }
 
 // counted makes a handler of one that needs to know what happened.
 var counted = having(func(o *Options) bool { return o.Stats != nil }, "statistics-off", "Statistics are not enabled on this server.")
 
-// consulting makes a handler of a question to the recorder: how its query is read, how it is
-// put, and how the answer is written. A question that makes no sense does so because of
-// the field.
-func consulting[Q, A any](field string, read func(*Handler, *call) (Q, error), ask func(*stats.Recorder, context.Context, Q) (A, error), write func(*Handler, Q, A) (any, error)) handler {
-	return counted(func(h *Handler, c *call) (any, error) {
-		q, err := read(h, c)
-		if err != nil {
-			return nil, err
-		}
-		var answer A
-		err = h.inTurn(c.r.Context(), maxConsult, func(ctx context.Context) (err error) {
-			answer, err = ask(h.options.Stats, ctx, q)
-			return err
-		})
-		var wrong *stats.QueryError
-		switch own := c.r.Context().Err(); {
-		case err == nil:
-			return write(h, q, answer)
-		case errors.As(err, &wrong):
-			return nil, wrongQuery(field, wrong)
-		case own != nil:
-			return nil, own
-		case errors.Is(err, errNoTurn):
-			return nil, fault.Busy.Of("Too many calls read the statistics at the same time; try again.").After(time.Second).Coded("statistics-busy")
-		}
-		return nil, h.trouble(c).Unavailable(slog.LevelWarn, "cannot read statistics", err, fault.StoreUnavailable.Of("The statistics are unavailable; try again soon.").Coded("statistics-unavailable"))
+// consult puts a question to the recorder, unless something is wrong with its query. A question
+// that makes no sense does so because of the field.
+func consult[Q, A any](h *Handler, c *call, q *query, field string, want Q, ask func(*stats.Recorder, context.Context, Q) (A, error)) (answer A, err error) {
+	if q.err != nil {
+		return answer, q.err
+	}
+	err = h.inTurn(c.r.Context(), maxConsult, func(ctx context.Context) (err error) {
+		answer, err = ask(h.options.Stats, ctx, want)
+		return err
 	})
+	var wrong *stats.QueryError
+	switch own := c.r.Context().Err(); {
+	case err == nil:
+		return answer, nil
+	case errors.As(err, &wrong):
+		return answer, wrongQuery(field, wrong)
+	case own != nil:
+		return answer, own
+	case errors.Is(err, errNoTurn):
+		return answer, fault.Busy.Of("Too many calls read the statistics at the same time; try again.").After(time.Second).Coded("statistics-busy")
+	}
+	return answer, h.trouble(c).Unavailable(slog.LevelWarn, "cannot read statistics", err, fault.StoreUnavailable.Of("The statistics are unavailable; try again soon.").Coded("statistics-unavailable"))
 }
 
 const (

@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"context"
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/fault"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
@@ -63,11 +65,33 @@ func recorderOf(health stats.Health) StatsRecorder {
 	return r
 }
 
-func (h *Handler) statsSummary(_ about, s *stats.Summary) (any, error) {
+// statsSummary answers GET /v1/stats/summary.
+func (h *Handler) statsSummary(c *call) (any, error) {
+	q := c.query("from", "to")
+	var want stats.Query
+	want.From, want.To = q.stretch(h.options.Clock(), time.Minute)
+	s, err := consult(h, c, q, "from", want, func(r *stats.Recorder, ctx context.Context, q stats.Query) (*stats.Summary, error) {
+		return r.Summary(ctx, q.From, q.To)
+	})
+	if err != nil {
+		return nil, err
+	}
 	return h.summary(s), nil
 }
 
-func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
+// statsSeries answers GET /v1/stats/series.
+func (h *Handler) statsSeries(c *call) (any, error) {
+	q := c.query("from", "to", "step", "rule", "tier")
+	var want stats.Query
+	want.From, want.To = q.stretch(h.options.Clock(), time.Hour)
+	want.Step, want.Rule, want.Tier = q.step(), q.name("rule"), q.name("tier")
+	if want.Tier != "" && want.Rule == "" {
+		q.wrong(fault.Field("tier", "a tier belongs to a rule; also send rule."))
+	}
+	s, err := consult(h, c, q, "step", want, (*stats.Recorder).Series)
+	if err != nil {
+		return nil, err
+	}
 	answer := &SeriesAnswer{
 		StatsRange: rangeOf(s.Range), Local: s.Local, Points: make([]StatsPoint, len(s.Points)), InFlight: s.InFlight,
 	}
@@ -75,7 +99,7 @@ func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
 	for i, p := range s.Points {
 		some = some || p.Requests > 0
 		point := StatsPoint{T: p.Time.Unix(), Traffic: p.Traffic, InFlight: p.InFlight, Levels: p.Levels}
-		if q.Rule == "" {
+		if want.Rule == "" {
 			point.StatsPointTimes = &StatsPointTimes{
 				P50: stats.Micros(p.Decision.P50), P90: stats.Micros(p.Decision.P90), P99: stats.Micros(p.Decision.P99),
 				UpstreamRequests: p.Upstream.Requests, UpstreamErrors: p.Upstream.Errors, UpstreamP99: stats.Micros(p.Upstream.Latency.P99),
@@ -83,19 +107,26 @@ func (h *Handler) statsSeries(q stats.Query, s *stats.Series) (any, error) {
 		}
 		answer.Points[i] = point
 	}
-	return answer, h.knownRule(q.Rule, some)
+	return answer, h.knownRule(want.Rule, some)
 }
 
-func (h *Handler) statsTop(q stats.TopQuery, top *stats.Top) (any, error) {
+// statsTop answers GET /v1/stats/top.
+func (h *Handler) statsTop(c *call) (any, error) {
+	q := c.query("by", "window", "rule", "n")
+	want := stats.TopQuery{By: q.by(stats.ParseBy), Window: q.period(), N: q.ranked(), Rule: q.name("rule")}
+	top, err := consult(h, c, q, "n", want, (*stats.Recorder).Top)
+	if err != nil {
+		return nil, err
+	}
 	entries := make([]TopEntry, len(top.Keys))
-	of := h.ruleInForce(q.Rule)
+	of := h.ruleInForce(want.Rule)
 	for i, e := range top.Keys {
 		entries[i] = ranked(of, e)
 	}
 	return &TopAnswer{
-		By: q.By.String(), Window: q.Window.String(), Rule: q.Rule, From: top.From.Unix(), To: top.To.Unix(),
+		By: want.By.String(), Window: want.Window.String(), Rule: want.Rule, From: top.From.Unix(), To: top.To.Unix(),
 		Total: top.Total, Floor: top.Floor, Sampling: top.Sampling, Local: top.Local, Entries: entries,
-	}, h.knownRule(q.Rule, len(top.Keys) > 0)
+	}, h.knownRule(want.Rule, len(top.Keys) > 0)
 }
 
 // ranked is a key in the ranking of a rule, which may be nil.
@@ -115,17 +146,36 @@ func listed[T any](all []T) []T {
 	return all
 }
 
-func (h *Handler) statsSuggest(q about, all []stats.Suggestion) (any, error) {
-	answer := &SuggestAnswer{Rule: q.name, From: q.from.Unix(), To: q.to.Unix(), Suggestions: make([]Suggestion, len(all))}
+// statsSuggest answers GET /v1/stats/suggest.
+func (h *Handler) statsSuggest(c *call) (any, error) {
+	q := c.query("rule", "from", "to", "share")
+	want := stats.Query{Rule: q.rule()}
+	want.From, want.To = q.stretch(h.options.Clock(), 7*24*time.Hour)
+	shares := q.shares()
+	all, err := consult(h, c, q, "share", want, func(r *stats.Recorder, ctx context.Context, q stats.Query) ([]stats.Suggestion, error) {
+		return r.Suggest(ctx, q.Rule, q.From, q.To, shares...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer := &SuggestAnswer{Rule: want.Rule, From: want.From.Unix(), To: want.To.Unix(), Suggestions: make([]Suggestion, len(all))}
 	for i, s := range all {
 		answer.Suggestions[i] = Suggestion{Tier: readable(s.Tier), Period: s.Period.Seconds(), Requests: s.Requests, Denied: s.Denied, Data: max(0, int64(s.To.Sub(s.From)/time.Second)), Targets: listed(s.Targets)}
 	}
-	return answer, h.knownRule(q.name, len(all) > 0)
+	return answer, h.knownRule(want.Rule, len(all) > 0)
 }
 
-func (h *Handler) statsRules(q stats.RuleQuery, s *stats.RuleSeries) (any, error) {
+// statsRules answers GET /v1/stats/rules.
+func (h *Handler) statsRules(c *call) (any, error) {
+	q := c.query("from", "to", "step", "by", "n")
+	want := stats.RuleQuery{Step: q.step(), By: q.by(stats.ParseRuleBy), N: int(q.whole("n", 5, 1, stats.MaxSeriesRules))}
+	want.From, want.To = q.stretch(h.options.Clock(), time.Hour)
+	s, err := consult(h, c, q, "step", want, (*stats.Recorder).RuleSeries)
+	if err != nil {
+		return nil, err
+	}
 	answer := &RulesSeriesAnswer{
-		StatsRange: rangeOf(s.Range), By: q.By.String(), Local: s.Local,
+		StatsRange: rangeOf(s.Range), By: want.By.String(), Local: s.Local,
 		Times: make([]int64, len(s.Times)), Rules: listed(s.Rules), Other: OtherValues{s.Other.Total, s.Other.Values},
 	}
 	for i, t := range s.Times {
@@ -134,21 +184,43 @@ func (h *Handler) statsRules(q stats.RuleQuery, s *stats.RuleSeries) (any, error
 	return answer, nil
 }
 
-func (h *Handler) statsClients(q stats.ClientsQuery, s *stats.Clients) (any, error) {
+// statsClients answers GET /v1/stats/clients.
+func (h *Handler) statsClients(c *call) (any, error) {
+	q := c.query("from", "to", "rule", "by", "n", "prefix")
+	want := stats.ClientsQuery{Rule: q.name("rule"), By: q.by(stats.ParseBy), N: int(q.whole("n", 10, 1, stats.MaxClients)), Prefix: q.key("prefix")}
+	want.From, want.To = q.stretch(h.options.Clock(), time.Hour)
+	s, err := consult(h, c, q, "from", want, (*stats.Recorder).Clients)
+	if err != nil {
+		return nil, err
+	}
 	answer := &ClientsAnswer{
-		StatsRange: rangeOf(s.Range), By: q.By.String(), Rule: q.Rule, Total: s.Total, Floor: s.Floor,
+		StatsRange: rangeOf(s.Range), By: want.By.String(), Rule: want.Rule, Total: s.Total, Floor: s.Floor,
 		Sampling: s.Sampling, Local: s.Local, Clients: make([]StatsClient, len(s.Clients)),
 	}
-	of := h.ruleInForce(q.Rule)
+	of := h.ruleInForce(want.Rule)
 	for i, k := range s.Clients {
 		answer.Clients[i] = StatsClient{ranked(of, k.Entry), k.Rules, k.First.Unix(), k.Last.Unix(), k.Values}
 	}
-	return answer, h.knownRule(q.Rule, len(s.Clients) > 0)
+	return answer, h.knownRule(want.Rule, len(s.Clients) > 0)
 }
 
-func (h *Handler) statsClient(q about, s *stats.ClientSeries) (any, error) {
+// statsClient answers GET /v1/stats/client.
+func (h *Handler) statsClient(c *call) (any, error) {
+	q := c.query("key", "from", "to")
+	key := q.key("key")
+	if key == "" {
+		q.wrong(fault.Field("key", "required; send the key of a client, as in ?key=user:alice.").Coded("required"))
+	}
+	var want stats.Query
+	want.From, want.To = q.stretch(h.options.Clock(), 24*time.Hour)
+	s, err := consult(h, c, q, "from", want, func(r *stats.Recorder, ctx context.Context, q stats.Query) (*stats.ClientSeries, error) {
+		return r.ClientSeries(ctx, key, q.From, q.To)
+	})
+	if err != nil {
+		return nil, err
+	}
 	answer := &ClientAnswer{
-		StatsRange: rangeOf(s.Range), Key: readable(q.name), Floor: s.Floor, Sampling: s.Sampling, Local: s.Local, Points: make([]ClientPoint, len(s.Points)),
+		StatsRange: rangeOf(s.Range), Key: readable(key), Floor: s.Floor, Sampling: s.Sampling, Local: s.Local, Points: make([]ClientPoint, len(s.Points)),
 	}
 	for i, p := range s.Points {
 		answer.Points[i] = ClientPoint{p.Time.Unix(), p.Allowed, p.Denied}
@@ -156,35 +228,68 @@ func (h *Handler) statsClient(q about, s *stats.ClientSeries) (any, error) {
 	return answer, nil
 }
 
-func (h *Handler) statsDenials(q stats.LatestQuery, s *stats.Latest[archive.Denial]) (any, error) {
+// statsDenials answers GET /v1/stats/denials.
+func (h *Handler) statsDenials(c *call) (any, error) {
+	q := c.query("rule", "key", "n")
+	want := q.latest()
+	s, err := consult(h, c, q, "n", want, (*stats.Recorder).Denials)
+	if err != nil {
+		return nil, err
+	}
 	for i := range s.Events {
 		d := &s.Events[i]
 		d.Key, d.Path, d.Tier, d.Instance = readable(d.Key), readable(d.Path), readable(d.Tier), readable(d.Instance)
 	}
-	return &DenialsAnswer{s.Local, listed(s.Events)}, h.knownRule(q.Rule, len(s.Events) > 0)
+	return &DenialsAnswer{s.Local, listed(s.Events)}, h.knownRule(want.Rule, len(s.Events) > 0)
 }
 
-func (h *Handler) statsWarnings(q stats.LatestQuery, s *stats.Latest[archive.Warning]) (any, error) {
+// statsWarnings answers GET /v1/stats/warnings.
+func (h *Handler) statsWarnings(c *call) (any, error) {
+	q := c.query("rule", "key", "n", "min_period")
+	want := q.latest()
+	want.MinPeriod = q.duration("min_period", "leave it out for all limits")
+	s, err := consult(h, c, q, "n", want, (*stats.Recorder).Warnings)
+	if err != nil {
+		return nil, err
+	}
 	for i := range s.Events {
 		w := &s.Events[i]
 		w.Key, w.Instance = readable(w.Key), readable(w.Instance)
 		w.Show()
 	}
-	return &WarningsAnswer{s.Local, listed(s.Events)}, h.knownRule(q.Rule, len(s.Events) > 0)
+	return &WarningsAnswer{s.Local, listed(s.Events)}, h.knownRule(want.Rule, len(s.Events) > 0)
 }
 
-func (h *Handler) statsUsage(q about, u *stats.Usage) (any, error) {
-	answer := &UsageAnswer{Rule: q.name, From: u.From.Unix(), To: u.To.Unix(), Local: u.Local, Limits: make([]LimitUsage, len(u.Limits))}
+// statsUsage answers GET /v1/stats/usage.
+func (h *Handler) statsUsage(c *call) (any, error) {
+	q := c.query("rule", "from", "to")
+	want := stats.Query{Rule: q.rule()}
+	want.From, want.To = q.stretch(h.options.Clock(), time.Hour)
+	u, err := consult(h, c, q, "from", want, func(r *stats.Recorder, ctx context.Context, q stats.Query) (*stats.Usage, error) {
+		return r.Usage(ctx, q.Rule, q.From, q.To)
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer := &UsageAnswer{Rule: want.Rule, From: u.From.Unix(), To: u.To.Unix(), Local: u.Local, Limits: make([]LimitUsage, len(u.Limits))}
 	for i, l := range u.Limits {
 		l.Slots = listed(l.Slots)
 		answer.Limits[i] = LimitUsage{readable(l.Tier), l.Period.Seconds(), l.Limit, l.UnitUsage}
 	}
-	return answer, h.knownRule(q.name, len(u.Limits) > 0)
+	return answer, h.knownRule(want.Rule, len(u.Limits) > 0)
 }
 
-func (h *Handler) statsHolds(q stats.HoldsQuery, s *stats.HoldSeries) (any, error) {
+// statsHolds answers GET /v1/stats/holds.
+func (h *Handler) statsHolds(c *call) (any, error) {
+	q := c.query("rule", "from", "to", "step")
+	want := stats.HoldsQuery{Rule: q.rule(), Step: q.step()}
+	want.From, want.To = q.stretch(h.options.Clock(), time.Hour)
+	s, err := consult(h, c, q, "step", want, (*stats.Recorder).Holds)
+	if err != nil {
+		return nil, err
+	}
 	answer := &HoldsAnswer{
-		StatsRange: rangeOf(s.Range), Rule: q.Rule, Local: s.Local, HoldCounts: s.Total.HoldCounts, Points: make([]HoldPoint, len(s.Points)),
+		StatsRange: rangeOf(s.Range), Rule: want.Rule, Local: s.Local, HoldCounts: s.Total.HoldCounts, Points: make([]HoldPoint, len(s.Points)),
 	}
 	if s.Total.Reserved > 0 {
 		answer.Ratio = &HoldRatio{float64(s.Total.Used) / float64(s.Total.Reserved), s.Total.Ratio(0.5), s.Total.Ratio(0.9), s.Total.Ratio(0.99)}
@@ -192,7 +297,7 @@ func (h *Handler) statsHolds(q stats.HoldsQuery, s *stats.HoldSeries) (any, erro
 	for i, p := range s.Points {
 		answer.Points[i] = HoldPoint{p.Time.Unix(), p.HoldCounts}
 	}
-	return answer, h.knownRule(q.Rule, s.Total.HoldCounts != archive.HoldCounts{})
+	return answer, h.knownRule(want.Rule, s.Total.HoldCounts != archive.HoldCounts{})
 }
 
 func rangeOf(r stats.Range) StatsRange {

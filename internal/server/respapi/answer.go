@@ -10,9 +10,8 @@ import (
 // writer appends answers. Those of RESP3 have types of their own; RESP2 has integers for
 // booleans, and flat arrays for maps.
 type writer struct {
-	out    []byte
-	resp3  bool
-	failed bool // the answer to this command is an error
+	out   []byte
+	resp3 bool
 
 	open []object // the maps that are being written, the innermost last
 }
@@ -39,7 +38,6 @@ func (w *writer) line(kind byte, text string) {
 // fail writes an error. Its first word is its code, by which programs tell errors apart. It
 // may quote what the client sent.
 func (w *writer) fail(code, text string) {
-	w.failed = true
 	w.out = append(append(append(w.out, '-'), code...), ' ')
 	from := len(w.out)
 	w.out = append(w.out, manage.Clip(text)...)

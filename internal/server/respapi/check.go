@@ -2,10 +2,9 @@ package respapi
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
@@ -46,9 +45,9 @@ var (
 	resetFields   = []string{"key", "rule"}
 )
 
-// read takes in what the client says, and reports whether it makes sense; otherwise it has
-// answered. The texts outlive the command, because they are one copy of it.
-func (w *work) read(known []string) bool {
+// read takes in what the client says, if it makes sense. The texts outlive the command, because they
+// are one copy of it.
+func (w *work) read(known []string) error {
 	w.asked = question{}
 	all := string(w.r.buf[w.r.start : w.r.start+w.r.pos])
 	args := w.r.args[1:]
@@ -60,44 +59,39 @@ func (w *work) read(known []string) bool {
 			field = name[:len(field)+1]
 		}
 		at := slices.Index(known, field)
-		bad := ""
 		switch {
 		case at < 0:
-			bad = unknownField(name, field, known)
+			return unknownField(name, field, known)
 		case i+1 == len(args):
-			bad = name + ": it has no value; send names and values in pairs."
+			return fault.Field(name, "it has no value; send names and values in pairs.")
 		case !named && seen&(1<<at) != 0:
-			bad = name + ": it is given twice; send it once."
-		default:
-			value := all[args[i+1].from:args[i+1].to]
-			if !utf8.ValidString(entry) || !utf8.ValidString(value) {
-				bad = field + ": it is not UTF-8; encode it, for example in hexadecimal."
-			} else {
-				bad = w.asked.set(field, entry, value)
-			}
+			return fault.Field(name, "it is given twice; send it once.")
 		}
-		if bad != "" {
-			w.fail("BAD_FIELD", bad)
-			return false
+		value := all[args[i+1].from:args[i+1].to]
+		if !utf8.ValidString(entry) || !utf8.ValidString(value) {
+			return fault.Field(field, "it is not UTF-8; encode it, for example in hexadecimal.")
+		}
+		if err := w.asked.set(field, entry, value); err != nil {
+			return err
 		}
 		seen |= 1 << at
 	}
-	return true
+	return nil
 }
 
-func unknownField(name, field string, known []string) string {
+func unknownField(name, field string, known []string) error {
 	name = manage.Clip(strings.ToValidUTF8(name, "�"))
 	if near := notation.Nearest(field, known); near != "" {
 		if strings.HasSuffix(near, ".") {
 			near += "NAME"
 		}
-		return fmt.Sprintf("%s: there is no such field; did you mean %s?", name, near)
+		return fault.Field(name, "there is no such field; did you mean %s?", near)
 	}
-	return fmt.Sprintf("%s: there is no such field; this command has %s.", name, strings.Join(known, ", "))
+	return fault.Field(name, "there is no such field; this command has %s.", strings.Join(known, ", "))
 }
 
-// set takes in one field. The result says what is wrong with it.
-func (q *question) set(field, entry, value string) (bad string) {
+// set takes in one field. The error says what is wrong with it.
+func (q *question) set(field, entry, value string) (err error) {
 	switch field {
 	case "ip":
 		q.ip = value
@@ -108,10 +102,7 @@ func (q *question) set(field, entry, value string) (bad string) {
 	case "tier":
 		q.Tier = value
 	case "priority":
-		var wrong *manage.FieldError
-		if q.Priority, wrong = manage.Priority(value); wrong != nil {
-			return wrong.Detail
-		}
+		q.Priority, err = manage.Priority(value)
 	case "method":
 		q.Method = value
 	case "host":
@@ -120,7 +111,7 @@ func (q *question) set(field, entry, value string) (bad string) {
 		q.Path = value
 	case "charge":
 		if q.charge = value; value != "always" {
-			return fmt.Sprintf("charge: %q is unknown; send always, or leave it out.", manage.Clip(value))
+			return fault.Field(field, "%q is unknown; send always, or leave it out.", manage.Clip(value))
 		}
 	case "hold":
 		q.hold = value
@@ -130,7 +121,7 @@ func (q *question) set(field, entry, value string) (bad string) {
 		q.rule = value
 	case "results":
 		if q.results = value == "1" || value == "true"; !q.results && value != "0" && value != "false" {
-			return fmt.Sprintf("results: %q is neither true nor false; send one of them, or 1 or 0.", manage.Clip(value))
+			return fault.Field(field, "%q is neither true nor false; send one of them, or 1 or 0.", manage.Clip(value))
 		}
 	case "headers.":
 		return put(&q.Headers, field, entry, value)
@@ -143,13 +134,13 @@ func (q *question) set(field, entry, value string) (bad string) {
 	default:
 		return q.setNumber(field, entry, value)
 	}
-	return ""
+	return err
 }
 
-func (q *question) setNumber(field, unit, value string) (bad string) {
+func (q *question) setNumber(field, unit, value string) error {
 	n, ok := integer([]byte(value))
 	if !ok {
-		return fmt.Sprintf("%s%s: %q is not a whole number.", field, unit, manage.Clip(value))
+		return fault.Field(field+unit, "%q is not a whole number.", manage.Clip(value))
 	}
 	switch field {
 	case "cost":
@@ -163,201 +154,185 @@ func (q *question) setNumber(field, unit, value string) (bad string) {
 	case "used.":
 		return put(&q.byUnit, field, unit, n)
 	}
-	return ""
+	return nil
 }
 
 // put adds an entry, once. How many there may be is checked later; there are no more than
 // arguments.
-func put[V any](to *map[string]V, field, name string, value V) (bad string) {
+func put[V any](to *map[string]V, field, name string, value V) error {
 	if *to == nil {
 		*to = map[string]V{}
 	}
 	if _, twice := (*to)[name]; twice {
-		return field + name + ": it is given twice; send it once."
+		return fault.Field(field+name, "it is given twice; send it once.")
 	}
 	(*to)[name] = value
-	return ""
+	return nil
 }
 
-// request takes in the fields of a request, and reports whether they make sense.
-func (w *work) request(known []string) bool {
-	if !w.read(known) {
-		return false
+// request takes in the fields of a request, and returns who asks about it.
+func (w *work) request(known []string) (*manage.Checker, error) {
+	k, err := w.checker()
+	if err != nil {
+		return nil, err
 	}
-	q := &w.asked
-	if q.Cost != 0 && len(q.Costs) > 0 {
-		w.fail("BAD_FIELD", "cost: it cannot be combined with the costs by unit; send one of them.")
-		return false
+	if err := w.read(known); err != nil {
+		return nil, err
 	}
-	if bad := q.Read(q.ip); bad != nil {
-		w.reject(bad)
-		return false
+	if q := &w.asked; q.Cost != 0 && len(q.Costs) > 0 {
+		return nil, fault.Field("cost", "it cannot be combined with the costs by unit; send one of them.")
 	}
-	return true
+	return k, w.asked.Read(w.asked.ip)
 }
 
 // check answers WEIR.CHECK. That the store is unavailable is no error here: each rule has
 // said what happens then.
-func (w *work) check() {
-	k := w.checker()
-	if k == nil || !w.request(checkFields) {
-		return
+func (w *work) check() error {
+	k, err := w.request(checkFields)
+	if err != nil {
+		return err
 	}
-	if w.asked.charge != "" {
-		if w.judged(k, trust.Charge, w.server.options.Engine.Charge) {
-			k.Charged(&w.verdict, nil)
-		}
-		return
+	if w.asked.charge == "" {
+		w.follow()
+		return w.judged(k, trust.Check, w.server.options.Engine.Check)
 	}
-	w.follow()
-	w.judged(k, trust.Check, w.server.options.Engine.Check)
+	if err = w.judged(k, trust.Charge, w.server.options.Engine.Charge); err == nil {
+		k.Charged(&w.verdict, nil)
+	}
+	return err
 }
 
 // peek answers WEIR.PEEK.
-func (w *work) peek() {
-	if k := w.checker(); k != nil && w.request(requestFields) {
-		w.judged(k, trust.Peek, w.server.options.Engine.Peek)
+func (w *work) peek() error {
+	k, err := w.request(requestFields)
+	if err != nil {
+		return err
 	}
+	return w.judged(k, trust.Peek, w.server.options.Engine.Peek)
 }
 
 // reserve answers WEIR.RESERVE.
-func (w *work) reserve() {
-	k := w.checker()
-	if k == nil || !w.request(reserveFields) {
-		return
+func (w *work) reserve() error {
+	k, err := w.request(reserveFields)
+	if err != nil {
+		return err
 	}
-	if ttl, ok := w.ttl(); ok {
-		w.judged(k, trust.Check, func(ctx context.Context, req *rule.Request, v *engine.Verdict) error {
-			return w.server.options.Engine.Reserve(ctx, req, ttl, v)
-		})
+	ttl, err := manage.TTL(w.asked.ttl)
+	if err != nil {
+		return err
 	}
+	return w.judged(k, trust.Check, func(ctx context.Context, req *rule.Request, v *engine.Verdict) error {
+		return w.server.options.Engine.Reserve(ctx, req, ttl, v)
+	})
 }
 
-// ttl is the time after which a hold expires. If it is out of range, ttl has answered.
-func (w *work) ttl() (time.Duration, bool) {
-	ttl, bad := manage.TTL(w.asked.ttl)
-	if bad != nil {
-		w.reject(bad)
-	}
-	return ttl, bad == nil
-}
-
-// judged lets the engine decide, if the client has a right, and answers with the verdict. It
-// reports whether there is one.
-func (w *work) judged(k *manage.Checker, right trust.Rights, ask manage.Asking) bool {
+// judged lets the engine decide, if the client has a right, and answers with the verdict.
+func (w *work) judged(k *manage.Checker, right trust.Rights, ask manage.Asking) error {
 	if err := k.Ask(w.server.ctx, right, &w.asked.Request, &w.verdict, ask); err != nil {
-		w.reject(err)
-		return false
+		return err
 	}
 	manage.TellVerdict(&w.writer, &w.verdict, w.asked.results)
-	return true
+	return nil
 }
 
 // settle answers WEIR.SETTLE.
-func (w *work) settle() {
-	k := w.settler()
-	if k == nil || !w.read(settleFields) {
-		return
+func (w *work) settle() error {
+	k, err := w.settler(settleFields)
+	if err != nil {
+		return err
 	}
 	q := &w.asked
-	bad := manage.CheckUnits("used", q.byUnit, 0)
+	err = manage.CheckUnits("used", q.byUnit, 0)
 	var used engine.Used = engine.ByUnit(q.byUnit)
 	if q.used != nil {
-		bad, used = manage.CheckUsed(*q.used), engine.Units(*q.used)
+		err, used = manage.CheckUsed(*q.used), engine.Units(*q.used)
 	}
 	switch {
-	case bad != nil:
-		w.reject(bad)
+	case err != nil:
+		return err
 	case q.used == nil && q.byUnit == nil:
-		w.fail("BAD_FIELD", "used: required; send the units that were used, or WEIR.CANCEL if there are none.")
+		return fault.Field("used", "required; send the units that were used, or WEIR.CANCEL if there are none.")
 	case q.used != nil && q.byUnit != nil:
-		w.fail("BAD_FIELD", "used: it cannot be combined with the units by name; send one of them.")
-	default:
-		w.hold(func(id weir.HoldID) (engine.Settled, error) {
-			s, err := w.server.options.Engine.Settle(w.server.ctx, id, used)
-			if err == nil {
-				k.Settled(&s, used)
-			}
-			return s, err
-		})
+		return fault.Field("used", "it cannot be combined with the units by name; send one of them.")
 	}
+	return w.hold(func(id weir.HoldID) (engine.Settled, error) {
+		s, err := w.server.options.Engine.Settle(w.server.ctx, id, used)
+		if err == nil {
+			k.Settled(&s, used)
+		}
+		return s, err
+	})
 }
 
-// settler is who ends or extends a hold; nil if it has answered that they may not.
-func (w *work) settler() *manage.Checker {
-	k := w.checker()
-	if k == nil {
-		return nil
+// settler takes in the fields of a command about a hold, and returns who may end or extend it.
+func (w *work) settler(known []string) (*manage.Checker, error) {
+	k, err := w.checker()
+	if err == nil {
+		err = k.Need(trust.Check)
 	}
-	if err := k.Need(trust.Check); err != nil {
-		w.reject(err)
-		return nil
+	if err != nil {
+		return nil, err
 	}
-	return k
+	return k, w.read(known)
 }
 
 // cancel answers WEIR.CANCEL.
-func (w *work) cancel() {
-	if w.settler() != nil && w.read(cancelFields) {
-		w.hold(func(id weir.HoldID) (engine.Settled, error) { return w.server.options.Engine.Cancel(w.server.ctx, id) })
+func (w *work) cancel() error {
+	if _, err := w.settler(cancelFields); err != nil {
+		return err
 	}
+	return w.hold(func(id weir.HoldID) (engine.Settled, error) { return w.server.options.Engine.Cancel(w.server.ctx, id) })
 }
 
 // extend answers WEIR.EXTEND.
-func (w *work) extend() {
-	if w.settler() == nil || !w.read(extendFields) {
-		return
+func (w *work) extend() error {
+	if _, err := w.settler(extendFields); err != nil {
+		return err
 	}
-	if ttl, ok := w.ttl(); ok {
-		w.hold(func(id weir.HoldID) (engine.Settled, error) {
-			return w.server.options.Engine.Extend(w.server.ctx, id, ttl)
-		})
+	ttl, err := manage.TTL(w.asked.ttl)
+	if err != nil {
+		return err
 	}
+	return w.hold(func(id weir.HoldID) (engine.Settled, error) {
+		return w.server.options.Engine.Extend(w.server.ctx, id, ttl)
+	})
 }
 
 // hold answers a command about a hold.
-func (w *work) hold(do func(weir.HoldID) (engine.Settled, error)) {
-	id, bad := manage.HoldOf(w.asked.hold)
-	if bad != nil {
-		w.reject(bad)
-		return
+func (w *work) hold(do func(weir.HoldID) (engine.Settled, error)) error {
+	id, err := manage.HoldOf(w.asked.hold)
+	if err != nil {
+		return err
 	}
 	s, err := do(id)
-	if err != nil {
-		w.unavailable("a hold could not be settled", err)
-	} else if f := calls.Hold(s.State); f != nil {
-		w.reject(f)
-	} else {
+	if err = w.trouble().Ended(&s, err); err == nil {
 		manage.TellSettled(&w.writer, &s)
 	}
+	return err
 }
 
-// unavailable answers with an error. If it is none that a client can do something about, the
-// store did not answer.
-func (w *work) unavailable(what string, err error) {
-	if calls.Of(err) == nil && w.server.ctx.Err() == nil {
-		w.server.options.Logger.Warn(what, "error", err)
-		err = fault.Hold()
-	}
-	w.reject(err)
+// trouble is for what goes wrong below a command.
+func (w *work) trouble() fault.Trouble {
+	return fault.Trouble{Calls: &calls, Context: w.server.ctx, Logger: w.server.options.Logger, Name: slog.String("command", commands[w.running].name)}
 }
 
 // reset answers WEIR.RESET.
-func (w *work) reset() { w.managed("WEIR.RESET", trust.Admin, w.resetKey) }
+func (w *work) reset() error { return w.managed("WEIR.RESET", trust.Admin, w.resetKey) }
 
-func (w *work) resetKey() {
-	if !w.read(resetFields) {
-		return
+func (w *work) resetKey() error {
+	if err := w.read(resetFields); err != nil {
+		return err
 	}
 	q := &w.asked
-	if bad := manage.CheckClient(q.key, "", "user:alice", "WEIR.CHECK"); bad != nil {
-		w.reject(bad)
-		return
+	if err := manage.CheckClient(q.key, "", "user:alice", "WEIR.CHECK"); err != nil {
+		return err
 	}
 	rules, err := w.server.options.Engine.Reset(w.server.ctx, q.rule, q.key)
+	if err != nil && calls.Of(err) == nil {
+		err = w.trouble().Unavailable(slog.LevelWarn, "store unavailable", err, fault.Hold())
+	}
 	if err != nil {
-		w.unavailable("store unavailable", err)
-		return
+		return err
 	}
 	w.Object("")
 	w.Text("key", q.key)
@@ -366,4 +341,5 @@ func (w *work) resetKey() {
 		w.text(id)
 	}
 	w.End(false)
+	return nil
 }

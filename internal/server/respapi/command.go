@@ -14,7 +14,7 @@ type command struct {
 	least, most int    // arguments, the name included; most is 0 if there may be any number
 	key         bool   // the first argument is a key
 	about       string // for COMMAND DOCS
-	run         func(*work)
+	run         func(*work) error
 }
 
 // commands are all of them; the last one stands for those that are unknown.
@@ -118,43 +118,42 @@ type stats struct {
 func (w *work) run() {
 	at := w.command()
 	w.follows = at == w.running && !w.waited
-	w.running, w.waited, w.answered, w.failed = at, false, len(w.out), false
+	w.running, w.waited, w.answered = at, false, len(w.out)
 	c := &commands[at]
+	var err error
 	if n := len(w.r.args); n < c.least || c.most > 0 && n > c.most {
-		w.arity(c.name)
+		err = arity(c.name)
 	} else {
-		c.run(w)
+		err = c.run(w)
 	}
 	kind := 0
-	if w.failed {
+	if err != nil {
+		w.reject(err)
 		kind = 1
 	}
 	w.count(at, kind)
 }
 
 // arity is what Redis says of too few arguments, or too many.
-func (w *work) arity(name string) {
-	w.fail("ERR", fmt.Sprintf("wrong number of arguments for '%s' command", name))
-}
+func arity(name string) error { return fails("wrong number of arguments for '%s' command", name) }
 
 // unknown is what Redis says of a command that it does not know.
-func (w *work) unknown() {
+func (w *work) unknown() error {
 	name := w.r.arg(0)
 	if bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("Host:")) {
 		// A web page can make a browser send that, with commands in the body.
 		if now, last := time.Now().Unix(), w.server.warned.Load(); now-last >= 60 && w.server.warned.CompareAndSwap(last, now) { // each costs only a connection
 			w.server.options.Logger.Warn("an HTTP request came to the address for Redis clients; the connection is closed", "client", w.client.String())
 		}
-		w.fail("ERR", "This address is for Redis clients; send HTTP requests to the address of --http.")
 		w.quit = true
-		return
+		return fails("This address is for Redis clients; send HTTP requests to the address of --http.")
 	}
 	var text strings.Builder
 	fmt.Fprintf(&text, "unknown command '%.128s', with args beginning with: ", name)
 	for i := 1; i < len(w.r.args) && text.Len() < 256; i++ {
 		fmt.Fprintf(&text, "'%.128s' ", w.r.arg(i))
 	}
-	w.fail("ERR", text.String())
+	return fails("%s", text.String())
 }
 
 // Count is how often a command was answered.

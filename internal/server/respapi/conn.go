@@ -238,7 +238,6 @@ func (w *work) crash(cause any) {
 	id := manage.NewRequestID()
 	w.server.options.Logger.Error("a command failed unexpectedly; please report this",
 		"command", commands[w.running].name, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
-	w.out, w.open = w.out[:w.answered], w.open[:0]
 	w.reject(fault.Internal("the request ID " + id))
 	w.count(w.running, 1)
 	w.flush()

@@ -12,44 +12,51 @@ const speaks = "7.4.0"
 // maxClientName is the longest name of a connection, in bytes.
 const maxClientName = 128
 
-func (w *work) ping() {
+func (w *work) ping() error {
 	if len(w.r.args) == 2 {
-		w.bytes(w.r.arg(1))
-		return
+		return w.echo()
 	}
 	w.simple("PONG")
+	return nil
 }
 
-func (w *work) echo() { w.bytes(w.r.arg(1)) }
+func (w *work) echo() error {
+	w.bytes(w.r.arg(1))
+	return nil
+}
 
-func (w *work) quitCommand() {
+func (w *work) quitCommand() error {
 	w.simple("OK")
 	w.quit = true
+	return nil
 }
 
 // resetCommand forgets what the connection was told.
-func (w *work) resetCommand() {
+func (w *work) resetCommand() error {
 	w.name, w.login = "", login{}
 	w.speak(2)
 	w.simple("RESET")
+	return nil
 }
 
-func (w *work) selectCommand() {
+func (w *work) selectCommand() error {
 	switch db, ok := integer(w.r.arg(1)); {
 	case !ok:
-		w.fail("ERR", "value is not an integer or out of range")
+		return fails("value is not an integer or out of range")
 	case db != 0:
-		w.fail("ERR", "DB index is out of range")
-	default:
-		w.simple("OK")
+		return fails("DB index is out of range")
 	}
+	w.simple("OK")
+	return nil
 }
 
 // auth takes a token as a password; the user is of no importance.
-func (w *work) auth() {
-	if w.authenticate(string(w.r.arg(len(w.r.args) - 1))) {
+func (w *work) auth() error {
+	err := w.authenticate(string(w.r.arg(len(w.r.args) - 1)))
+	if err == nil {
 		w.simple("OK")
 	}
+	return err
 }
 
 // speak sets the version of the protocol, from the next answer on.
@@ -60,7 +67,7 @@ func (w *work) speak(version int64) {
 
 // hello answers HELLO [version [AUTH user token] [SETNAME name]]. Nothing changes if
 // anything is wrong.
-func (w *work) hello() {
+func (w *work) hello() error {
 	version := int64(2)
 	if w.conn.resp3 {
 		version = 3
@@ -69,12 +76,10 @@ func (w *work) hello() {
 	if len(args) > 1 {
 		var ok bool
 		if version, ok = integer(w.r.arg(1)); !ok {
-			w.fail("ERR", "Protocol version is not an integer or out of range")
-			return
+			return fails("Protocol version is not an integer or out of range")
 		}
 		if version != 2 && version != 3 {
-			w.fail("NOPROTO", "unsupported protocol version")
-			return
+			return &redisError{"NOPROTO", "unsupported protocol version"}
 		}
 	}
 	name, token := w.name, ""
@@ -87,12 +92,15 @@ func (w *work) hello() {
 			name = string(w.r.arg(i + 1))
 			i += 2
 		default:
-			w.fail("ERR", fmt.Sprintf("Syntax error in HELLO option '%.128s'", option))
-			return
+			return fails("Syntax error in HELLO option '%.128s'", option)
 		}
 	}
-	if !w.isName(name) || token != "" && !w.authenticate(token) {
-		return
+	err := checkName(name)
+	if err == nil && token != "" {
+		err = w.authenticate(token)
+	}
+	if err != nil {
+		return err
 	}
 	w.name = name
 	w.speak(version)
@@ -105,24 +113,23 @@ func (w *work) hello() {
 	w.Text("role", "master")
 	w.List("modules", 0)
 	w.End(false)
+	return nil
 }
 
-// isName reports whether a connection can have the name; otherwise it has answered.
-func (w *work) isName(name string) bool {
+// checkName is an error unless a connection can have the name.
+func checkName(name string) error {
 	switch {
 	case len(name) > maxClientName:
-		w.fail("ERR", fmt.Sprintf("The name has %d bytes; the maximum is %d.", len(name), maxClientName))
-		return false
+		return fails("The name has %d bytes; the maximum is %d.", len(name), maxClientName)
 	case strings.ContainsFunc(name, func(r rune) bool { return r < '!' || r > '~' }):
-		w.fail("ERR", "Client names cannot contain spaces, newlines or special characters.")
-		return false
+		return fails("Client names cannot contain spaces, newlines or special characters.")
 	}
-	return true
+	return nil
 }
 
 // clientCommand answers CLIENT. What only concerns caches, evictions and statistics of
 // Redis makes no difference here: there is nothing that a client could cache.
-func (w *work) clientCommand() {
+func (w *work) clientCommand() error {
 	sub, n := strings.ToUpper(string(w.r.arg(1))), len(w.r.args)
 	switch {
 	case sub == "ID" && n == 2:
@@ -132,39 +139,42 @@ func (w *work) clientCommand() {
 	case sub == "GETNAME" && n == 2:
 		w.text(w.name)
 	case sub == "SETNAME" && n == 3:
-		if name := string(w.r.arg(2)); w.isName(name) {
-			w.name = name
-			w.simple("OK")
+		name := string(w.r.arg(2))
+		if err := checkName(name); err != nil {
+			return err
 		}
+		w.name = name
+		w.simple("OK")
 	case sub == "SETINFO" && n == 4, sub == "TRACKING" && n > 2, sub == "NO-EVICT" && n == 3, sub == "NO-TOUCH" && n == 3, sub == "CAPA" && n > 2:
 		w.simple("OK")
 	case sub == "ID" || sub == "GETNAME" || sub == "SETNAME" || sub == "SETINFO" || sub == "TRACKING" || sub == "NO-EVICT" || sub == "NO-TOUCH" || sub == "CAPA":
-		w.arity("client|" + strings.ToLower(sub))
+		return arity("client|" + strings.ToLower(sub))
 	default:
-		w.fail("ERR", fmt.Sprintf("unknown subcommand '%.128s'. Try CLIENT HELP.", w.r.arg(1)))
+		return fails("unknown subcommand '%.128s'. Try CLIENT HELP.", w.r.arg(1))
 	}
+	return nil
 }
 
 // info describes the server in the form that clients parse.
-func (w *work) info() {
+func (w *work) info() error {
 	w.text(fmt.Sprintf("# Server\r\nserver_name:weir\r\nweir_version:%s\r\nredis_version:%s\r\nredis_mode:standalone\r\n\r\n"+
 		"# Clients\r\nconnected_clients:%d\r\nmaxclients:%d\r\n\r\n# Persistence\r\nloading:0\r\n\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n",
 		w.server.options.Version, speaks, w.server.connected(), w.server.options.MaxConnections))
+	return nil
 }
 
 // commandCommand answers COMMAND.
-func (w *work) commandCommand() {
+func (w *work) commandCommand() error {
 	all := commands[:len(commands)-1]
 	if n := len(w.r.args); n == 1 || n == 2 && bytes.EqualFold(w.r.arg(1), []byte("INFO")) {
 		w.array(len(all))
 		for i := range all {
 			w.describe(&all[i])
 		}
-		return
+		return nil
 	}
 	if names := len(w.r.args) - 2; names > len(all) { // the answer would be many times as long
-		w.fail("ERR", fmt.Sprintf("COMMAND has %d names, and there are %d commands; send fewer.", names, len(all)))
-		return
+		return fails("COMMAND has %d names, and there are %d commands; send fewer.", names, len(all))
 	}
 	switch sub := strings.ToUpper(string(w.r.arg(1))); sub {
 	case "COUNT":
@@ -194,8 +204,9 @@ func (w *work) commandCommand() {
 			}
 		}
 	default:
-		w.fail("ERR", fmt.Sprintf("unknown subcommand '%.128s'. Try COMMAND HELP.", w.r.arg(1)))
+		return fails("unknown subcommand '%.128s'. Try COMMAND HELP.", w.r.arg(1))
 	}
+	return nil
 }
 
 // chosen are the known ones of the commands that COMMAND DOCS names; without a name, all.

@@ -27,37 +27,32 @@ var throttleRule = &rule.Entry{Rule: &rule.Rule{ID: "resp:cl.throttle", OnFailur
 func Rules() []*rule.Entry { return []*rule.Entry{throttleRule} }
 
 // cellError is how errors of redis-cell begin. They are its own texts, where it has one.
-func (w *work) cellError(text string) { w.fail("Cell", "error: Store error: "+text) }
+func cellError(text string) error { return &redisError{"Cell", "error: Store error: " + text} }
 
 // throttle answers CL.THROTTLE key max_burst count_per_period period [quantity].
-func (w *work) throttle() {
-	if !w.mayUse() {
-		return
+func (w *work) throttle() error {
+	if err := w.mayUse(); err != nil {
+		return err
 	}
 	n := len(w.r.args)
 	if n != 5 && n != 6 {
-		w.cellError("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
-		return
+		return cellError("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
 	}
-	numbers, ok := w.wanted(n)
-	if !ok {
-		return
+	numbers, err := w.wanted(n)
+	if err != nil {
+		return err
 	}
 	key, quantity := w.r.arg(1), numbers[3]
 	limit, err := w.described(terms{numbers[0], numbers[1], numbers[2]})
 	switch {
 	case err == errZeroRate:
-		w.cellError("Zero rates are not supported")
-		return
+		return cellError("Zero rates are not supported")
 	case err != nil:
-		w.cellError(manage.Sentence(err))
-		return
+		return cellError(manage.Sentence(err))
 	case quantity < 0:
-		w.cellError(fmt.Sprintf("quantity: %d is negative, and a check cannot refund; send at least 0.", quantity))
-		return
+		return cellError(fmt.Sprintf("quantity: %d is negative, and a check cannot refund; send at least 0.", quantity))
 	case !utf8.Valid(key):
-		w.cellError("key: it is not UTF-8; encode it, for example in hexadecimal.")
-		return
+		return cellError("key: it is not UTF-8; encode it, for example in hexadecimal.")
 	}
 	w.limits[0] = limit
 	// The store and the observers keep no part of the key.
@@ -69,10 +64,13 @@ func (w *work) throttle() {
 		err = w.server.options.Engine.Demand(w.server.ctx, w.demand[:], &w.verdict)
 	}
 	if err != nil {
-		w.unasked(err)
-		return
+		if _, ok := errors.AsType[*weir.InvalidError](err); ok {
+			return cellError(manage.Sentence(err))
+		}
+		return err
 	}
 	w.tell(&w.verdict.Results[0].Decision, numbers[0], quantity)
+	return nil
 }
 
 // follow spares the engine a reading of the clock.
@@ -83,22 +81,22 @@ func (w *work) follow() {
 }
 
 // wanted reads the arguments behind the key, which are mostly those of the command before.
-func (w *work) wanted(n int) (numbers [4]int64, ok bool) {
+func (w *work) wanted(n int) (numbers [4]int64, err error) {
 	text := w.r.buf[w.r.start+int(w.r.args[2].from) : w.r.start+int(w.r.args[n-1].to)] // with what is between them
 	if n == w.before.args && bytes.Equal(text, w.before.text) {
-		return w.before.numbers, true
+		return w.before.numbers, nil
 	}
 	numbers[3] = 1
 	for i := 2; i < n; i++ {
+		var ok bool
 		if numbers[i-2], ok = integer(w.r.arg(i)); !ok {
-			w.cellError("Couldn't parse as integer: " + string(w.r.arg(i)))
-			return numbers, false
+			return numbers, cellError("Couldn't parse as integer: " + string(w.r.arg(i)))
 		}
 	}
 	if len(text) <= maxNumbers {
 		w.before = numbersRead{n, append(w.before.text[:0], text...), numbers}
 	}
-	return numbers, true
+	return numbers, nil
 }
 
 // numbersRead are those of the last limit: of how many arguments, as they were sent, and what
@@ -122,15 +120,6 @@ func (c *conn) described(t terms) (*weir.Compiled, error) {
 		c.limit, c.terms = limit, t
 	}
 	return c.limit, nil
-}
-
-// unasked says why there is no decision.
-func (w *work) unasked(err error) {
-	if _, ok := errors.AsType[*weir.InvalidError](err); ok {
-		w.cellError(manage.Sentence(err))
-		return
-	}
-	w.reject(err)
 }
 
 // tell writes a decision as redis-cell does. Nothing is never limited.

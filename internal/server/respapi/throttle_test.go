@@ -263,15 +263,15 @@ func TestNumbersAreReadAgain(t *testing.T) {
 		array("CL.THROTTLE", "k", "7\r\n$1\r\n6", "60", "2"): {}, // the same bytes, and no number
 	} {
 		w := ready(t, s, "CL.THROTTLE k 7 6 60 2")
-		if got, ok := w.wanted(6); !ok || got != [4]int64{7, 6, 60, 2} {
-			t.Fatalf("%v, %v", got, ok)
+		if got, err := w.wanted(6); err != nil || got != [4]int64{7, 6, 60, 2} {
+			t.Fatalf("%v, %v", got, err)
 		}
 		w.r = reader{buf: []byte(command), end: len(command)}
 		if found, err := w.r.next(); !found || err != nil {
 			t.Fatal(found, err)
 		}
-		if got, ok := w.wanted(len(w.r.args)); ok != (want != [4]int64{}) || ok && got != want {
-			t.Errorf("%q: %v, %v", command, got, ok)
+		if got, err := w.wanted(len(w.r.args)); (err == nil) != (want != [4]int64{}) || err == nil && got != want {
+			t.Errorf("%q: %v, %v", command, got, err)
 		}
 	}
 }
