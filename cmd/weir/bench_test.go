@@ -165,8 +165,9 @@ func TestBenchOfAURL(t *testing.T) {
 			}
 		}
 	}
-	if connections.Load() > 3 {
-		t.Errorf("%d connections for 3 callers", connections.Load())
+	// On a busy machine, a transport may close one whose request has just ended; without reuse, there would be 200.
+	if connections.Load() > 50 {
+		t.Errorf("%d connections for 200 requests of 3 callers", connections.Load())
 	}
 	command(t, "", "bench", "--url", nobody).want(t, 1, "", `^weir: http://\S+ cannot be reached: dial tcp .*connection refused\n\z`)
 }
