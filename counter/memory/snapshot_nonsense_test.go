@@ -21,9 +21,9 @@ func TestNonsenseIsRejected(t *testing.T) {
 	ring := ident{kind: kindBoard, zone: "UTC", name: "n"}
 	list := ident{kind: kindHot, span: time.Minute, name: "n"}
 	one := func(id ident, b body) []byte {
-		var c codec
-		c.entry(&entry{id: id, body: b, expires: far})
-		return c.out
+		var c disk.Codec
+		(&entry{id: id, body: b, expires: far}).walk(&c)
+		return c.Out
 	}
 	steps := func(parts ...table) *sliding {
 		s := &sliding{latest: 100}
