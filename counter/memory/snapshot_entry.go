@@ -95,12 +95,8 @@ func emptyBody(id *ident) body {
 }
 
 func (c *cells) walk(in *disk.Codec, _ *ident) {
-	disk.List(in, &c.cells, func(i int, x *cell) {
-		disk.Number(in, &x.index, -exact, exact)
-		disk.Number(in, &x.amount, -maxSum, maxSum)
-		in.Must(i < maxCells && (i == 0 || c.cells[i-1].index < x.index))
-	})
-	in.Must(len(c.cells) > 0)
+	c.windows.walk(in, maxCells, func(amount *counter.Amount) { disk.Number(in, amount, -maxSum, maxSum) })
+	in.Must(len(c.windows) > 0)
 	if c.members != nil {
 		c.members.walk(in)
 	}
@@ -122,8 +118,7 @@ func (d *distinct) walk(c *disk.Codec) {
 }
 
 func (d *distributions) walk(c *disk.Codec, _ *ident) {
-	disk.List(c, &d.windows, func(i int, x *distribution) {
-		disk.Number(c, &x.index, -exact, exact)
+	d.windows.walk(c, 2*counter.MaxDistributions+1, func(x *counter.Distribution) {
 		for _, n := range []*counter.Amount{&x.Sum, &x.Min, &x.Max} {
 			disk.Number(c, n, 0, maxSum)
 		}
@@ -135,7 +130,7 @@ func (d *distributions) walk(c *disk.Codec, _ *ident) {
 				x.Count += b.Count
 			}
 		})
-		c.Must(x.Count > 0 && x.Count <= exact && x.Min <= x.Max && i <= 2*counter.MaxDistributions && (i == 0 || d.windows[i-1].index < x.index))
+		c.Must(x.Count > 0 && x.Count <= exact && x.Min <= x.Max)
 	})
 }
 
