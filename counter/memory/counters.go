@@ -37,19 +37,8 @@ func (s *Store) counter(k *counter.Key, now weir.Micros) (*entry, *cells) {
 
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateAdd(deltas))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if err := s.fits(deltas, now); err != nil {
-		return nil, err
-	}
-	after := make([]counter.Amount, len(deltas))
-	for i := range deltas {
-		after[i] = s.add(&deltas[i], now)
-	}
-	return after, nil
+	return each(ctx, s, counter.ValidateAdd(deltas), len(deltas), func(now weir.Micros) error { return s.fits(deltas, now) },
+		func(i int, now weir.Micros) counter.Amount { return s.add(&deltas[i], now) })
 }
 
 // fits returns an error if a counter would leave its range, or there is no room for it.
@@ -98,58 +87,32 @@ func (s *Store) change(k *counter.Key, now weir.Micros, do func(c *cells, index 
 
 // Get implements counter.Store.
 func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateKeys(keys))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	amounts := make([]counter.Amount, len(keys))
-	for i := range keys {
+	return each(ctx, s, counter.ValidateKeys(keys), len(keys), nil, func(i int, now weir.Micros) counter.Amount {
 		k := &keys[i]
 		if _, c := s.counter(k, now); c != nil {
 			if has := c.windows.at(k.Window.Index(now, k.Zone)); has != nil {
-				amounts[i] = *has
+				return *has
 			}
 		}
-	}
-	return amounts, nil
+		return 0
+	})
 }
 
 // Reset implements counter.Store.
 func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateKeys(keys))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	had := make([]counter.Amount, len(keys))
-	for i := range keys {
-		had[i] = s.set(&keys[i], now, 0)
-	}
-	return had, nil
+	return each(ctx, s, counter.ValidateKeys(keys), len(keys), nil, func(i int, now weir.Micros) counter.Amount { return s.set(&keys[i], now, 0) })
 }
 
 // Set implements counter.Store.
 func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateSet(settings))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
 	var changed []counter.Delta // by nothing: only their room is asked for
 	for i := range settings {
 		if settings[i].To != 0 {
 			changed = append(changed, counter.Delta{Key: settings[i].Key})
 		}
 	}
-	if err := s.fits(changed, now); err != nil {
-		return nil, err
-	}
-	had := make([]counter.Amount, len(settings))
-	for i := range settings {
-		had[i] = s.set(&settings[i].Key, now, settings[i].To)
-	}
-	return had, nil
+	return each(ctx, s, counter.ValidateSet(settings), len(settings), func(now weir.Micros) error { return s.fits(changed, now) },
+		func(i int, now weir.Micros) counter.Amount { return s.set(&settings[i].Key, now, settings[i].To) })
 }
 
 // set returns what a counter had. One that is set to 0 is kept no longer for that.
@@ -175,28 +138,21 @@ func (s *Store) set(k *counter.Key, now weir.Micros, to counter.Amount) (had cou
 
 // History implements counter.Store.
 func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
-	now, err := s.lock(ctx, counter.ValidateHistory(n, keys, s.kept))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	all := make([][]counter.Point, len(keys))
-	for i := range keys {
+	return each(ctx, s, counter.ValidateHistory(n, keys, s.kept), len(keys), nil, func(i int, now weir.Micros) []counter.Point {
 		k := &keys[i]
-		first := k.Window.Index(now, k.Zone) - int64(n) + 1
-		all[i] = make([]counter.Point, n)
-		for j := range all[i] {
-			all[i][j].Start = k.Window.Start(first+int64(j), k.Zone)
+		first, points := k.Window.Index(now, k.Zone)-int64(n)+1, make([]counter.Point, n)
+		for j := range points {
+			points[j].Start = k.Window.Start(first+int64(j), k.Zone)
 		}
 		if _, c := s.counter(k, now); c != nil {
 			for _, x := range c.windows {
 				if j := x.index - first; j >= 0 && j < int64(n) {
-					all[i][j].Amount = x.value
+					points[j].Amount = x.value
 				}
 			}
 		}
-	}
-	return all, nil
+		return points
+	})
 }
 
 // sequence is the last number that was given out.

@@ -74,27 +74,20 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 
 // Distributions implements counter.Store.
 func (s *Store) Distributions(ctx context.Context, n int, keys ...counter.Key) ([][]counter.DistributionPoint, error) {
-	now, err := s.lock(ctx, counter.ValidateDistributions(n, keys, s.kept))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	all := make([][]counter.DistributionPoint, len(keys))
-	for i := range keys {
+	return each(ctx, s, counter.ValidateDistributions(n, keys, s.kept), len(keys), nil, func(i int, now weir.Micros) []counter.DistributionPoint {
 		k := &keys[i]
-		first := k.Window.Index(now, k.Zone) - int64(n) + 1
-		all[i] = make([]counter.DistributionPoint, n)
+		first, points := k.Window.Index(now, k.Zone)-int64(n)+1, make([]counter.DistributionPoint, n)
 		_, d := find[*distributions](&s.room, distributionIdent(k), now)
-		for j := range all[i] {
-			all[i][j].Start = k.Window.Start(first+int64(j), k.Zone)
+		for j := range points {
+			points[j].Start = k.Window.Start(first+int64(j), k.Zone)
 			if d == nil {
 				continue
 			}
 			if had := d.windows.at(first + int64(j)); had != nil {
-				all[i][j].Distribution = *had
-				all[i][j].Buckets = slices.Clone(all[i][j].Buckets)
+				points[j].Distribution = *had
+				points[j].Buckets = slices.Clone(had.Buckets)
 			}
 		}
-	}
-	return all, nil
+		return points
+	})
 }

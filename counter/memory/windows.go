@@ -71,9 +71,9 @@ func (s *sums) add(id ident, exists bool, has *counter.Amount, by counter.Amount
 	default:
 		sum = float64(*has)
 	}
-	s.of[id] = sum + float64(by)
-	if math.Abs(s.of[id]) > float64(counter.MaxAmount) {
+	if sum += float64(by); math.Abs(sum) > float64(counter.MaxAmount) {
 		return counter.ErrRange
 	}
+	s.of[id] = sum
 	return nil
 }
