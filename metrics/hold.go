@@ -46,13 +46,8 @@ type holdCounters struct {
 	units    [unitKinds]atomic.Uint64
 }
 
-// held returns the counters of holds, which most rules never need.
 func (c *ruleCounters) held() *holdCounters {
-	if h := c.holds.Load(); h != nil {
-		return h
-	}
-	c.holds.CompareAndSwap(nil, new(holdCounters))
-	return c.holds.Load()
+	return tally.Made(&c.holds, func() *holdCounters { return new(holdCounters) })
 }
 
 // ObserveHold implements [engine.HoldObserver].
@@ -167,17 +162,14 @@ type placeStripe struct {
 	_        [64]byte
 }
 
-// flying returns the counters of places, which most rules never need.
 func (c *ruleCounters) flying(clock func() time.Time) *placeCounters {
-	if p := c.places.Load(); p != nil {
+	return tally.Made(&c.places, func() *placeCounters {
+		p := new(placeCounters)
+		for i := range p.stripes {
+			p.stripes[i].all, p.stripes[i].clock = p, clock
+		}
 		return p
-	}
-	p := new(placeCounters)
-	for i := range p.stripes {
-		p.stripes[i].all, p.stripes[i].clock = p, clock
-	}
-	c.places.CompareAndSwap(nil, p)
-	return c.places.Load()
+	})
 }
 
 // Places implements [engine.PlaceObserver].

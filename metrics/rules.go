@@ -162,31 +162,20 @@ func (m *Metrics) labelled(e *rule.Entry, _ int) *labelled {
 }
 
 // ReloadFailed records that newer rules are invalid. The next Install clears it.
-func (m *Metrics) ReloadFailed() {
-	m.reloadFailed.Add(1)
-	m.rulesStale.Store(true)
-}
+func (m *Metrics) ReloadFailed() { m.reloaded(&m.rulesStale, false) }
 
 // ClientsReloaded records whether the newest directory of clients is in force, as far as the store can be read.
-func (m *Metrics) ClientsReloaded(ok bool) {
-	if !ok {
-		m.reloadFailed.Add(1)
-	}
-	m.clientsStale.Store(!ok)
-}
+func (m *Metrics) ClientsReloaded(ok bool) { m.reloaded(&m.clientsStale, ok) }
 
 // PricesReloaded records whether the newest price list is in force.
-func (m *Metrics) PricesReloaded(ok bool) {
-	if !ok {
-		m.reloadFailed.Add(1)
-	}
-	m.pricesStale.Store(!ok)
-}
+func (m *Metrics) PricesReloaded(ok bool) { m.reloaded(&m.pricesStale, ok) }
 
 // EnvoyReloaded records whether the newest configuration for Envoy is in force.
-func (m *Metrics) EnvoyReloaded(ok bool) {
+func (m *Metrics) EnvoyReloaded(ok bool) { m.reloaded(&m.envoyStale, ok) }
+
+func (m *Metrics) reloaded(stale *atomic.Bool, ok bool) {
 	if !ok {
 		m.reloadFailed.Add(1)
 	}
-	m.envoyStale.Store(!ok)
+	stale.Store(!ok)
 }

@@ -27,10 +27,7 @@ type spent struct{ charged, refunded atomic.Uint64 }
 // ObserveSpend implements [engine.SpendObserver].
 func (m *Metrics) ObserveSpend(s engine.Spend) {
 	c, _ := m.rules.Load().ByID(s.Rule)
-	if c.spending.Load() == nil {
-		c.spending.CompareAndSwap(nil, &spending{models: tally.Names{Max: maxModels}})
-	}
-	c.spending.Load().add(s.Model, s.Units)
+	tally.Made(&c.spending, func() *spending { return &spending{models: tally.Names{Max: maxModels}} }).add(s.Model, s.Units)
 }
 
 func (s *spending) add(model string, micros int64) {

@@ -90,16 +90,11 @@ func (r *Recorder) closeSecondLocked() {
 // ten seconds are over.
 func (r *Recorder) closeTenLocked(next int64) {
 	c := &r.collector
-	if c.ranks.changed {
-		c.ranks.changed = false
-		if c.ranks.id == "" {
-			c.ranks.id = r.nextIDLocked()
-		}
-		c.ranks.revision++
+	r.reviseLocked(&c.ranks.draft, archive.Top, c.ten*10, func() *archive.Frame {
 		top := &archive.Frame{Denials: c.ranks.denials.list(r.options.Instance), Warned: c.ranks.warned}
 		c.ranks.put(top)
-		r.putLocked(&archive.Part{Kind: archive.Top, Start: c.ten * 10, ID: c.ranks.id, Revision: c.ranks.revision, Frame: top.Append(nil)}, 0)
-	}
+		return top
+	})
 	if next != c.ten {
 		r.closeDetailLocked()
 		c.ten, c.ranks = next, newRanks()
@@ -112,6 +107,25 @@ func (r *Recorder) closeDetailLocked() {
 		r.putLocked(&archive.Part{Kind: archive.Rules, Start: c.ten * 10, ID: r.nextIDLocked(), Frame: c.detail.Append(nil)}, 0)
 		c.detail = &archive.Frame{}
 	}
+}
+
+// draft is a part that is sent every second in which it has changed, each time with everything so far.
+type draft struct {
+	id       string
+	revision int64
+	changed  bool // since it was sent
+}
+
+func (r *Recorder) reviseLocked(d *draft, kind archive.Kind, start int64, frame func() *archive.Frame) {
+	if !d.changed {
+		return
+	}
+	if d.id == "" {
+		d.id = r.nextIDLocked()
+	}
+	d.changed = false
+	d.revision++
+	r.putLocked(&archive.Part{Kind: kind, Start: start, ID: d.id, Revision: d.revision, Frame: frame().Append(nil)}, 0)
 }
 
 func (r *Recorder) nextIDLocked() string {

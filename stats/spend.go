@@ -28,11 +28,9 @@ func (r *Recorder) ObserveSpend(s engine.Spend) {
 // spend is what was spent in a minute. It is sent every second in which it has changed, each time with everything so far, so
 // that it stays one part.
 type spend struct {
-	minute   int64
-	id       string
-	revision int64
-	changed  bool
-	frame    archive.Frame
+	minute int64
+	draft
+	frame archive.Frame
 }
 
 // add takes what was spent out of the events of a second. What is in the frame then belongs to the minute of that second.
@@ -50,15 +48,7 @@ func (s *spend) add(second int64, events *archive.Frame) {
 
 func (r *Recorder) closeSpendLocked() {
 	s := &r.collector.spend
-	if !s.changed {
-		return
-	}
-	if s.id == "" {
-		s.id = r.nextIDLocked()
-	}
-	s.changed = false
-	s.revision++
-	r.putLocked(&archive.Part{Kind: archive.Spend, Start: s.minute * 60, ID: s.id, Revision: s.revision, Frame: s.frame.Append(nil)}, 0)
+	r.reviseLocked(&s.draft, archive.Spend, s.minute*60, func() *archive.Frame { return &s.frame })
 }
 
 // MaxSpending is the maximum number of lines of a report of what was spent.

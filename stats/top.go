@@ -130,10 +130,8 @@ type ranks struct {
 	denials denials
 	warned  archive.Warned
 
-	sampling int64  // a key counted at most so often for once
-	changed  bool   // since they were sent
-	id       string // of the part that they are sent as
-	revision int64
+	sampling int64 // a key counted at most so often for once
+	draft
 }
 
 // Places for keys: four times as many as an archive keeps, so that the counts that are kept

@@ -1,60 +1,25 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 )
 
-// cell is what a counter has in one window.
-type cell struct {
-	index  int64
-	amount counter.Amount
-}
-
-// cells is a counter: its windows, the latest last.
+// cells is a counter.
 type cells struct {
-	cells   []cell
+	windows windows[counter.Amount]
 	members *distinct // nil unless it counts distinct members
 }
 
 func (c *cells) weight() int {
-	n := 1 + (len(c.cells)-1)/8
+	n := 1 + (len(c.windows)-1)/8
 	if c.members != nil {
 		n += c.members.weight()
 	}
 	return n
-}
-
-// at is the cell of a window, or nil.
-func (c *cells) at(index int64) *cell {
-	if i, found := c.search(index); found {
-		return &c.cells[i]
-	}
-	return nil
-}
-
-func (c *cells) search(index int64) (int, bool) {
-	return slices.BinarySearchFunc(c.cells, index, func(x cell, index int64) int { return cmp.Compare(x.index, index) })
-}
-
-// prune drops windows that can no longer be read, once there are many.
-func (c *cells) prune(current int64, kept int) {
-	if len(c.cells) <= kept+kept/4+16 {
-		return
-	}
-	live := c.cells[:0]
-	for _, x := range c.cells {
-		if x.index > current-int64(kept) && x.index <= current+int64(kept) {
-			live = append(live, x)
-		}
-	}
-	c.cells = append(make([]cell, 0, len(live)+8), live...)
 }
 
 func identOf(k *counter.Key) ident {
@@ -72,143 +37,88 @@ func (s *Store) counter(k *counter.Key, now weir.Micros) (*entry, *cells) {
 
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateAdd(deltas))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	if err := s.fits(deltas, now); err != nil {
-		return nil, err
-	}
-	after := make([]counter.Amount, len(deltas))
-	for i := range deltas {
-		after[i] = s.add(&deltas[i], now)
-	}
-	return after, nil
+	return each(ctx, s, counter.ValidateAdd(deltas), len(deltas), func(now weir.Micros) error { return s.fits(deltas, now) },
+		func(i int, now weir.Micros) counter.Amount { return s.add(&deltas[i], now) })
 }
 
-// fits returns an error if a counter would leave its range, or there is no room for it; any
-// may be named twice. It reckons with floating-point numbers because a script in Redis has no
-// others.
+// fits returns an error if a counter would leave its range, or there is no room for it.
 func (s *Store) fits(deltas []counter.Delta, now weir.Micros) error {
-	sums := make(map[ident]float64, len(deltas))
-	made, grows := 0, false
+	after := sums{of: make(map[ident]float64, len(deltas))}
 	for i := range deltas {
 		k := &deltas[i].Key
-		id := identOf(k)
-		sum, known := sums[id]
-		if !known {
-			if _, c := s.counter(k, now); c == nil {
-				made++
-			} else if x := c.at(k.Window.Index(now, k.Zone)); x == nil {
-				grows = true
-			} else {
-				sum = float64(x.amount)
-				grows = grows || k.Distinct
-			}
+		_, c := s.counter(k, now)
+		var has *counter.Amount
+		if c != nil {
+			has = c.windows.at(k.Window.Index(now, k.Zone))
+			after.grows = after.grows || k.Distinct
 		}
-		sum += float64(deltas[i].By)
-		if math.Abs(sum) > float64(counter.MaxAmount) {
-			return counter.ErrRange
+		if err := after.add(identOf(k), c != nil, has, deltas[i].By); err != nil {
+			return err
 		}
-		sums[id] = sum
 	}
-	return s.room.claim(now, made, grows)
+	return s.room.claim(now, after.made, after.grows)
 }
 
 func (s *Store) add(d *counter.Delta, now weir.Micros) counter.Amount {
-	return s.change(&d.Key, now, func(c *cells, x *cell) {
+	return s.change(&d.Key, now, func(c *cells, index int64, has *counter.Amount) {
 		if c.members == nil {
-			x.amount += d.By
+			*has += d.By
 			return
 		}
 		// It may have been counted with a sketch that is gone, after the clock went back.
-		x.amount = max(x.amount, c.members.add(x.index, d.Members))
+		*has = max(*has, c.members.add(index, d.Members))
 	})
 }
 
-// change changes a counter in the current window, which is kept then, and returns what it
-// has.
-func (s *Store) change(k *counter.Key, now weir.Micros, do func(*cells, *cell)) counter.Amount {
-	index := k.Window.Index(now, k.Zone)
+// change changes what a counter has in the current window, which is kept then, and returns it.
+func (s *Store) change(k *counter.Key, now weir.Micros, do func(c *cells, index int64, has *counter.Amount)) counter.Amount {
+	index, kept := k.Window.Index(now, k.Zone), s.kept.Windows(k.Window)
 	e, c := findOr(&s.room, identOf(k), now, func() *cells {
 		if k.Distinct {
 			return &cells{members: newDistinct()}
 		}
 		return &cells{}
 	})
-	i, found := c.search(index)
-	if !found {
-		c.cells = slices.Insert(c.cells, i, cell{index: index})
-		c.prune(index, s.kept.Windows(k.Window))
-	}
-	x := c.at(index)
-	do(c, x)
-	after := x.amount
+	has := c.windows.open(index, kept, kept/4+16)
+	do(c, index, has)
 	s.room.keep(e, now, now+micros(s.kept.After(k.Window)))
-	return after
+	return *has
 }
 
 // Get implements counter.Store.
 func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateKeys(keys))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	amounts := make([]counter.Amount, len(keys))
-	for i := range keys {
+	return each(ctx, s, counter.ValidateKeys(keys), len(keys), nil, func(i int, now weir.Micros) counter.Amount {
 		k := &keys[i]
 		if _, c := s.counter(k, now); c != nil {
-			if x := c.at(k.Window.Index(now, k.Zone)); x != nil {
-				amounts[i] = x.amount
+			if has := c.windows.at(k.Window.Index(now, k.Zone)); has != nil {
+				return *has
 			}
 		}
-	}
-	return amounts, nil
+		return 0
+	})
 }
 
 // Reset implements counter.Store.
 func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateKeys(keys))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	had := make([]counter.Amount, len(keys))
-	for i := range keys {
-		had[i] = s.set(&keys[i], now, 0)
-	}
-	return had, nil
+	return each(ctx, s, counter.ValidateKeys(keys), len(keys), nil, func(i int, now weir.Micros) counter.Amount { return s.set(&keys[i], now, 0) })
 }
 
 // Set implements counter.Store.
 func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter.Amount, error) {
-	now, err := s.lock(ctx, counter.ValidateSet(settings))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
 	var changed []counter.Delta // by nothing: only their room is asked for
 	for i := range settings {
 		if settings[i].To != 0 {
 			changed = append(changed, counter.Delta{Key: settings[i].Key})
 		}
 	}
-	if err := s.fits(changed, now); err != nil {
-		return nil, err
-	}
-	had := make([]counter.Amount, len(settings))
-	for i := range settings {
-		had[i] = s.set(&settings[i].Key, now, settings[i].To)
-	}
-	return had, nil
+	return each(ctx, s, counter.ValidateSet(settings), len(settings), func(now weir.Micros) error { return s.fits(changed, now) },
+		func(i int, now weir.Micros) counter.Amount { return s.set(&settings[i].Key, now, settings[i].To) })
 }
 
 // set returns what a counter had. One that is set to 0 is kept no longer for that.
 func (s *Store) set(k *counter.Key, now weir.Micros, to counter.Amount) (had counter.Amount) {
 	if to != 0 {
-		s.change(k, now, func(_ *cells, x *cell) { had, x.amount = x.amount, to })
+		s.change(k, now, func(_ *cells, _ int64, has *counter.Amount) { had, *has = *has, to })
 		return had
 	}
 	e, c := s.counter(k, now)
@@ -216,8 +126,8 @@ func (s *Store) set(k *counter.Key, now weir.Micros, to counter.Amount) (had cou
 		return 0
 	}
 	index := k.Window.Index(now, k.Zone)
-	if x := c.at(index); x != nil {
-		had, x.amount = x.amount, 0
+	if has := c.windows.at(index); has != nil {
+		had, *has = *has, 0
 	}
 	if c.members != nil && c.members.at(index).index == index {
 		*c.members.at(index) = sketch{index: index}
@@ -228,28 +138,21 @@ func (s *Store) set(k *counter.Key, now weir.Micros, to counter.Amount) (had cou
 
 // History implements counter.Store.
 func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
-	now, err := s.lock(ctx, counter.ValidateHistory(n, keys, s.kept))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	all := make([][]counter.Point, len(keys))
-	for i := range keys {
+	return each(ctx, s, counter.ValidateHistory(n, keys, s.kept), len(keys), nil, func(i int, now weir.Micros) []counter.Point {
 		k := &keys[i]
-		first := k.Window.Index(now, k.Zone) - int64(n) + 1
-		all[i] = make([]counter.Point, n)
-		for j := range all[i] {
-			all[i][j].Start = k.Window.Start(first+int64(j), k.Zone)
+		first, points := k.Window.Index(now, k.Zone)-int64(n)+1, make([]counter.Point, n)
+		for j := range points {
+			points[j].Start = k.Window.Start(first+int64(j), k.Zone)
 		}
 		if _, c := s.counter(k, now); c != nil {
-			for _, x := range c.cells {
+			for _, x := range c.windows {
 				if j := x.index - first; j >= 0 && j < int64(n) {
-					all[i][j].Amount = x.amount
+					points[j].Amount = x.value
 				}
 			}
 		}
-	}
-	return all, nil
+		return points
+	})
 }
 
 // sequence is the last number that was given out.

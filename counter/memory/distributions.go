@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -9,46 +8,22 @@ import (
 	"github.com/weirhq/weir/counter"
 )
 
-// distributions are the windows of a distribution, the latest last.
-type distributions struct{ windows []distribution }
-
-type distribution struct {
-	index int64
-	counter.Distribution
-}
+// distributions is a distribution in its windows.
+type distributions struct{ windows windows[counter.Distribution] }
 
 // weight is in entries of about 400 bytes: a bucket has 16.
 func (d *distributions) weight() int {
 	n := 1
 	for i := range d.windows {
-		n += 1 + len(d.windows[i].Buckets)/16
+		n += 1 + len(d.windows[i].value.Buckets)/16
 	}
 	return n
 }
 
-func (d *distributions) search(index int64) (int, bool) {
-	return slices.BinarySearchFunc(d.windows, index, func(x distribution, index int64) int { return cmp.Compare(x.index, index) })
-}
-
-// at makes a window if it is not there, and drops those that can no longer be read.
-func (d *distributions) at(index int64, kept int) *counter.Distribution {
-	i, found := d.search(index)
-	if !found {
-		d.windows = slices.Insert(d.windows, i, distribution{index: index})
-		d.windows = slices.DeleteFunc(d.windows, func(x distribution) bool {
-			return x.index <= index-int64(kept) || x.index > index+int64(kept)
-		})
-		i, _ = d.search(index)
-	}
-	return &d.windows[i].Distribution
-}
-
-func (s *Store) distributions(k *counter.Key, now weir.Micros) (*entry, *distributions) {
-	return find[*distributions](&s.room, distributionIdent(k), now)
-}
-
 func distributionIdent(k *counter.Key) ident {
-	return ident{kind: kindDistribution, window: k.Window, zone: counter.ZoneName(k.Zone), group: k.Group, name: k.Name}
+	id := identOf(k)
+	id.kind = kindDistribution
+	return id
 }
 
 // Observe implements counter.Store.
@@ -65,18 +40,16 @@ func (s *Store) Observe(ctx context.Context, samples ...counter.Sample) error {
 	for i := range samples {
 		k := &samples[i].Key
 		e, d := findOr(&s.room, distributionIdent(k), now, func() *distributions { return &distributions{} })
-		d.at(k.Window.Index(now, k.Zone), s.kept.Distributions(k.Window)).Merge(&added[i])
+		d.windows.open(k.Window.Index(now, k.Zone), s.kept.Distributions(k.Window), 0).Merge(&added[i])
 		s.room.keep(e, now, now+micros(s.kept.DistributionAfter(k.Window)))
 	}
 	return nil
 }
 
-// added is what is added, unless a sum leaves its range or there is no room, reckoned as fits
-// does.
+// added is what is added, unless a sum leaves its range or there is no room.
 func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Distribution, error) {
 	all := make([]counter.Distribution, len(samples))
-	sums := map[ident]float64{}
-	made, grows := 0, false
+	after := sums{of: map[ident]float64{}}
 	for i := range samples {
 		var err error
 		if all[i], err = samples[i].Distribution(); err != nil {
@@ -84,46 +57,37 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 		}
 		k := &samples[i].Key
 		id := distributionIdent(k)
-		sum, known := sums[id]
-		if _, d := s.distributions(k, now); d == nil && !known {
-			made++
-		} else if d != nil && !known {
-			grows = true
-			if at, found := d.search(k.Window.Index(now, k.Zone)); found {
-				sum = float64(d.windows[at].Sum)
+		_, d := find[*distributions](&s.room, id, now)
+		var has *counter.Amount
+		if d != nil {
+			after.grows = true
+			if current := d.windows.at(k.Window.Index(now, k.Zone)); current != nil {
+				has = &current.Sum
 			}
 		}
-		sums[id] = sum + float64(all[i].Sum)
-		if sums[id] > float64(counter.MaxAmount) {
-			return nil, counter.ErrRange
+		if err := after.add(id, d != nil, has, all[i].Sum); err != nil {
+			return nil, err
 		}
 	}
-	return all, s.room.claim(now, made, grows)
+	return all, s.room.claim(now, after.made, after.grows)
 }
 
 // Distributions implements counter.Store.
 func (s *Store) Distributions(ctx context.Context, n int, keys ...counter.Key) ([][]counter.DistributionPoint, error) {
-	now, err := s.lock(ctx, counter.ValidateDistributions(n, keys, s.kept))
-	if err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	all := make([][]counter.DistributionPoint, len(keys))
-	for i := range keys {
+	return each(ctx, s, counter.ValidateDistributions(n, keys, s.kept), len(keys), nil, func(i int, now weir.Micros) []counter.DistributionPoint {
 		k := &keys[i]
-		first := k.Window.Index(now, k.Zone) - int64(n) + 1
-		all[i] = make([]counter.DistributionPoint, n)
-		_, d := s.distributions(k, now)
-		for j := range all[i] {
-			all[i][j].Start = k.Window.Start(first+int64(j), k.Zone)
+		first, points := k.Window.Index(now, k.Zone)-int64(n)+1, make([]counter.DistributionPoint, n)
+		_, d := find[*distributions](&s.room, distributionIdent(k), now)
+		for j := range points {
+			points[j].Start = k.Window.Start(first+int64(j), k.Zone)
 			if d == nil {
 				continue
 			}
-			if at, found := d.search(first + int64(j)); found {
-				all[i][j].Distribution = d.windows[at].Distribution
-				all[i][j].Buckets = slices.Clone(all[i][j].Buckets)
+			if had := d.windows.at(first + int64(j)); had != nil {
+				points[j].Distribution = *had
+				points[j].Buckets = slices.Clone(had.Buckets)
 			}
 		}
-	}
-	return all, nil
+		return points
+	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/order"
 )
 
@@ -31,8 +32,8 @@ type ident struct {
 
 // body is what an entry holds.
 type body interface {
-	weight() int         // in entries
-	walk(*codec, *ident) // writes it to a snapshot, or reads it
+	weight() int              // in entries
+	walk(*disk.Codec, *ident) // writes it to a snapshot, or reads it
 }
 
 // entry is something with a name.

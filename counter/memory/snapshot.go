@@ -47,7 +47,7 @@ type saving struct {
 	next    *entry // where to go on
 	last    uint64 // the order of the newest entry when it began
 	records []record
-	chunk   codec // what the latest records are in
+	chunk   disk.Codec // what the latest records are in
 }
 
 // record is an entry as it was.
@@ -109,10 +109,10 @@ func (r *room) save(e *entry) {
 		return
 	}
 	e.saved = s.number
-	if len(s.chunk.out) >= chunkSize || s.chunk.out == nil {
-		s.chunk.out = make([]byte, 0, chunkSize+chunkSize/4)
+	if len(s.chunk.Out) >= chunkSize || s.chunk.Out == nil {
+		s.chunk.Out = make([]byte, 0, chunkSize+chunkSize/4)
 	}
-	start := len(s.chunk.out)
-	s.chunk.entry(e)
-	s.records = append(s.records, record{e.order, s.chunk.out[start:]})
+	start := len(s.chunk.Out)
+	e.walk(&s.chunk)
+	s.records = append(s.records, record{e.order, s.chunk.Out[start:]})
 }

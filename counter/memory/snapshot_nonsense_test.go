@@ -21,9 +21,9 @@ func TestNonsenseIsRejected(t *testing.T) {
 	ring := ident{kind: kindBoard, zone: "UTC", name: "n"}
 	list := ident{kind: kindHot, span: time.Minute, name: "n"}
 	one := func(id ident, b body) []byte {
-		var c codec
-		c.entry(&entry{id: id, body: b, expires: far})
-		return c.out
+		var c disk.Codec
+		(&entry{id: id, body: b, expires: far}).walk(&c)
+		return c.Out
 	}
 	steps := func(parts ...table) *sliding {
 		s := &sliding{latest: 100}
@@ -35,23 +35,25 @@ func TestNonsenseIsRejected(t *testing.T) {
 	event := func(id int64) counter.Event { return counter.Event{ID: id, Item: "a", At: time.Unix(1, 0)} }
 	members := ident{kind: kindDistinct, zone: "UTC", name: "n"}
 	sketched := func(all ...sketch) *cells {
-		c := &cells{cells: []cell{{amount: 1}}, members: &distinct{}}
+		c := &cells{windows: windows[counter.Amount]{{value: 1}}, members: &distinct{}}
 		copy(c.members.sketches[:], all)
 		return c
 	}
 	times := ident{kind: kindDistribution, zone: "UTC", name: "n", window: counter.Year}
-	spread := func(index int64, d counter.Distribution) distribution { return distribution{index, d} }
+	spread := func(index int64, d counter.Distribution) window[counter.Distribution] {
+		return window[counter.Distribution]{index, d}
+	}
 	fine := counter.Distribution{Count: 3, Sum: 10, Min: 1, Max: 9, Buckets: []counter.Bucket{{Number: 1, Count: 2}, {Number: counter.MaxBuckets - 1, Count: 1}}}
 	with := func(change func(*counter.Distribution)) []byte {
 		d := fine
 		d.Buckets = slices.Clone(d.Buckets)
 		change(&d)
-		return one(times, &distributions{[]distribution{spread(1, d)}})
+		return one(times, &distributions{windows[counter.Distribution]{spread(1, d)}})
 	}
 	good := map[string][]byte{
 		"distinct":     one(members, sketched(sketch{hashes: []uint64{1, 2}}, sketch{index: 1, registers: make([]uint8, registers)})),
-		"distribution": one(times, &distributions{[]distribution{spread(1, fine), spread(2, fine)}}),
-		"counter":      one(named, &cells{cells: []cell{{index: -1}, {index: 3, amount: 5}}}),
+		"distribution": one(times, &distributions{windows[counter.Distribution]{spread(1, fine), spread(2, fine)}}),
+		"counter":      one(named, &cells{windows: windows[counter.Amount]{{index: -1}, {index: 3, value: 5}}}),
 		"sequence":     one(ident{kind: kindSequence, name: "n"}, &sequence{last: 7}),
 		"board":        one(ring, &board{ring: [counter.BoardWindows]boardWindow{{index: 0, table: table{"a": -1}}}}),
 		"sliding":      one(minute, steps(table{"a": 1}, table{"a": most - 1})),
@@ -66,13 +68,13 @@ func TestNonsenseIsRejected(t *testing.T) {
 		"no such kind":          disk.AppendWords(nil, int64(kindDistribution)+1, int64(far)),
 		"no name":               one(ident{kind: kindSequence}, &sequence{}),
 		"a long name":           one(ident{kind: kindSequence, name: strings.Repeat("n", counter.MaxNameLen+1)}, &sequence{}),
-		"no zone":               one(ident{kind: kindCounter, name: "n"}, &cells{cells: []cell{{}}}),
-		"no window":             one(ident{kind: kindCounter, zone: "UTC", name: "n", window: 9}, &cells{cells: []cell{{}}}),
+		"no zone":               one(ident{kind: kindCounter, name: "n"}, &cells{windows: windows[counter.Amount]{{}}}),
+		"no window":             one(ident{kind: kindCounter, zone: "UTC", name: "n", window: 9}, &cells{windows: windows[counter.Amount]{{}}}),
 		"a number below 0":      one(ident{kind: kindSequence, name: "n"}, &sequence{last: -1}),
 		"no cells":              one(named, &cells{}),
-		"cells in disorder":     one(named, &cells{cells: []cell{{index: 3}, {index: 3}}}),
+		"cells in disorder":     one(named, &cells{windows: windows[counter.Amount]{{index: 3}, {index: 3}}}),
 		"too many cells":        one(named, manyCells(maxCells+1)),
-		"too large an amount":   one(named, &cells{cells: []cell{{amount: 1<<63 - 1}}}),
+		"too large an amount":   one(named, &cells{windows: windows[counter.Amount]{{value: 1<<63 - 1}}}),
 		"a sketch of disorder":  one(members, sketched(sketch{hashes: []uint64{2, 1}})),
 		"a sketch elsewhere":    one(members, sketched(sketch{index: 1, hashes: []uint64{1}})),
 		"too high a rank":       one(members, sketched(sketch{registers: bytes.Repeat([]byte{52}, registers)})),
@@ -83,7 +85,7 @@ func TestNonsenseIsRejected(t *testing.T) {
 		"a sum below 0":         with(func(d *counter.Distribution) { d.Sum = -1 }),
 		"more than the most":    with(func(d *counter.Distribution) { d.Min = 10 }),
 		"too many values":       with(func(d *counter.Distribution) { d.Buckets[0].Count, d.Buckets[1].Count = exact, 1 }),
-		"windows in disorder":   one(times, &distributions{[]distribution{spread(2, fine), spread(1, fine)}}),
+		"windows in disorder":   one(times, &distributions{windows[counter.Distribution]{spread(2, fine), spread(1, fine)}}),
 		"a score of 0":          one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{"a": 0}}}}),
 		"too high a score":      one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{"a": most + 1}}}}),
 		"a window twice":        one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{}}, {table: table{}}}}),
@@ -108,7 +110,7 @@ func TestNonsenseIsRejected(t *testing.T) {
 func manyCells(n int) *cells {
 	c := &cells{}
 	for i := range n {
-		c.cells = append(c.cells, cell{index: int64(i)})
+		c.windows = append(c.windows, window[counter.Amount]{index: int64(i)})
 	}
 	return c
 }

@@ -35,9 +35,9 @@ func (s *Store) readRoom(r io.Reader) (*room, error) {
 	now := s.clock()
 	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
 	err := format.Read(r, func(r *disk.Reader) {
-		for in := (&codec{in: r}); r.More(); {
+		for in := (&disk.Codec{In: r}); r.More(); {
 			e := &entry{}
-			in.entry(e)
+			e.walk(in)
 			r.Must(restored.entries[e.id] == nil)
 			if r.Err != nil {
 				continue

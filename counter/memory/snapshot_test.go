@@ -279,7 +279,7 @@ func TestSnapshotWhileCounting(t *testing.T) {
 	for range 20 {
 		sum := counter.Amount(0)
 		for _, e := range contents(restored(t, Options{Clock: clock.Now}, snapshotOf(t, s))) {
-			sum += e.body.(*cells).cells[0].amount
+			sum += e.body.(*cells).windows[0].value
 		}
 		if sum != 3*saveAtOnce*counter.One {
 			t.Errorf("the sum is %v; a call was torn", sum)

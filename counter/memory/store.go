@@ -112,6 +112,26 @@ func (s *Store) lock(ctx context.Context, invalid error) (weir.Micros, error) {
 	return s.clock(), nil
 }
 
+// each locks the store and answers for n things one after the other, unless the arguments are invalid, the
+// context has ended, or may, if it is not nil, returns an error.
+func each[A any](ctx context.Context, s *Store, invalid error, n int, may func(now weir.Micros) error, one func(i int, now weir.Micros) A) ([]A, error) {
+	now, err := s.lock(ctx, invalid)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if may != nil {
+		if err := may(now); err != nil {
+			return nil, err
+		}
+	}
+	answers := make([]A, n)
+	for i := range n {
+		answers[i] = one(i, now)
+	}
+	return answers, nil
+}
+
 // roomFor is how many members are left when there were too many.
 func (s *Store) roomFor() int { return s.maxMembers - s.maxMembers/8 }
 

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"crypto/hmac"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -41,18 +43,18 @@ func TestWebhook(t *testing.T) {
 	if err := json.Unmarshal(body, &m); err != nil || m.Version != 1 || len(m.Alerts) != 1 || m.Alerts[0] != some[0] {
 		t.Errorf("%s: %v", body, err)
 	}
-	if err := Verify(secret, header, body, noon.Add(time.Minute), 5*time.Minute); err != nil {
+	if err := verify(secret, header, body, noon.Add(time.Minute), 5*time.Minute); err != nil {
 		t.Error(err)
 	}
 	forged := header.Clone()
 	forged.Set(TimestampHeader, fmt.Sprint(noon.Add(time.Hour).Unix()))
 	for name, err := range map[string]error{
-		"another secret": Verify([]byte("other"), header, body, noon, time.Minute),
-		"another body":   Verify(secret, header, append([]byte(" "), body...), noon, time.Minute),
-		"too old":        Verify(secret, header, body, noon.Add(time.Hour), time.Minute),
-		"made younger":   Verify(secret, forged, body, noon.Add(time.Hour), time.Minute),
-		"from the past":  Verify(secret, header, body, noon.Add(-time.Hour), time.Minute),
-		"not signed":     Verify(secret, http.Header{}, body, noon, time.Minute),
+		"another secret": verify([]byte("other"), header, body, noon, time.Minute),
+		"another body":   verify(secret, header, append([]byte(" "), body...), noon, time.Minute),
+		"too old":        verify(secret, header, body, noon.Add(time.Hour), time.Minute),
+		"made younger":   verify(secret, forged, body, noon.Add(time.Hour), time.Minute),
+		"from the past":  verify(secret, header, body, noon.Add(-time.Hour), time.Minute),
+		"not signed":     verify(secret, http.Header{}, body, noon, time.Minute),
 	} {
 		if err == nil {
 			t.Errorf("%s is taken for ours", name)
@@ -61,6 +63,23 @@ func TestWebhook(t *testing.T) {
 	if strings.Contains(w.Name(), "token") {
 		t.Errorf("its name is %s", w.Name())
 	}
+}
+
+// verify checks a message as a receiver does: it returns an error if the message was not signed
+// with the secret, or is older than the tolerance.
+func verify(secret []byte, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
+	at := header.Get(TimestampHeader)
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return errors.New("alert: the message is not signed")
+	}
+	if age := now.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
+		return fmt.Errorf("alert: the message is %v old; compare the clocks", age)
+	}
+	if !hmac.Equal([]byte(header.Get(SignatureHeader)), []byte(sign(secret, at, body))) {
+		return errors.New("alert: the signature is wrong; compare the secrets")
+	}
+	return nil
 }
 
 // What may succeed later is tried again, the rest is not; nothing of the URL is told.

@@ -91,23 +91,6 @@ func sign(secret []byte, at string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Verify checks a received webhook: it returns an error if the message was not signed
-// with the secret, or is older than the tolerance.
-func Verify(secret []byte, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
-	at := header.Get(TimestampHeader)
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		return errors.New("alert: the message is not signed")
-	}
-	if age := now.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
-		return fmt.Errorf("alert: the message is %v old; compare the clocks", age)
-	}
-	if !hmac.Equal([]byte(header.Get(SignatureHeader)), []byte(sign(secret, at, body))) {
-		return errors.New("alert: the signature is wrong; compare the secrets")
-	}
-	return nil
-}
-
 // maxAnswer is how much of an answer is read, so that the connection can be used again.
 const maxAnswer = 64 << 10
 

@@ -45,7 +45,7 @@ func TestWarningWebhook(t *testing.T) {
 	if string(body) != want {
 		t.Errorf("got\n%s\nwant\n%s", body, want)
 	}
-	if err := Verify([]byte("hush"), header, body, noon, time.Minute); err != nil {
+	if err := verify([]byte("hush"), header, body, noon, time.Minute); err != nil {
 		t.Error(err)
 	}
 	var m Message

@@ -3,7 +3,6 @@ package archiveredis
 import (
 	"bytes"
 	"context"
-	_ "embed"
 	"strconv"
 	"time"
 
@@ -11,11 +10,6 @@ import (
 
 	"github.com/weirhq/weir/stats/archive"
 )
-
-//go:embed notes.lua
-var notesText string
-
-var notesScript = rueidis.NewLuaScript(notesText)
 
 // SetNote implements archive.Store.
 func (a *Store) SetNote(ctx context.Context, kind string, n archive.Note, now time.Time) error {

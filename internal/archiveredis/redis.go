@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	_ "embed"
+	"embed"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,15 +55,13 @@ type Store struct {
 	rolled rolled
 }
 
-//go:embed add.lua
-var addText string
-
-//go:embed roll.lua
-var rollText string
+//go:embed script
+var scripts embed.FS
 
 var (
-	addScript  = rueidis.NewLuaScript(addText)
-	rollScript = rueidis.NewLuaScript(rollText)
+	addScript   = redislink.Script(scripts, "add")
+	rollScript  = redislink.Script(scripts, "roll")
+	notesScript = redislink.Script(scripts, "notes")
 )
 
 // New returns an archive that uses the client, for a single server, Sentinel or a

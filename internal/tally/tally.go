@@ -7,6 +7,7 @@ package tally
 import (
 	"math/bits"
 	"sync"
+	"sync/atomic"
 	"unicode/utf8"
 	"unsafe"
 
@@ -127,6 +128,15 @@ func (x *Index[C]) ByID(id string) (c *C, own bool) {
 		return c, true
 	}
 	return x.All[len(x.All)-1], false
+}
+
+// Made returns what is at a place, and makes it if it is not there: most rules never need it.
+func Made[T any](at *atomic.Pointer[T], create func() *T) *T {
+	if made := at.Load(); made != nil {
+		return made
+	}
+	at.CompareAndSwap(nil, create())
+	return at.Load()
 }
 
 // Names are names of which only so many are counted separately, the first ones to come. They

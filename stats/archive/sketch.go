@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/internal/estimate"
+	"github.com/weirhq/weir/internal/order"
 )
 
 // Entry is a frequent key. It was counted at least Count-Error and at most Count times.
@@ -145,13 +146,25 @@ func (c *Clients) Merge(other *Clients) {
 type Counter struct {
 	size  int
 	total int64
-	at    map[string]int // place in heap
-	heap  []Entry        // the rarest first
+	byKey map[string]*counted
+	heap  order.Heap[*counted] // the rarest first
 }
+
+// counted is a key in a counter.
+type counted struct {
+	Entry
+	index int32
+}
+
+// Before puts the rarest first.
+func (c *counted) Before(other *counted) bool { return c.Count < other.Count }
+
+// Index is for the heap.
+func (c *counted) Index() *int32 { return &c.index }
 
 // NewCounter returns a counter with room for size keys.
 func NewCounter(size int) *Counter {
-	return &Counter{size: max(size, 1), at: make(map[string]int)}
+	return &Counter{size: max(size, 1), byKey: make(map[string]*counted)}
 }
 
 // Add counts a key n times. It keeps no reference to the key.
@@ -162,63 +175,33 @@ func (c *Counter) Add(key []byte, n int64) {
 
 // AddAnother counts a further key of requests that Add has already counted.
 func (c *Counter) AddAnother(key []byte, n int64) {
-	if i, ok := c.at[string(key)]; ok {
-		c.heap[i].Count += n
-		c.down(i)
+	if known := c.byKey[string(key)]; known != nil {
+		known.Count += n
+		c.heap.Fix(known)
 		return
 	}
 	name := string(key)
 	if len(c.heap) < c.size {
-		c.heap = append(c.heap, Entry{Key: name, Count: n})
-		c.at[name] = len(c.heap) - 1
-		c.up(len(c.heap) - 1)
+		c.byKey[name] = &counted{Entry: Entry{Key: name, Count: n}}
+		c.heap.Push(c.byKey[name])
 		return
 	}
-	rarest := &c.heap[0]
-	delete(c.at, rarest.Key)
-	*rarest = Entry{Key: name, Count: rarest.Count + n, Error: rarest.Count}
-	c.at[name] = 0
-	c.down(0)
+	rarest := c.heap[0]
+	delete(c.byKey, rarest.Key)
+	rarest.Entry = Entry{Key: name, Count: rarest.Count + n, Error: rarest.Count}
+	c.byKey[name] = rarest
+	c.heap.Fix(rarest)
 }
 
 // Sketch returns the current counts. You can keep adding to the counter.
 func (c *Counter) Sketch() Sketch {
-	s := Sketch{Entries: append([]Entry(nil), c.heap...), Total: c.total}
+	s := Sketch{Total: c.total}
+	for _, one := range c.heap {
+		s.Entries = append(s.Entries, one.Entry)
+	}
 	if len(c.heap) == c.size {
 		s.Floor = c.heap[0].Count
 	}
 	s.order()
 	return s
-}
-
-func (c *Counter) up(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if c.heap[parent].Count <= c.heap[i].Count {
-			return
-		}
-		c.swap(i, parent)
-		i = parent
-	}
-}
-
-func (c *Counter) down(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(c.heap); child++ {
-			if c.heap[child].Count < c.heap[least].Count {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		c.swap(i, least)
-		i = least
-	}
-}
-
-func (c *Counter) swap(i, j int) {
-	c.heap[i], c.heap[j] = c.heap[j], c.heap[i]
-	c.at[c.heap[i].Key], c.at[c.heap[j].Key] = i, j
 }

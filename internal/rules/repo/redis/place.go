@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"embed"
 	"strings"
 	"time"
 
@@ -34,6 +35,18 @@ type Options struct {
 // together should not ask together. With a margin, a change of which the message was
 // lost is seen within a second.
 const pollEvery = 500 * time.Millisecond
+
+//go:embed script
+var scripts embed.FS
+
+var (
+	readScript  = redislink.Script(scripts, "read")
+	writeScript = redislink.Script(scripts, "common", "write")
+	adoptScript = redislink.Script(scripts, "common", "adopt")
+
+	storeReadScript  = redislink.Script(scripts, "store_read")
+	storeWriteScript = redislink.Script(scripts, "store_write")
+)
 
 // place is the keys of a document, and the channel that tells of its changes.
 type place struct {

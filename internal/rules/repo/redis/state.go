@@ -3,7 +3,6 @@ package redis
 import (
 	"cmp"
 	"context"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,11 +16,6 @@ import (
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/rule"
 )
-
-//go:embed read.lua
-var readText string
-
-var readScript = rueidis.NewLuaScript(readText)
 
 // state is what is in Redis.
 type state struct {

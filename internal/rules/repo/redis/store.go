@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	_ "embed"
 	"fmt"
 	"strconv"
 
@@ -33,14 +32,6 @@ func OpenStore(client func() (rueidis.Client, error), o Options, what repo.Store
 	p.channel = p.keys[0] + ":changed"
 	return &Store{p, what.Most}, nil
 }
-
-//go:embed store_read.lua
-var storeReadText string
-
-//go:embed store_write.lua
-var storeWriteText string
-
-var storeReadScript, storeWriteScript = rueidis.NewLuaScript(storeReadText), rueidis.NewLuaScript(storeWriteText)
 
 // Read implements repo.Store.
 func (s *Store) Read(ctx context.Context, known repo.Revision) ([]byte, bool, error) {

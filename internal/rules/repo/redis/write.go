@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"crypto/sha1"
-	_ "embed"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,11 +14,6 @@ import (
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 )
-
-//go:embed write.lua
-var writeText string
-
-var writeScript = rueidis.NewLuaScript(commonText + writeText)
 
 // Write implements repo.Repository. An error of the network leaves open whether it was
 // written: nothing is sent twice, for the second would be a conflict with the first.
@@ -79,14 +73,6 @@ func (r *Repository) swap(ctx context.Context, s *state, next repo.Version) (rep
 	r.know(next.Number)
 	return next, nil
 }
-
-//go:embed common.lua
-var commonText string
-
-//go:embed adopt.lua
-var adoptText string
-
-var adoptScript = rueidis.NewLuaScript(commonText + adoptText)
 
 // adopt makes a version of a document that was written to Redis by hand. Otherwise it
 // would be in force, but not in the history, and a rollback to it would be impossible.
