@@ -37,7 +37,7 @@ var budget = map[string]int{
 	"rule":              11900,
 	"scripts":           800,
 	"stats":             6050,
-	"store":             10900,
+	"store":             10950,
 	"test/bench":        8050,
 	"test/chaos":        4000,
 	"test":              250,
