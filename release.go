@@ -1,5 +1,7 @@
 package weir
 
+import "iter"
+
 // Release gives back units of a hold to a key in state s, as of the time of the
 // reservation: what expired since then does not come back. It returns the new state, and
 // changes the tail. Of a bucket, it also returns how many parts it gave back: holds that
@@ -49,80 +51,100 @@ func (c *Compiled) drained(time Micros, under int64) int64 {
 	return drained
 }
 
-// ReleaseAll is Release of all units of many holds, in one pass. Holds of a log, and of a bucket that does not
-// shape, come in the order of reservation and end in any; others end in the order in which they come. Those of a log come all
-// at once. Others can come in several calls, of which each gets the state and the sum that the one before returned,
-// beginning with 0; Level is what it was before the first call. Of a bucket, the Level of each is then how much it gave
-// back, and the sum is that of all. If the order of their ends makes a difference in a bucket, as it can after a plain
-// [Compiled.Refund], ok is false: release them as they were, one after the other.
-func (c *Compiled) ReleaseAll(s State, tail []int64, holds []Held, sum int64) (next State, total int64, ok bool) {
+// ReleaseAll is Release of all units of many holds, in one pass. Holds of a log, and of a bucket, come in the order
+// of reservation and end in any; others end in the order in which they come. Level is what it was before any of them ended;
+// when the next hold is asked for, that of the one before is how much it gave back. If the order of their ends makes a
+// difference, as it can in a bucket after a plain [Compiled.Refund], and does in a shaping queue, ok is false and nothing
+// has changed: release them one after the other.
+func (c *Compiled) ReleaseAll(s State, tail []int64, holds iter.Seq[*Held]) (next State, ok bool) {
 	switch {
+	case c.limit.Shape:
+		return s, false
+	case c.limit.Algorithm.leaks():
+		return c.releaseAllOfBucket(s, holds)
 	case c.limit.Algorithm.logs():
-		return c.releaseAllOfLog(s, tail, holds), 0, true
-	case c.limit.Algorithm.leaks() && !c.limit.Shape:
-		return c.releaseAllOfBucket(s, holds, sum)
+		return c.releaseAllOfLog(s, tail, holds), true
 	}
-	for i := range holds {
-		s, holds[i].Level = c.Release(s, tail, holds[i], holds[i].Cost)
+	var window Held // those that follow each other and were charged in the same one
+	for h := range holds {
+		if window.Cost > 0 && window.Cost < exact && c.sameWindow(window.Receipt, h.Receipt) {
+			window.Cost += h.Cost
+			continue
+		}
+		s, window = c.Refund(s, tail, window.Receipt, window.Cost), *h
 	}
-	return s, 0, true
+	return c.Refund(s, tail, window.Receipt, window.Cost), true
+}
+
+// sameWindow reports whether two charges were in the same window, or sub-window.
+func (c *Compiled) sameWindow(a, b Receipt) bool {
+	if c.limit.Algorithm != SlidingWindow {
+		return a == b
+	}
+	return c.windowStart(State{Fresh: Micros(a)}) == c.windowStart(State{Fresh: Micros(b)})
 }
 
 // releaseAllOfBucket adds up. A hold gives back all of its cost, whatever holds before it gave back first, if so much
 // has not drained even then; only the first that has anything left may have drained in part.
-func (c *Compiled) releaseAllOfBucket(s State, holds []Held, sum int64) (next State, total int64, ok bool) {
-	if s.A != 0 && s.B != c.limit.N || s.A == 0 && sum > 0 && len(holds) > 0 {
-		return s, sum, false
+func (c *Compiled) releaseAllOfBucket(s State, holds iter.Seq[*Held]) (next State, ok bool) {
+	if s.A != 0 && s.B != c.limit.N {
+		return s, false
 	}
-	last, left := s.Fresh-Micros(divUp(s.A, c.n)), s.A
-	total = sum
-	for i := range holds {
-		h := &holds[i]
+	last, back := s.Fresh-Micros(divUp(s.A, c.n)), int64(0)
+	for h := range holds {
 		cost, rest := h.Cost*c.p, h.Level-c.drained(last-h.At, s.B)
 		switch h.Level = 0; {
 		case s.A == 0: // there is nothing in it
-		case rest >= total+cost:
+		case rest >= back+cost:
 			h.Level = cost
-		case rest > 0 && total == 0:
+		case rest > 0 && back == 0:
 			h.Level = rest
 		case rest > 0:
-			return s, sum, false
+			return s, false
 		}
-		total += h.Level
+		back += h.Level
 	}
-	switch left -= total - sum; {
+	switch left := s.A - back; {
 	case left < 0:
-		return s, sum, false
-	case left == s.A:
-		return s, total, true
+		return s, false
+	case back == 0:
+		return s, true
 	case left == 0:
-		return State{}, total, true
+		return State{}, true
+	default:
+		return State{Fresh: last + Micros(divUp(left, c.n)), A: left, B: s.B}, true
 	}
-	return State{Fresh: last + Micros(divUp(left, c.n)), A: left, B: s.B}, total, true
 }
 
 // releaseAllOfLog takes units out of their entries, and moves up those that are left.
-func (c *Compiled) releaseAllOfLog(s State, tail []int64, holds []Held) State {
+func (c *Compiled) releaseAllOfLog(s State, tail []int64, holds iter.Seq[*Held]) State {
 	if s.Fresh <= 0 || !c.Readable(s, tail) {
 		return s
 	}
 	l := c.log(s, tail)
-	from, to, newest, gone := l.units, l.first, l.newest, int64(0)
-	for i := l.first; i < l.end; i++ {
-		word, time, newer, cost := *l.word(i), l.at(i), min(l.units, l.newer(i)), int64(0)
-		for ; len(holds) > 0 && int64(holds[0].Receipt)-c.period <= time; holds = holds[1:] {
-			if int64(holds[0].Receipt)-c.period == time {
-				cost += holds[0].Cost
-			}
-		}
+	i, from, to, newest, gone, cost := l.first, l.units, l.first, l.newest, int64(0), int64(0)
+	keep := func() { // the next entry, without cost units
+		word, time, newer := *l.word(i), l.at(i), min(l.units, l.newer(i))
 		has := from - newer
 		back := max(0, min(cost, has))
-		from, gone = newer, gone+back
+		i, from, gone, cost = i+1, newer, gone+back, 0
 		if back > 0 && back == has {
-			continue
+			return
 		}
 		*l.word(to) = word&^(1<<l.rankBits-1) | l.mod(word-gone)
 		newest, to = time, to+1
+	}
+	for h := range holds {
+		taken := int64(h.Receipt) - c.period
+		for i < l.end && l.at(i) < taken {
+			keep()
+		}
+		if i < l.end && l.at(i) == taken {
+			cost += h.Cost
+		}
+	}
+	for i < l.end {
+		keep()
 	}
 	l.rank, l.units, l.newest, l.end = l.mod(l.rank-gone), l.units-gone, newest, to
 	if l.units == 0 || l.first == l.end {

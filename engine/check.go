@@ -83,7 +83,7 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 	}
 	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {
 		e.observeHold(UnheldHold, nil)
-	} else if v.isCrowded() {
+	} else if v.Crowded() {
 		e.observeHold(CrowdedHold, nil)
 	}
 	e.observe(req, v)

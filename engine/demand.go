@@ -90,7 +90,7 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 	}
 	if v.Unheld {
 		e.observeHold(UnheldHold, nil)
-	} else if v.isCrowded() {
+	} else if v.Crowded() {
 		e.observeHold(CrowdedHold, nil)
 	}
 	e.observe(&noRequest, v)

@@ -146,8 +146,8 @@ func TestTooManyHolds(t *testing.T) {
 		for testkit.Must(gate.Reserve(t.Context(), &rule.Request{Path: "/"}, time.Minute, &v, &d))(t) {
 		}
 		const want = "Too many requests under the limit failures are not settled yet; try again in 60 s."
-		if d.Detail != want {
-			t.Errorf("%v: %q", v.Allowed, d.Detail)
+		if d.Detail != want || !v.Crowded() {
+			t.Errorf("%v, %v: %q", v.Allowed, v.Crowded(), d.Detail)
 		}
 		if saw := b.saw(); !slices.Equal(saw, []string{"crowded"}) {
 			t.Errorf("seen: %v", saw)

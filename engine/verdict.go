@@ -90,8 +90,9 @@ func (r Reason) String() string {
 	return [...]string{"limits", "exempt", "blocked", "unavailable", "overloaded", "unknown_client"}[r]
 }
 
-// isCrowded reports whether the request was denied because a key has too many open holds.
-func (v *Verdict) isCrowded() bool {
+// Crowded reports whether the request was denied because a key, or one client of a shared key, has too many open holds,
+// and not because a limit is used up.
+func (v *Verdict) Crowded() bool {
 	if v.Allowed {
 		return false
 	}

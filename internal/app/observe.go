@@ -127,6 +127,9 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 		// The key has no secret in clear; it is gone when the verdict is.
 		attributes = append(attributes, slog.String("rule", r.Rule.ID), slog.String("key", string([]byte(r.Key))))
 	}
+	if v.Crowded() { // and no limit is used up
+		attributes = append(attributes, slog.Bool("crowded", true))
+	}
 	if req.IP.IsValid() {
 		attributes = append(attributes, slog.String("ip", req.IP.String()))
 	}

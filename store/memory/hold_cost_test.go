@@ -3,6 +3,7 @@ package memory
 import (
 	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"testing"
@@ -16,6 +17,13 @@ import (
 // many opens a store with holds of one key that expire one after the other within a second, a
 // minute from now.
 func many(b testing.TB, text string, release bool, holds int) (*Store, *fake, weir.Op) {
+	return manyFor(b, text, release, holds, func(i int) time.Duration {
+		return time.Minute + time.Second*time.Duration(i)/time.Duration(holds) + time.Duration(holds-1-i)*time.Microsecond
+	})
+}
+
+// manyFor is many with other times to live.
+func manyFor(b testing.TB, text string, release bool, holds int, ttl func(i int) time.Duration) (*Store, *fake, weir.Op) {
 	l := weir.MustParseLimit(text)
 	l.Release = release
 	limit, err := l.Compile()
@@ -27,7 +35,7 @@ func many(b testing.TB, text string, release bool, holds int) (*Store, *fake, we
 	op := weir.Op{Key: "k", Limit: limit, Cost: 1}
 	for i := range holds {
 		clock.Pass(1) // a log has an entry for each
-		reserveNth(b, s, i, time.Minute+time.Second*time.Duration(i)/time.Duration(holds)+time.Duration(holds-1-i)*time.Microsecond, op)
+		reserveNth(b, s, i, ttl(i), op)
 	}
 	return s, clock, op
 }
@@ -102,23 +110,33 @@ func heapBytes() uint64 {
 }
 
 // BenchmarkExpireMany lets 100,000 holds of a key expire within a second, and says how long the longest
-// call on it took if calls come that often: processor time of its thread, because the machine may be busy.
+// call on it took if calls come that often, or once, of holds that expire in no order: processor time of its
+// thread, because the machine may be busy.
 func BenchmarkExpireMany(b *testing.B) {
+	const holds = 100_000
 	for _, text := range []string{
 		"token_bucket 1000000000/1h", "fixed_window 1000000000/1h", "sliding_window 1000000000/1h", "sliding_buckets 1000000000/1h", "sliding_log 1000000/1h",
 	} {
-		for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second} {
-			b.Run(fmt.Sprint(text, "/", every), func(b *testing.B) {
+		for _, every := range []time.Duration{time.Millisecond, 10 * time.Millisecond, time.Second, 0} {
+			name := fmt.Sprint(text, "/", every)
+			if every == 0 {
+				name = text + "/shuffled"
+			}
+			b.Run(name, func(b *testing.B) {
 				runtime.LockOSThread()
 				defer runtime.UnlockOSThread()
 				var longest int64
 				for range b.N {
 					b.StopTimer()
-					s, clock, op := many(b, text, true, 100_000)
+					step, expire := every, many
+					if every == 0 {
+						step, expire = time.Second, shuffled
+					}
+					s, clock, op := expire(b, text, true, holds)
 					clock.Pass(weir.Micros(time.Minute.Microseconds()))
 					b.StartTimer()
-					for at := time.Duration(0); at < time.Second; at += every {
-						clock.Pass(weir.Micros(every.Microseconds()))
+					for at := time.Duration(0); at < time.Second; at += step {
+						clock.Pass(weir.Micros(step.Microseconds()))
 						began := threadTime()
 						if _, err := s.Peek(b.Context(), nil, op); err != nil {
 							b.Fatal(err)
@@ -130,4 +148,12 @@ func BenchmarkExpireMany(b *testing.B) {
 			})
 		}
 	}
+}
+
+// shuffled is many, but the holds do not expire in the order of their reservation.
+func shuffled(b testing.TB, text string, release bool, holds int) (*Store, *fake, weir.Op) {
+	order := rand.New(rand.NewPCG(1, 2)).Perm(holds)
+	return manyFor(b, text, release, holds, func(i int) time.Duration {
+		return time.Minute + time.Second*time.Duration(order[i])/time.Duration(holds)
+	})
 }

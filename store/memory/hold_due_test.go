@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"math/rand/v2"
 	"slices"
@@ -56,6 +58,25 @@ func TestManyExpireAlone(t *testing.T) {
 	}
 }
 
+// What has expired is sorted by its numbers, and by ids if these are equal, however far they are apart.
+func TestDueIsSorted(t *testing.T) {
+	for _, span := range []int64{1, 40, 1 << 11, 1 << 12, 1 << 30, 1 << 52} {
+		k, due := new(keyHolds), []dueHold{}
+		for i := range 500 {
+			h := new(hold)
+			binary.BigEndian.PutUint64(h.id[:], rand.Uint64())
+			k.due = append(k.due, deadline{hold: h})
+			due = append(due, dueHold{by: 1<<40 + rand.Int64N(span), place: int32(i)})
+		}
+		want := slices.SortedFunc(slices.Values(due), func(a, b dueHold) int {
+			return cmp.Or(cmp.Compare(a.by, b.by), bytes.Compare(k.due[a.place].hold.id[:], k.due[b.place].hold.id[:]))
+		})
+		if got := k.sorted(due); !slices.Equal(got, want) {
+			t.Errorf("of numbers that are %d apart at most: %v, want %v", span, got, want)
+		}
+	}
+}
+
 // expiring is a limit of each algorithm that gives back the units of holds that expire.
 func expiring() (all []weir.Limit) {
 	for _, a := range weir.Algorithms() {
@@ -80,8 +101,11 @@ func newExpiry(t *testing.T, l weir.Limit, seed uint64, atOnce int) *expiry {
 	e := &expiry{t: t, random: rand.New(rand.NewPCG(seed, 0)), atOnce: atOnce, seed: seed}
 	e.store, e.clock = open(1 << 20)
 	e.limits[0] = testkit.Must(l.Compile())(t)
-	if e.random.IntN(2) == 0 {
+	switch e.random.IntN(3) {
+	case 0:
 		l.N++
+	case 1:
+		l.Release = false
 	}
 	e.limits[1] = testkit.Must(l.Compile())(t)
 	return e

@@ -225,15 +225,14 @@ func (s sums) push(sum int64) sums {
 	return append(s, sum-s.sum(n&(n+1)-1))
 }
 
-// all is the sum of each.
+// all is the sum of each, in the same memory.
 func (s sums) all() []int64 {
-	all := slices.Clone(s)
-	for i := range all {
+	for i := range s {
 		if from := i & (i + 1); from > 0 {
-			all[i] += all[from-1]
+			s[i] += s[from-1]
 		}
 	}
-	return all
+	return s
 }
 
 // sumsOf are the numbers that have these sums, in the same memory.
