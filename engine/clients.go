@@ -205,8 +205,8 @@ func (in *installed) resolve(req *rule.Request) (blocked, unknown bool) {
 
 // limitsOf are what a client has by the directory, if that says something: limits of its own, or those of the rule
 // for its tier, with periods that begin as it has them.
-func (c *clients) limitsOf(r *rule.Entry, identity, tier string) (limits []*weir.Compiled, ok bool) {
-	found, ok := c.Directory.Counts(r, identity)
+func (c *clients) limitsOf(r *rule.Entry, identity, tier string, req *rule.Request) (limits []*weir.Compiled, ok bool) {
+	found, ok := c.Directory.Counts(r, identity, req)
 	if !ok {
 		return nil, false
 	}

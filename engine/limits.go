@@ -109,12 +109,12 @@ func (in *installed) replacementOf(c client) *replacement {
 }
 
 // limits are those that apply to a client, and the override that they come from, if they do.
-func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compiled, *Override) {
+func (in *installed) limits(c *rule.Entry, identity, tier string, req *rule.Request) ([]*weir.Compiled, *Override) {
 	if r := in.replacementOf(client{c, identity}); r != nil {
 		return r.limits, r.override
 	}
 	if in.clients != nil {
-		if limits, ok := in.clients.limitsOf(c, identity, tier); ok {
+		if limits, ok := in.clients.limitsOf(c, identity, tier, req); ok {
 			return limits, nil
 		}
 	}
@@ -159,7 +159,7 @@ func (e *Engine) lastTier(in *installed, clients []client) Tier {
 			continue
 		}
 		if in.clients != nil {
-			if by, ok := in.clients.Directory.Counts(c.rule, c.key); ok && by.Tier != "" {
+			if by, ok := in.clients.Directory.Counts(c.rule, c.key, nil); ok && by.Tier != "" {
 				return Tier{by.Tier, SeenTier}
 			}
 		}

@@ -171,8 +171,12 @@ type Inherited struct {
 func (d *Directory) inherited(at uint32) (in Inherited) {
 	for at != 0 { // without the iterator, which would allocate
 		r := d.records.at(at)
-		in.Tier = cmp.Or(in.Tier, d.tiers[r.tier])
-		in.Zone, in.Starts = cmp.Or(in.Zone, d.dates[r.dates].zone), cmp.Or(in.Starts, d.dates[r.dates].starts)
+		if in.Tier == "" {
+			in.Tier = d.tiers[r.tier]
+		}
+		if r.dates != 0 {
+			in.Zone, in.Starts = cmp.Or(in.Zone, d.dates[r.dates].zone), cmp.Or(in.Starts, d.dates[r.dates].starts)
+		}
 		in.Blocked = in.Blocked || r.blocked
 		at = r.parent
 	}
@@ -186,12 +190,14 @@ type Counted struct {
 	Inherited
 }
 
-// Counts returns what the directory says of an identity under a rule, which is the result of [Entry.Identity]. If
-// several parts of it are known clients, the one that belongs to the others counts.
-func (d *Directory) Counts(c *Entry, identity string) (found Counted, ok bool) {
+// Counts returns what the directory says of an identity under a rule, which is the result of [Entry.Identity] for a request; the
+// request is only to find it faster, and can be nil. If several parts of it are known clients, the one that belongs to the others counts.
+func (d *Directory) Counts(c *Entry, identity string, req *Request) (found Counted, ok bool) {
 	at := uint32(0)
 	if len(c.key) == 1 {
-		at = d.find(identity)
+		if at = req.placeOf(d, identity); at == 0 {
+			at = d.find(identity)
+		}
 	} else {
 		for _, piece := range splitIdentity(identity) {
 			if other := d.find(piece); other != 0 && (at == 0 || d.depth(other) > d.depth(at)) {
