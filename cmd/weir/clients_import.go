@@ -379,11 +379,11 @@ func (i *importer) print(cmd *cobra.Command, lines []httpapi.ImportError, mark s
 
 // say prints the numbers.
 func (i *importer) say(cmd *cobra.Command) error {
-	would := ""
+	kind := ""
 	if i.dry {
-		would = "would be "
+		kind = "dry run: "
 	}
 	a := &i.answer
-	return say(cmd, "%s%s added, %s changed, %s deleted, %s unchanged, in %s\n", would, grouped(int64(a.Added)), grouped(int64(a.Changed)),
+	return say(cmd, "%s%s added, %s changed, %s deleted, %s unchanged, in %s\n", kind, grouped(int64(a.Added)), grouped(int64(a.Changed)),
 		grouped(int64(a.Deleted)), grouped(int64(a.Unchanged)), span(time.Since(i.begun).Milliseconds()))
 }
