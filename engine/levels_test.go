@@ -79,6 +79,12 @@ func TestLevels(t *testing.T) {
 	if v := b.check(t, rule.Request{APIKey: "k-cid"}); v.Priority != rule.High {
 		t.Errorf("the priority is %v", v.Priority)
 	}
+	var v engine.Verdict
+	for key, want := range map[string]string{"org:acme": " none", "user:bob": "pro seen"} { // both had requests of bob, who is pro
+		if tier, err := b.Standing(t.Context(), "spend", key, "", &v); err != nil || fmt.Sprint(tier.Name, " ", tier.From) != want {
+			t.Errorf("%s has the tier %q %s, want %s, %v", key, tier.Name, tier.From, want, err)
+		}
+	}
 	keys := rule.Request{APIKey: "1"}
 	for i := range 9 {
 		keys.OtherUsers = append(keys.OtherUsers, fmt.Sprint("u", i))

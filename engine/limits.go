@@ -159,8 +159,11 @@ func (e *Engine) lastTier(in *installed, clients []client) Tier {
 			continue
 		}
 		if in.clients != nil {
-			if by, ok := in.clients.Directory.Counts(c.rule, c.key, nil); ok && by.Tier != "" {
+			switch by, ok := in.clients.Directory.Counts(c.rule, c.key, nil); {
+			case ok && by.Tier != "":
 				return Tier{by.Tier, SeenTier}
+			case ok && c.rule.Level(c.key) != "":
+				continue // its requests had the tiers of clients below it
 			}
 		}
 		seen, known := e.tiers.get(e.hash(c.key))

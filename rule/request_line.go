@@ -2,6 +2,7 @@ package rule
 
 import (
 	"cmp"
+	"unsafe"
 
 	"github.com/weirhq/weir/internal/match"
 )
@@ -60,7 +61,8 @@ func (r *Request) begin(p *part, found *Resolution) (unknown bool) {
 		}
 		from = next
 		var buf [192]byte
-		at := l.in.findBytes(p.appendValue(buf[:0], value))
+		name := p.appendValue(buf[:0], value)
+		at := l.in.find(unsafe.String(unsafe.SliceData(name), len(name)))
 		if at == 0 {
 			unknown = true
 			continue
@@ -107,10 +109,7 @@ func (l *line) record(i int) *record { return l.in.records.at(l.place(i)) }
 
 // placeOf is the place of a client in a directory, if it is one of the request; else 0.
 func (r *Request) placeOf(d *Directory, name string) uint32 {
-	if r == nil || r.line.in != d {
-		return 0
-	}
-	for i := range r.line.count {
+	for i := 0; r != nil && r.line.in == d && i < r.line.count; i++ {
 		if r.line.record(i).name == name {
 			return r.line.place(i)
 		}

@@ -353,6 +353,9 @@ func (i *importer) again(ctx context.Context, b *bar, others []importLine) (rest
 
 // unfinished is why not all was sent.
 func (i *importer) unfinished(err error) error {
+	if r, rejected := errors.AsType[*rejection](err); rejected && r.Status < 500 && r.Status != http.StatusTooManyRequests {
+		return err // as it would be again
+	}
 	return fmt.Errorf("%w; run the import again to continue, because what is there already costs nothing", err)
 }
 
