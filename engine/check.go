@@ -185,14 +185,14 @@ func (e *Engine) addHit(in *installed, c rule.Hit, req *rule.Request, v *Verdict
 			return err
 		}
 	}
+	_, tier := req.Client()
 	for _, end := range v.ends {
 		identity := v.key(start, end)
 		if v.charging.way != peeked && len(c.Tiers) > 0 {
-			_, tier := req.Client()
 			e.rememberTier(identity, tier)
 		}
 		if len(req.Batch) == 0 || !v.addCost(first, identity, ask.Most) {
-			v.addIdentity(in, c.Entry, req, identity, &ask)
+			v.addIdentity(in, c.Entry, req, identity, tier, &ask)
 		}
 		start = end
 	}
@@ -247,9 +247,8 @@ func (e *PermitError) Error() string {
 }
 
 // addIdentity adds the limits of a rule for one of the request's identities.
-func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity string, ask *rule.Ask) {
-	_, tier := req.Client()
-	limits, override := in.limits(c, identity, tier)
+func (v *Verdict) addIdentity(in *installed, c *rule.Entry, req *rule.Request, identity, tier string, ask *rule.Ask) {
+	limits, override := in.limits(c, identity, tier, req)
 	cost, ceiling := ask.Most, ask.Most
 	if ask.Prompt < ask.Most {
 		cost, ceiling = c.Reserve(*ask, limits)

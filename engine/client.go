@@ -51,7 +51,7 @@ func (v *Verdict) addClient(in *installed, c client, tier string) {
 	if own, told := c.rule.TierOf(c.key); told {
 		tier = own
 	}
-	limits, override := in.limits(c.rule, c.key, tier)
+	limits, override := in.limits(c.rule, c.key, tier, nil)
 	for _, limit := range limits {
 		v.Results = append(v.Results, Result{Rule: c.rule, Compiled: limit, Override: override, Key: c.key, Shadow: !c.rule.Mode.Denies(), Soft: c.rule.Mode == rule.Soft})
 	}
@@ -97,7 +97,7 @@ func (in *installed) everyLimit(c client) []*weir.Compiled {
 		limits = c.rule.AppendMarkers(append(limits, r.limits...), r.limits)
 	}
 	if in.clients != nil {
-		if own, ok := in.clients.limitsOf(c.rule, c.key, ""); ok {
+		if own, ok := in.clients.limitsOf(c.rule, c.key, "", nil); ok {
 			limits = c.rule.AppendMarkers(append(limits, own...), own)
 		}
 	}

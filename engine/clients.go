@@ -55,7 +55,7 @@ func (e *Engine) Clients() (Clients, error) {
 // ErrNoClients is Verdict.Degraded of what was decided before the clients could be read; see [Clients].
 var ErrNoClients = errors.New("engine: the clients could not be read yet")
 
-var errNoSuchRule = errors.New("there is no such rule")
+var errNoSuchRule = errors.New("there is no such rule; correct the id, or add the rule")
 
 var errNotCounted = errors.New("the rule counts by something else; write the limits to the client that it counts")
 
@@ -144,7 +144,7 @@ func appendIdleTier(idle []string, table *rule.Table, tier string) []string {
 	if slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { _, has := r.Tiers[tier]; return has }) {
 		return idle
 	}
-	return append(idle, fmt.Sprintf("tier %s: no rule has it", document.Quote(tier)))
+	return append(idle, fmt.Sprintf("tier %s: no rule has it; correct the name, or add it to the tiers of a rule", document.Quote(tier)))
 }
 
 func idleError(idle []string) error {
@@ -205,8 +205,8 @@ func (in *installed) resolve(req *rule.Request) (blocked, unknown bool) {
 
 // limitsOf are what a client has by the directory, if that says something: limits of its own, or those of the rule
 // for its tier, with periods that begin as it has them.
-func (c *clients) limitsOf(r *rule.Entry, identity, tier string) (limits []*weir.Compiled, ok bool) {
-	found, ok := c.Directory.Counts(r, identity)
+func (c *clients) limitsOf(r *rule.Entry, identity, tier string, req *rule.Request) (limits []*weir.Compiled, ok bool) {
+	found, ok := c.Directory.Counts(r, identity, req)
 	if !ok {
 		return nil, false
 	}

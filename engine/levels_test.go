@@ -79,6 +79,12 @@ func TestLevels(t *testing.T) {
 	if v := b.check(t, rule.Request{APIKey: "k-cid"}); v.Priority != rule.High {
 		t.Errorf("the priority is %v", v.Priority)
 	}
+	var v engine.Verdict
+	for key, want := range map[string]string{"org:acme": " none", "user:bob": "pro seen"} { // both had requests of bob, who is pro
+		if tier, err := b.Standing(t.Context(), "spend", key, "", &v); err != nil || fmt.Sprint(tier.Name, " ", tier.From) != want {
+			t.Errorf("%s has the tier %q %s, want %s, %v", key, tier.Name, tier.From, want, err)
+		}
+	}
 	keys := rule.Request{APIKey: "1"}
 	for i := range 9 {
 		keys.OtherUsers = append(keys.OtherUsers, fmt.Sprint("u", i))
@@ -341,6 +347,59 @@ func allowedAtOnce(t *testing.T, b *bench, requests int, of func(int) rule.Reque
 	}
 	wg.Wait()
 	return int(allowed.Load())
+}
+
+// 10,000 requests are open at once on the budget of one organization. None is denied but for units, and all settle exactly.
+func TestLevelsManyInFlight(t *testing.T) {
+	const users, each = 100, 100
+	b := newHoldBench(t, `
+levels: [org, user, api_key]
+rules: [{id: spend, key: levels, algorithm: fixed_window, levels: {org: 50000/1h, user: 500/1h, api_key: unlimited}}]
+`, inMemory)
+	clients := strings.Builder{}
+	clients.WriteString(`{"client": "org:acme"}` + "\n")
+	for u := range users {
+		fmt.Fprintf(&clients, `{"client": "api_key:k%d", "parent": "user:%d"}`+"\n"+`{"client": "user:%d", "parent": "org:acme"}`+"\n", u, u, u)
+	}
+	b.InstallClients(engine.Clients{Directory: readClients(t, clients.String())})
+	request := func(u int) rule.Request { return rule.Request{APIKey: fmt.Sprint("k", u), Cost: 5} }
+	holds := make([]weir.HoldID, users*each)
+	together := func(do func(i int)) {
+		var wg sync.WaitGroup
+		for caller := range 8 {
+			wg.Go(func() {
+				for i := caller; i < len(holds); i += 8 {
+					do(i)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	used := func(key string, want int64) {
+		t.Helper()
+		var v engine.Verdict
+		if _, err := b.Standing(t.Context(), "spend", key, "", &v); err != nil || v.Results[0].Used() != want {
+			t.Errorf("%s has used %d, want %d, %v", key, v.Results[0].Used(), want, err)
+		}
+	}
+	together(func(i int) {
+		req, v := request(i%users), new(engine.Verdict)
+		if err := b.Reserve(t.Context(), &req, time.Minute, v); err != nil || !v.Allowed || v.Degraded != nil || v.Unheld {
+			t.Errorf("reservation %d: allowed %v by %s, degraded %v, %v", i, v.Allowed, v.Name(v.Speaker()), v.Degraded, err)
+		}
+		holds[i] = v.Hold
+	})
+	used("org:acme", 50_000)
+	if v := b.reserve(t, request(0), time.Minute); v.Allowed || v.Name(v.Speaker()) != "spend:org" {
+		t.Errorf("one more is allowed, or denied by %s", v.Name(v.Speaker()))
+	}
+	together(func(i int) {
+		if _, err := b.Settle(t.Context(), holds[i], engine.Units(2)); err != nil {
+			t.Error(err)
+		}
+	})
+	used("org:acme", 20_000)
+	used("user:7", 200)
 }
 
 const budgets = `

@@ -109,12 +109,12 @@ func (in *installed) replacementOf(c client) *replacement {
 }
 
 // limits are those that apply to a client, and the override that they come from, if they do.
-func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compiled, *Override) {
+func (in *installed) limits(c *rule.Entry, identity, tier string, req *rule.Request) ([]*weir.Compiled, *Override) {
 	if r := in.replacementOf(client{c, identity}); r != nil {
 		return r.limits, r.override
 	}
 	if in.clients != nil {
-		if limits, ok := in.clients.limitsOf(c, identity, tier); ok {
+		if limits, ok := in.clients.limitsOf(c, identity, tier, req); ok {
 			return limits, nil
 		}
 	}
@@ -159,8 +159,11 @@ func (e *Engine) lastTier(in *installed, clients []client) Tier {
 			continue
 		}
 		if in.clients != nil {
-			if by, ok := in.clients.Directory.Counts(c.rule, c.key); ok && by.Tier != "" {
+			switch by, ok := in.clients.Directory.Counts(c.rule, c.key, nil); {
+			case ok && by.Tier != "":
 				return Tier{by.Tier, SeenTier}
+			case ok && c.rule.Level(c.key) != "":
+				continue // its requests had the tiers of clients below it
 			}
 		}
 		seen, known := e.tiers.get(e.hash(c.key))

@@ -63,10 +63,10 @@ func newClientParser(file string) *parser {
 	return &parser{report: &report{file: file, quoter: document.NewQuoter(""), seen: map[seen]bool{}, faults: map[document.Place]bool{}}}
 }
 
-// withoutCodes removes the codes, which are of rules.
+// withoutCodes removes the codes, which are of rules, and the excerpts, of a text that was not kept.
 func withoutCodes(problems Problems) Problems {
 	for i := range problems {
-		problems[i].Code = ""
+		problems[i].Code, problems[i].Excerpt = "", ""
 	}
 	return problems
 }

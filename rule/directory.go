@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/notation"
@@ -69,10 +68,6 @@ func (d *Directory) find(name string) uint32 {
 			return at
 		}
 	}
-}
-
-func (d *Directory) findBytes(name []byte) uint32 {
-	return d.find(unsafe.String(unsafe.SliceData(name), len(name)))
 }
 
 // line yields a client and those that it belongs to.
@@ -160,38 +155,21 @@ func (d *Directory) Tiers() map[string]int {
 	return tiers
 }
 
-// Inherited is what a client has from those that it belongs to, where it says nothing itself.
-type Inherited struct {
-	Tier         string
-	Zone, Starts string
-	Blocked      bool
-}
-
-// inherited goes upwards from a client. The nearest that says something wins.
-func (d *Directory) inherited(at uint32) (in Inherited) {
-	for at != 0 { // without the iterator, which would allocate
-		r := d.records.at(at)
-		in.Tier = cmp.Or(in.Tier, d.tiers[r.tier])
-		in.Zone, in.Starts = cmp.Or(in.Zone, d.dates[r.dates].zone), cmp.Or(in.Starts, d.dates[r.dates].starts)
-		in.Blocked = in.Blocked || r.blocked
-		at = r.parent
-	}
-	return in
-}
-
-// Counted is what a directory says of a client that a rule counts.
+// Counted is what a directory says of a client that a rule counts; the tier and the dates may be of those that it belongs to.
 type Counted struct {
-	Name   string // of the client
-	Limits []OwnLimit
-	Inherited
+	Name               string // of the client
+	Limits             []OwnLimit
+	Tier, Zone, Starts string
 }
 
-// Counts returns what the directory says of an identity under a rule, which is the result of [Entry.Identity]. If
-// several parts of it are known clients, the one that belongs to the others counts.
-func (d *Directory) Counts(c *Entry, identity string) (found Counted, ok bool) {
+// Counts returns what the directory says of an identity under a rule, which is the result of [Entry.Identity] for a request; the
+// request is only to find it faster, and can be nil. If several parts of it are known clients, the one that belongs to the others counts.
+func (d *Directory) Counts(c *Entry, identity string, req *Request) (found Counted, ok bool) {
 	at := uint32(0)
 	if len(c.key) == 1 {
-		at = d.find(identity)
+		if at = req.placeOf(d, identity); at == 0 {
+			at = d.find(identity)
+		}
 	} else {
 		for _, piece := range splitIdentity(identity) {
 			if other := d.find(piece); other != 0 && (at == 0 || d.depth(other) > d.depth(at)) {
@@ -203,7 +181,16 @@ func (d *Directory) Counts(c *Entry, identity string) (found Counted, ok bool) {
 		return Counted{}, false
 	}
 	r := d.records.at(at)
-	return Counted{r.name, d.limitSets[r.limits], d.inherited(at)}, true
+	found.Name, found.Limits = r.name, d.limitSets[r.limits]
+	for ; at != 0; at = r.parent { // without the iterator, which would allocate
+		if r = d.records.at(at); found.Tier == "" {
+			found.Tier = d.tiers[r.tier]
+		}
+		if r.dates != 0 {
+			found.Zone, found.Starts = cmp.Or(found.Zone, d.dates[r.dates].zone), cmp.Or(found.Starts, d.dates[r.dates].starts)
+		}
+	}
+	return found, true
 }
 
 func (d *Directory) depth(at uint32) (n int) {

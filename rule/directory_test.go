@@ -106,6 +106,15 @@ func TestDirectoryMistakes(t *testing.T) {
 	}
 }
 
+// What is wrong is told without a part of the line, which was not kept.
+func TestDirectoryExcerpts(t *testing.T) {
+	_, problems, _ := rule.ReadDirectory("x.ndjson", strings.NewReader(`{"client": "user:ann", "parnet": "org:acme"}`))
+	const want = `x.ndjson:1:24: error: a client has no field "parnet"; did you mean "parent"?`
+	if got := strings.TrimSpace(problems.String()); got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}
+
 // A message never has an API key in clear text.
 func TestDirectorySecrets(t *testing.T) {
 	_, problems, _ := rule.ReadDirectory("x.ndjson", strings.NewReader(`{"client": "api_key:hush", "parent": "api_key:hush"}

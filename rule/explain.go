@@ -80,7 +80,7 @@ func (c *Entry) explainLimits(identity string, req *Request) (origin string, lim
 	tier := req.tier()
 	found, known := Counted{}, false
 	if req.line.in != nil {
-		if found, known = req.line.in.Counts(c, identity); known {
+		if found, known = req.line.in.Counts(c, identity, req); known {
 			tier = c.TierAt(found, tier)
 		}
 	}

@@ -2,6 +2,7 @@ package rule
 
 import (
 	"cmp"
+	"unsafe"
 
 	"github.com/weirhq/weir/internal/match"
 )
@@ -53,30 +54,34 @@ var (
 // begin adds the lines of the clients that the request names. It reports whether one of them is unknown.
 func (r *Request) begin(p *part, found *Resolution) (unknown bool) {
 	l := &r.line
-	var buf [192]byte
 	for before, from := l.count, 0; from != match.Only; {
 		value, next := p.value(r, from)
 		if next == 0 {
 			break
 		}
 		from = next
-		at := l.in.findBytes(p.appendValue(buf[:0], value))
+		var buf [192]byte
+		name := p.appendValue(buf[:0], value)
+		at := l.in.find(unsafe.String(unsafe.SliceData(name), len(name)))
 		if at == 0 {
 			unknown = true
 			continue
 		}
 		found.Known = true
-		in := l.in.inherited(at)
-		l.tier, found.Blocked = cmp.Or(l.tier, in.Tier), found.Blocked || in.Blocked
-		l.add(at, before)
+		l.add(at, before, found)
 	}
 	return unknown
 }
 
 // add adds a client and those that it belongs to, but for kinds that were there before.
-func (l *line) add(at uint32, before int) {
-	for ; at != 0; at = l.in.records.at(at).parent {
-		r, known := l.in.records.at(at), false
+func (l *line) add(at uint32, before int, found *Resolution) {
+	for r := (*record)(nil); at != 0; at = r.parent {
+		r = l.in.records.at(at)
+		if l.tier == "" {
+			l.tier = l.in.tiers[r.tier]
+		}
+		found.Blocked = found.Blocked || r.blocked
+		known := false
 		for i := range l.count {
 			known = known || l.place(i) == at || i < before && l.record(i).kind == r.kind
 		}
@@ -101,6 +106,16 @@ func (l *line) place(i int) uint32 {
 }
 
 func (l *line) record(i int) *record { return l.in.records.at(l.place(i)) }
+
+// placeOf is the place of a client in a directory, if it is one of the request; else 0.
+func (r *Request) placeOf(d *Directory, name string) uint32 {
+	for i := 0; r != nil && r.line.in == d && i < r.line.count; i++ {
+		if r.line.record(i).name == name {
+			return r.line.place(i)
+		}
+	}
+	return 0
+}
 
 func (l *line) has(prefix string) bool {
 	_, next := l.value(prefix, 0)

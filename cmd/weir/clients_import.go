@@ -353,6 +353,9 @@ func (i *importer) again(ctx context.Context, b *bar, others []importLine) (rest
 
 // unfinished is why not all was sent.
 func (i *importer) unfinished(err error) error {
+	if r, rejected := errors.AsType[*rejection](err); rejected && r.Status < 500 && r.Status != http.StatusTooManyRequests {
+		return err // as it would be again
+	}
 	return fmt.Errorf("%w; run the import again to continue, because what is there already costs nothing", err)
 }
 
@@ -379,11 +382,11 @@ func (i *importer) print(cmd *cobra.Command, lines []httpapi.ImportError, mark s
 
 // say prints the numbers.
 func (i *importer) say(cmd *cobra.Command) error {
-	would := ""
+	kind := ""
 	if i.dry {
-		would = "would be "
+		kind = "dry run: "
 	}
 	a := &i.answer
-	return say(cmd, "%s%s added, %s changed, %s deleted, %s unchanged, in %s\n", would, grouped(int64(a.Added)), grouped(int64(a.Changed)),
+	return say(cmd, "%s%s added, %s changed, %s deleted, %s unchanged, in %s\n", kind, grouped(int64(a.Added)), grouped(int64(a.Changed)),
 		grouped(int64(a.Deleted)), grouped(int64(a.Unchanged)), span(time.Since(i.begun).Milliseconds()))
 }

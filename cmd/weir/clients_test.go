@@ -120,9 +120,9 @@ func TestClientsImport(t *testing.T) {
 		code int
 		want string
 	}{
-		{"clients import " + long + " --dry-run", 0, "would be 3,001 added, 0 changed, 0 deleted, 0 unchanged"},
+		{"clients import " + long + " --dry-run", 0, "dry run: 3,001 added, 0 changed, 0 deleted, 0 unchanged"},
 		{"clients import " + parts + " --dry-run", 1, fmt.Sprintf("%s:%d: parent", parts, n+2)},
-		{"clients import " + parts + " --dry-run", 1, "would be 1,501 added, 0 changed, 0 deleted, 0 unchanged"},
+		{"clients import " + parts + " --dry-run", 1, "dry run: 1,501 added, 0 changed, 0 deleted, 0 unchanged"},
 		{"clients list", 0, "no clients"},
 		{"clients import " + long, 0, "3,001 added, 0 changed, 0 deleted, 0 unchanged"},
 		{"clients import " + long, 0, "0 added, 0 changed, 0 deleted, 3,001 unchanged"},
@@ -130,7 +130,7 @@ func TestClientsImport(t *testing.T) {
 		{"clients import " + some, 1, some + ":4: parent"},
 		{"clients import " + some + " --dry-run", 1, some + ":4: parent"},
 		{"clients import " + some + " --prune", 1, some + ":4:1: error: parent: org:other is not in the file"},
-		{"clients import " + few + " --prune --dry-run", 0, "would be 0 added, 0 changed, 2,999 deleted, 2 unchanged"},
+		{"clients import " + few + " --prune --dry-run", 0, "dry run: 0 added, 0 changed, 2,999 deleted, 2 unchanged"},
 		{"clients import " + few + " --prune", 0, "0 added, 0 changed, 2,999 deleted, 2 unchanged"},
 		{"clients import " + file(t, "none.ndjson", "") + " --prune", 1, "has no clients"},
 		{"clients import " + few + " --output json", 0, `"unchanged": 2`},
@@ -147,7 +147,7 @@ func TestClientsImport(t *testing.T) {
 	turned := file(t, "turned.ndjson", all+`{"client":"org:o","parent":"team:u"}`+"\n"+`{"client":"team:u"}`)
 	for _, c := range [][2]string{
 		{"clients import " + file(t, "before.ndjson", all+`{"client":"org:o"}`+"\n"+`{"client":"team:t","parent":"org:o"}`+"\n"+`{"client":"team:old"}`) + " --prune", "0 deleted"},
-		{"clients import " + turned + " --prune --dry-run", "would be 1 added, 1 changed, 2 deleted, 3,001 unchanged"},
+		{"clients import " + turned + " --prune --dry-run", "dry run: 1 added, 1 changed, 2 deleted, 3,001 unchanged"},
 		{"clients import " + turned + " --prune", "1 added, 1 changed, 2 deleted, 3,001 unchanged"},
 	} {
 		if got := command(t, "", strings.Fields(c[0])...); got.code != 0 || !strings.Contains(got.stdout, c[1]) {

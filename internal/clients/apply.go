@@ -198,9 +198,9 @@ func (b *batch) change(c *Change) Outcome {
 	case (c.Delete || c.If == Exists) && !known:
 		return Outcome{Err: ErrNotFound}
 	case c.If == Missing && known:
-		return Outcome{Entry: before, Err: &Error{Reason: Mismatch, Message: "there is a client with this name already; read it, and change it"}}
+		return Outcome{Entry: before, Err: &Error{Reason: Mismatch, Message: "there is a client with this name already; read it, and change that one"}}
 	case c.If != "" && c.If != Exists && c.If != Missing && (!known || c.If != before.Version):
-		return Outcome{Entry: before, Err: &Error{Reason: Mismatch, Message: "the client has changed meanwhile; read it, and make the change again"}}
+		return Outcome{Entry: before, Err: ErrChanged}
 	case c.Delete:
 		if err := b.edit.Remove(c.Client.Name); err != nil {
 			return Outcome{Entry: before, Err: errorOf(err)}

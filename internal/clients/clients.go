@@ -103,6 +103,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // ErrNotFound is why a client that is not there was not changed.
 var ErrNotFound = &Error{Reason: NotFound, Message: "there is no such client; add it first, or correct the name"}
 
+// ErrChanged is why a client was not changed whose version is another one.
+var ErrChanged = &Error{Reason: Mismatch, Message: "the client has changed since you read it; read it, make your change again, and send its new ETag"}
+
 // Status is how current the directory is.
 type Status struct {
 	Clients  int

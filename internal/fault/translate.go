@@ -114,7 +114,7 @@ func ofClient(err *clients.Error) *Fault {
 	case clients.NotFound:
 		return NoClient.Of("There is no such client in the directory; add it over the HTTP API, or correct the name.")
 	case clients.Mismatch:
-		return VersionConflict.Of("The client has changed since you read it; read it, make your change again, and send its new ETag.").Coded("client-changed")
+		return VersionConflict.Of("%s", said).Coded("client-changed")
 	case clients.HasMembers:
 		return ClientInUse.Of("%s", said)
 	case clients.Full:

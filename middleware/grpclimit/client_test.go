@@ -2,9 +2,11 @@ package grpclimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,8 +14,42 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/inbound"
+	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/rule"
 )
+
+// A directory tells whose an API key is, at which levels it counts, and which keys nobody has.
+func TestDirectory(t *testing.T) {
+	b := newBench(t, "{levels: [org, user], rules: [{id: budget, key: levels, algorithm: fixed_window, levels: {org: 3/1h, user: 2/1h}}]}", Options{})
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "api_key:k1", "parent": "user:ann"}
+{"client": "api_key:k2", "parent": "user:ann"}
+{"client": "api_key:k3", "parent": "user:bob"}
+{"client": "api_key:k4", "parent": "user:eve"}
+{"client": "user:ann", "parent": "org:secret"}
+{"client": "user:bob", "parent": "org:secret"}
+{"client": "user:eve", "parent": "org:secret", "blocked": true}
+{"client": "org:secret"}`))
+	testkit.OK(t, errors.Join(err, problems.Err()))
+	b.engine.InstallClients(engine.Clients{Directory: directory, DenyUnknown: true})
+	for i, c := range []struct {
+		key  string
+		want codes.Code
+		says string
+	}{
+		{"k1", codes.OK, ""}, {"k2", codes.OK, ""}, {"k1", codes.ResourceExhausted, "user"}, {"k3", codes.OK, ""}, {"k3", codes.ResourceExhausted, "org"},
+		{"k4", codes.PermissionDenied, ""}, {"invented", codes.Unauthenticated, ""}, {"user:ann", codes.Unauthenticated, ""},
+	} {
+		a := b.call(t.Context(), "x-api-key", c.key)
+		if said := fmt.Sprint(a.err, a.header, a.trailer); status.Code(a.err) != c.want || c.says != "" && !strings.Contains(said, "of the level "+c.says) || strings.Contains(said, "secret") {
+			t.Errorf("call %d with %s: %s", i+1, c.key, said)
+		}
+	}
+	if b.served.Load() != 3 {
+		t.Errorf("%d calls were served", b.served.Load())
+	}
+}
 
 func TestOptions(t *testing.T) {
 	says := func(key string) func(context.Context, string) string {

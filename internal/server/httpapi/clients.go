@@ -192,7 +192,7 @@ func (h *Handler) patchClient(c *call) (any, error) {
 			return nil, &clients.Error{Reason: clients.NotFound}
 		}
 		if condition != "" && condition != clients.Exists && condition != was.Version {
-			return nil, &clients.Error{Reason: clients.Mismatch}
+			return nil, clients.ErrChanged
 		}
 		entry, err := patched(&was.Client, patch)
 		if err != nil {

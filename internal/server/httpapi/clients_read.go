@@ -148,7 +148,7 @@ func (h *Handler) clientCondition(c *call, name string) (string, error) {
 	}
 	version := strings.Trim(strings.TrimPrefix(match[0], "W/"), `"`)
 	if version == "" || version == clients.Exists || version == clients.Missing {
-		return "", &clients.Error{Reason: clients.Mismatch}
+		return "", clients.ErrChanged
 	}
 	return version, nil // which another instance may have written just now
 }

@@ -130,7 +130,7 @@ func TestDirectory(t *testing.T) {
 	if e.Client != "user:a/b" || e.By != "shop" || !e.At.Equal(begin) || r.Header.Get("ETag") != `"`+e.Version+`"` || r.Header.Get("Location") != "/v1/clients/user:a%2Fb" {
 		t.Errorf("%s %v", r.body, r.Header)
 	}
-	s.call("PUT /v1/clients/user:a%2Fb", "{}", shop, "If-None-Match: *").wantProblem(t, fault.VersionConflict)
+	s.call("PUT /v1/clients/user:a%2Fb", "{}", shop, "If-None-Match: *").wantProblem(t, fault.VersionConflict, "There is a client with this name already; read it, and change that one.")
 	for _, path := range []string{"user:a%2Fb", "user:a/b", "%75ser:a%2fb"} {
 		s.call("GET /v1/clients/"+path, "", as(readerToken)).want(t, 200, &e)
 		if len(e.Line) != 1 || e.Line[0].Client != "org:acme" || e.Line[0].Tier != "pro" || e.Line[0].Starts != "15" || string(e.Limits["api"]) != `{"limits":["5/1m","9/1h"]}` {

@@ -122,8 +122,16 @@ func TestSameAsHTTP(t *testing.T) {
 		ID: "88d2", Rule: "api", Key: "user:alice", Quota: rule.Quota{Rates: []rule.Rate{{N: 7, Period: time.Minute}}},
 		Ends: s.micros().Time().Add(time.Hour),
 	}}
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "api_key:s3cret", "parent": "user:carol"}
+{"client": "user:carol", "parent": "attr:action:post", "tier": "pro"}
+{"client": "user:bob", "limits": {"tokens": "900/1m"}}
+{"client": "attr:action:post"}`))
+	if err != nil || len(problems) > 0 {
+		t.Fatal(err, problems)
+	}
 	for _, e := range []*engine.Engine{e, s.engine, twin.engine} {
 		e.InstallOverrides(over)
+		e.InstallClients(engine.Clients{Directory: directory})
 	}
 	c, old := s.dial(t), twin.dial(t)
 	c.do("HELLO 3")
@@ -188,12 +196,15 @@ func TestSameAsHTTP(t *testing.T) {
 				t.Fatalf("%q: got %v, want %v", d.words, answer, want)
 			}
 			seen[fmt.Sprint(want["allowed"])]++
+			if strings.Contains(over.Body.String(), `"user:carol"`) && d.body["user"] == nil {
+				seen["known by its API key"]++
+			}
 			if strings.Contains(over.Body.String(), `"excess"`) {
 				seen["excess"]++
 			}
 		}
 	})
-	for _, what := range []string{"mistake", "held", "true", "false", "excess"} {
+	for _, what := range []string{"mistake", "held", "true", "false", "excess", "known by its API key"} {
 		if seen[what] == 0 {
 			t.Errorf("there was no %s among %v", what, slices.Collect(maps.Keys(seen)))
 		}
