@@ -34,7 +34,7 @@ var budget = map[string]int{
 	"metrics":           1500,
 	"middleware":        3950,
 	"queue":             2350,
-	"rule":              11900,
+	"rule":              11960,
 	"scripts":           800,
 	"stats":             6050,
 	"store":             10900,
