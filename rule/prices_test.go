@@ -2,6 +2,7 @@ package rule_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -296,7 +297,7 @@ func TestCurrencies(t *testing.T) {
 		t.Error("a list in dollars prices a rule in euros")
 	}
 	for text, want := range map[string]string{
-		list: `it is in EUR, and the list before in dollars, in which budgets are counted; restart weir to change the currency, or write "currency": "usd"`,
+		list:                            `it is in EUR, and the list before in dollars, in which budgets are counted; restart weir to change the currency, or write "currency": "usd"`,
 		`{"currency": "euro", "m": {}}`: `currency: "euro" is not the code of a currency`,
 		`{"currency": {}}`:              `currency: {} is not the code of a currency`,
 		`{"currency": "vnd", "m": {"input_cost_per_token": 1000.5}}`: "1000.5 VND are more than 1000, the maximum",
@@ -345,16 +346,19 @@ func TestPriceMistakes(t *testing.T) {
 		one("output_cost_per_token", `"Inf"`): "more than 1, the maximum",
 		one("output_cost_per_token", "1e400"): "more than 1, the maximum",
 		one("output_cost_per_token", "2.5"):   "is it a price for a million tokens?",
-		one("output_cost_per_token", `"0x1p-20"`):                   "is not a price",
-		one("output_cost_per_token", `"1/3"`):                       "is not a price",
-		one("output_cost_per_token", `true`):                        "is not a price",
-		one("output_cost_per_token", `{"a": 1}`):                    "is not a price",
-		one("output_cost_per_token", `0.`+strings.Repeat("1", 100)): "is not a price",
-		one("output_cost_per_token_above_200k_tokens", `"some"`):    "is not a price",
-		one("input_cost_per_request", "-1"):                         "is negative",
-		`{"` + strings.Repeat("m", 300) + `": {}}`:                  "the name of a model has 300 bytes",
-		`{"m": "` + strings.Repeat("x", 17<<20) + `"}`:              "more than 16777216 bytes",
-		`{` + strings.Repeat(`"m": {},`, 3) + `"n": {}}`:            "no model has",
+		one("output_cost_per_token", `"0x1p-20"`):                                                           "is not a price",
+		one("output_cost_per_token", `"1/3"`):                                                               "is not a price",
+		one("output_cost_per_token", `true`):                                                                "is not a price",
+		one("output_cost_per_token", `{"a": 1}`):                                                            "is not a price",
+		one("output_cost_per_token", `0.`+strings.Repeat("1", 100)):                                         "is not a price",
+		one("output_cost_per_token_above_200k_tokens", `"some"`):                                            "is not a price",
+		one("input_cost_per_request", "-1"):                                                                 "is negative",
+		`{"` + strings.Repeat("m", 300) + `": {}}`:                                                          "the name of a model has 300 bytes",
+		`{"m": "` + strings.Repeat("x", 17<<20) + `"}`:                                                      "more than 16777216 bytes",
+		`{` + strings.Repeat(`"m": {},`, 3) + `"n": {}}`:                                                    "no model has",
+		`{"m": ` + strings.Repeat(`[`, 1<<20) + strings.Repeat(`]`, 1<<20) + `}`:                            "not a price list in JSON",
+		`{"m": ` + strings.Repeat(`{"a":`, 1000) + `1` + strings.Repeat(`}`, 1000) + `}`:                    "no model has",
+		`{` + numbered(20_000, func(i int) string { return fmt.Sprintf(`"%0300d": {}, `, i) }) + `"n": {}}`: "20001 models exceed the maximum of 20000",
 	} {
 		err := p.Read("prices.json", strings.NewReader(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "rule: prices.json") || !strings.Contains(err.Error(), want) {
