@@ -56,7 +56,7 @@ not a terminal, top prints them once. The dashboard has charts.`,
 	return f.client.addClientFlags(cmd)
 }
 
-// Bounds of --interval. Each update is six requests, and rankings are work for the server.
+// Bounds of --interval. Each update is six to nine requests, and rankings are work for the server.
 const minInterval, maxInterval = time.Second, time.Hour
 
 func (f *topFlags) run(cmd *cobra.Command) error {
@@ -98,10 +98,7 @@ func watch(ctx context.Context, server *client, n *figures, interval time.Durati
 	updated, note := time.Now(), ""
 	for {
 		rows, _ := terminal(out)
-		if rows < 1 {
-			rows = 24
-		}
-		page := n.page(server, rows-1) // the last row has the note
+		page := n.page(server, cmp.Or(max(rows, 0), 24)-1) // the last row has the note
 		if _, err := io.WriteString(out, pageStart+strings.ReplaceAll(page, "\n", lineEnd)+printable(note)+pageEnd); err != nil {
 			return err
 		}
@@ -149,24 +146,18 @@ func fetchFigures(ctx context.Context, server *client) (*figures, error) {
 	}
 	to := n.minute.To - recentDelay // by the server's clock, which may not be ours
 	recent := url.Values{"from": {strconv.FormatInt(to-recentSeconds, 10)}, "to": {strconv.FormatInt(to, 10)}}
-	for _, err := range []error{
+	errs := []error{
 		server.fetch(ctx, "stats/summary", recent, &n.recent),
 		server.fetch(ctx, "stats/top", ranked("denied"), &n.denied),
 		server.fetch(ctx, "stats/top", ranked("allowed"), &n.allowed),
 		optional(server.fetch(ctx, "alerts", nil, &n.alerts)),
 		optional(server.fetch(ctx, "stats/warnings", url.Values{"n": {"20"}}, &n.warnings)),
-	} {
-		if err != nil {
-			return nil, err
-		}
 	}
 	for i, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
 		query := url.Values{"rule": {r.Rule}, "from": {strconv.FormatInt(n.minute.From, 10)}, "to": {strconv.FormatInt(n.minute.To, 10)}}
-		if err := optional(server.fetch(ctx, "stats/holds", query, &n.holds[i])); err != nil {
-			return nil, err
-		}
+		errs = append(errs, optional(server.fetch(ctx, "stats/holds", query, &n.holds[i])))
 	}
-	return n, nil
+	return n, cmp.Or(errs...)
 }
 
 // page is the tables as text, in at most so many rows; 0 is no bound.
