@@ -56,9 +56,9 @@ func everything(t *testing.T) exposed {
 	play(t, m)
 	m.ObserveProtection(func() engine.Protection { return engine.Protection{} })
 	m.ObserveReserved(func() []engine.Reserved {
-		return []engine.Reserved{{Rule: "open", Display: engine.ReservedDisplay{Units: "$0.00"}}}
+		return []engine.Reserved{{Rule: "open", Currency: "usd"}}
 	})
-	m.ObserveSpend(engine.Spend{Rule: "open", Units: 1})
+	m.ObserveSpend(engine.Spend{Rule: "open", Currency: "usd", Units: 1})
 	m.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "open", Reserved: 2, Used: 1}}})
 	for _, status := range []int{100, 200, 300, 400, 500} {
 		m.ObserveHTTP("/", status, time.Second)

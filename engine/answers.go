@@ -26,7 +26,7 @@ const unusedAge = weir.Micros(24 * time.Hour / time.Microsecond)
 type answers struct {
 	mu      sync.Mutex
 	lengths map[answersOf]*lengths
-	open    map[string]openParts // by rule
+	open    map[string]Reserved // by rule
 
 	warned map[answersOf]struct{} // whose usage was not plausible
 	began  weir.Micros            // when warned was empty
@@ -206,13 +206,8 @@ type Reserved struct {
 	Units    int64  `json:"units"`  // that are reserved
 	Excess   int64  `json:"excess"` // that the requests may cost besides, so that limits can be exceeded by so much
 
-	Display ReservedDisplay `json:"display,omitzero"` // of a rule that counts money
-}
-
-// openParts is what is kept of it.
-type openParts struct {
-	Reserved
-	money bool
+	Currency string          `json:"currency,omitempty"` // whose millionths units are, such as "usd", if the rule counts money
+	Display  ReservedDisplay `json:"display,omitzero"`   // of such a rule
 }
 
 // ReservedDisplay is the units of [Reserved] as people read them, such as "$13.37".
@@ -229,10 +224,10 @@ func (e *Engine) Reserved() []Reserved {
 	defer a.mu.Unlock()
 	all := make([]Reserved, 0, len(a.open))
 	for _, r := range a.open {
-		if r.money {
-			r.Display = ReservedDisplay{rule.DollarText(r.Units), rule.DollarText(r.Excess)}
+		if r.Currency != "" {
+			r.Display = ReservedDisplay{rule.MoneyText(r.Currency, r.Units), rule.MoneyText(r.Currency, r.Excess)}
 		}
-		all = append(all, r.Reserved)
+		all = append(all, r)
 	}
 	slices.SortFunc(all, func(x, y Reserved) int { return cmp.Compare(x.Rule, y.Rule) })
 	return all
@@ -251,11 +246,11 @@ func (a *answers) change(of *rule.Entry, by Reserved) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.open == nil {
-		a.open = map[string]openParts{}
+		a.open = map[string]Reserved{}
 	}
 	r := a.open[of.ID]
 	r.Rule, r.Requests, r.Units, r.Excess = of.ID, r.Requests+by.Requests, r.Units+by.Units, r.Excess+by.Excess
-	r.money = of.Money()
+	r.Currency = of.Money()
 	if a.open[of.ID] = r; r.Requests == 0 {
 		delete(a.open, of.ID)
 	}

@@ -28,9 +28,10 @@ type Spend struct {
 	Key   string // of the client
 	Model string // that the request names, or its attribute model; "" if it is not known
 
-	Units  int64      // millionths of a dollar; below 0 if a request that was charged is given back
-	More   bool       // the request is told of apart, with other units
-	Tokens rule.Usage // zero if they are not known
+	Currency string     // such as "usd"
+	Units    int64      // millionths of it; below 0 if a request that was charged is given back
+	More     bool       // the request is told of apart, with other units
+	Tokens   rule.Usage // zero if they are not known
 }
 
 // maxSpentModel is how much of the name of a model a hold keeps, in bytes of its tag.
@@ -46,7 +47,7 @@ func modelOf(req *rule.Request) string {
 
 // spends reports whether observers are to be told what a result has cost.
 func (e *Engine) spends(r *Result) bool {
-	return len(e.spendObservers) > 0 && r.Rule.Money() && !r.isPlace() && !r.isPenalty
+	return len(e.spendObservers) > 0 && r.Rule.Money() != "" && !r.isPlace() && !r.isPenalty
 }
 
 // tagOf is the tag of a result, with whose money it spends, if observers are to know that: whoever settles the hold tells them.
@@ -73,14 +74,14 @@ func spenderOf(key, model string, room int) string {
 
 // spent is what was charged to one client of a rule.
 type spent struct {
-	rule, spender string
-	units         int64
+	rule, spender, currency string
+	units                   int64
 }
 
 // addSpent adds what a part of a hold has used, unless another limit of its rule has told it.
 func (s *Settled) addSpent(t tag, units int64) {
 	if t.spender != "" && !slices.ContainsFunc(s.spent, func(p spent) bool { return p.rule == t.rule && p.spender == t.spender }) {
-		s.spent = append(s.spent, spent{t.rule, t.spender, units})
+		s.spent = append(s.spent, spent{t.rule, t.spender, t.unit, units}) // the unit of a rule that counts money is its currency
 	}
 }
 
@@ -88,7 +89,7 @@ func (s *Settled) addSpent(t tag, units int64) {
 func (e *Engine) observeSpent(all []spent, by *settlement) {
 	for _, p := range all {
 		key, model, _ := strings.Cut(p.spender, ",")
-		e.tellSpend(Spend{Rule: p.rule, Key: unescaped(key), Model: unescaped(model), Units: p.units, More: by.step, Tokens: by.tokens})
+		e.tellSpend(Spend{Rule: p.rule, Key: unescaped(key), Model: unescaped(model), Currency: p.currency, Units: p.units, More: by.step, Tokens: by.tokens})
 	}
 }
 
@@ -108,7 +109,7 @@ func (e *Engine) observeCharged(v *Verdict, sign int64) {
 		r := &v.Results[i]
 		again := func(other Result) bool { return other.Rule == r.Rule && other.Key == r.Key && other.Receipt != 0 }
 		if r.Receipt != 0 && !r.held && e.spends(r) && !slices.ContainsFunc(v.Results[:i], again) {
-			e.tellSpend(Spend{Rule: r.Rule.ID, Key: strings.Clone(r.Key), Model: strings.Clone(v.model), Units: sign * r.Cost})
+			e.tellSpend(Spend{Rule: r.Rule.ID, Key: strings.Clone(r.Key), Model: strings.Clone(v.model), Currency: r.Rule.Money(), Units: sign * r.Cost})
 		}
 	}
 }

@@ -69,9 +69,9 @@ var (
 	reservedDesc = desc("reserved_units", "Units that are reserved for requests to language models that are open now.", "rule")
 	exceedDesc   = desc("reserved_exceed_units", "Units that requests to language models that are open now may use beyond what is reserved.", "rule")
 
-	reservedDollarsDesc = desc("reserved_dollars", "What is reserved in dollars for requests to language models that are open now.", "rule")
-	exceedDollarsDesc   = desc("reserved_exceed_dollars", "What requests to language models that are open now may cost in dollars beyond what is reserved.", "rule")
-	spentDesc           = desc("spent_dollars_total", "What requests have cost in dollars under each rule that counts them, by model, and what of it was given back.", "rule", "model", "kind")
+	reservedMoneyDesc = desc("reserved_money", "What is reserved for requests to language models that are open now under each rule that counts money.", "rule", "currency")
+	exceedMoneyDesc   = desc("reserved_exceed_money", "What requests to language models that are open now may cost beyond what is reserved, under each rule that counts money.", "rule", "currency")
+	spentDesc         = desc("spent_money_total", "What requests have cost under each rule that counts money, by model, and what of it was given back.", "rule", "model", "currency", "kind")
 
 	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
 	queueAgeDesc = desc("queue_oldest_seconds", "Waiting time of the oldest item that is ready.", "queue")

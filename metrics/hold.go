@@ -104,7 +104,7 @@ func (c *collector) collectReserved(ch chan<- prometheus.Metric) {
 	for _, state := range c.reserves.list() {
 		for _, r := range state() {
 			s := sums[r.Rule]
-			sums[r.Rule] = engine.Reserved{Units: s.Units + r.Units, Excess: s.Excess + r.Excess, Display: r.Display}
+			sums[r.Rule] = engine.Reserved{Units: s.Units + r.Units, Excess: s.Excess + r.Excess, Currency: r.Currency}
 		}
 	}
 	rules := c.rules.Load()
@@ -112,9 +112,9 @@ func (c *collector) collectReserved(ch chan<- prometheus.Metric) {
 		if _, own := rules.ByID(rule); own {
 			gauge(ch, reservedDesc, float64(s.Units), rule)
 			gauge(ch, exceedDesc, float64(s.Excess), rule)
-			if s.Display.Units != "" { // it counts money
-				gauge(ch, reservedDollarsDesc, inDollars(s.Units), rule)
-				gauge(ch, exceedDollarsDesc, inDollars(s.Excess), rule)
+			if s.Currency != "" {
+				gauge(ch, reservedMoneyDesc, millionths(s.Units), rule, s.Currency)
+				gauge(ch, exceedMoneyDesc, millionths(s.Excess), rule, s.Currency)
 			}
 		}
 	}

@@ -71,10 +71,10 @@ rules:
 		`{event="reserved",rule="trial"} 2`, `{event="settled",rule="trial"} 2`, `{event="cancelled",rule="trial"} 0`)
 	want(t, b.Metrics, "weir_hold_overruns_total", `{rule="a"} 1`, `{rule="trial"} 1`)
 	want(t, b.Metrics, "weir_hold_units_total",
-		`{kind="reserved",rule="a"} 150`, `{kind="used",rule="a"} 100`, `{kind="refunded",rule="a"} 70`, `{kind="overrun",rule="a"} 20`,
-		`{kind="cancelled",rule="a"} 10`, `{kind="charged",rule="a"} 20000`, `{kind="excess",rule="a"} 9100`,
-		`{kind="reserved",rule="trial"} 150`, `{kind="used",rule="trial"} 100`, `{kind="refunded",rule="trial"} 70`, `{kind="overrun",rule="trial"} 20`,
-		`{kind="cancelled",rule="trial"} 0`, `{kind="charged",rule="trial"} 20000`, `{kind="excess",rule="trial"} 18450`)
+		`{kind="reserved",rule="a"} 150`, `{kind="used",rule="a"} 100`, `{currency="usd",kind="refunded",rule="a"} 70`, `{kind="overrun",rule="a"} 20`,
+		`{kind="cancelled",rule="a"} 10`, `{currency="usd",kind="charged",rule="a"} 20000`, `{kind="excess",rule="a"} 9100`,
+		`{kind="reserved",rule="trial"} 150`, `{kind="used",rule="trial"} 100`, `{currency="usd",kind="refunded",rule="trial"} 70`, `{kind="overrun",rule="trial"} 20`,
+		`{kind="cancelled",rule="trial"} 0`, `{currency="usd",kind="charged",rule="trial"} 20000`, `{kind="excess",rule="trial"} 18450`)
 	want(t, b.Metrics, "weir_requests_total",
 		`{outcome="allowed"} 2`, `{outcome="denied"} 1`, `{outcome="shadow_denied"} 1
 {outcome="soft_denied"} 0`, `{outcome="unknown_client"} 0`, `{outcome="blocked"} 0`, `{outcome="exempt"} 0`,
@@ -108,8 +108,8 @@ func TestReserved(t *testing.T) {
 	hold := gate.Serve(&req, time.Hour, &v)
 	want(t, b.Metrics, "weir_reserved_units", `{rule="a"} 30`, `{rule="spend"} 5010`)
 	want(t, b.Metrics, "weir_reserved_exceed_units", `{rule="a"} 80`, `{rule="spend"} 20000`)
-	want(t, b.Metrics, "weir_reserved_dollars", `{rule="spend"} 0.00501`)
-	want(t, b.Metrics, "weir_reserved_exceed_dollars", `{rule="spend"} 0.02`)
+	want(t, b.Metrics, "weir_reserved_money", `{currency="usd",rule="spend"} 0.00501`)
+	want(t, b.Metrics, "weir_reserved_exceed_money", `{currency="usd",rule="spend"} 0.02`)
 	if all := b.engine.Reserved(); all[0].Display != (engine.ReservedDisplay{}) || all[1].Display != (engine.ReservedDisplay{Units: "$0.00501", Excess: "$0.02"}) {
 		t.Errorf("%+v", all)
 	}
@@ -117,16 +117,16 @@ func TestReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, b.Metrics, "weir_reserved_units")
-	want(t, b.Metrics, "weir_reserved_dollars")
-	want(t, b.Metrics, "weir_spent_dollars_total", `{kind="charged",model="(none)",rule="spend"} 0.00126`, `{kind="refunded",model="(none)",rule="spend"} 0`)
+	want(t, b.Metrics, "weir_reserved_money")
+	want(t, b.Metrics, "weir_spent_money_total", `{currency="usd",kind="charged",model="(none)",rule="spend"} 0.00126`, `{currency="usd",kind="refunded",model="(none)",rule="spend"} 0`)
 }
 
-// What was spent is shown in dollars, by rule and model. Models beyond a bound are counted together, and a rule that is removed
+// What was spent is shown in money, by rule and model. Models beyond a bound are counted together, and a rule that is removed
 // leaves no series.
 func TestSpent(t *testing.T) {
 	const rules = "rules: [{id: spend, key: user, limit: 0.5usd/day}, {id: a, key: user, limit: 1000/1d}]"
 	b := holder(t, rules, Options{})
-	name := "weir_spent_dollars_total"
+	name := "weir_spent_money_total"
 	want(t, b.Metrics, name)
 	req := alice
 	req.Costs = map[string]int64{"usd": 1}
@@ -143,13 +143,19 @@ func TestSpent(t *testing.T) {
 	if err := b.engine.Refund(t.Context(), ask("m")); err != nil {
 		t.Fatal(err)
 	}
-	want(t, b.Metrics, name, `{kind="charged",model="m",rule="spend"} 2e-06`, `{kind="refunded",model="m",rule="spend"} 1e-06`)
+	want(t, b.Metrics, name, `{currency="usd",kind="charged",model="m",rule="spend"} 2e-06`, `{currency="usd",kind="refunded",model="m",rule="spend"} 1e-06`)
 	for i := range maxModels + 2 {
 		ask(fmt.Sprint("model-", i))
 	}
-	if got := series(t, b.Metrics, name); strings.Count(got, "\n")+1 != 2*(maxModels+1) || !strings.Contains(got, `{kind="charged",model="(other)",rule="spend"} 3e-06`) {
+	if got := series(t, b.Metrics, name); strings.Count(got, "\n")+1 != 2*(maxModels+1) || !strings.Contains(got, `{currency="usd",kind="charged",model="(other)",rule="spend"} 3e-06`) {
 		t.Errorf("%s", got)
 	}
-	b.install(t, "rules: [{id: a, key: user, limit: 1000/1d}]", 2)
+	b.install(t, "rules: [{id: spend, key: user, limit: 0.5eur/day}, {id: a, key: user, limit: 1000/1d}]", 2)
+	req.Costs = map[string]int64{"eur": 5}
+	ask("m")
+	if got := series(t, b.Metrics, name); !strings.Contains(got, `{currency="eur",kind="charged",model="m",rule="spend"} 5e-06`) || !strings.Contains(got, `{currency="usd",kind="charged",model="m",rule="spend"} 2e-06`) {
+		t.Errorf("after a change of the currency: %s", got)
+	}
+	b.install(t, "rules: [{id: a, key: user, limit: 1000/1d}]", 3)
 	want(t, b.Metrics, name)
 }

@@ -18,23 +18,26 @@ const maxModels = 50
 // spending is what requests have cost under one rule that counts money.
 type spending struct {
 	models  tally.Names
-	byModel sync.Map // of the label of a model, *spent
+	byModel sync.Map // of a spentFor, *spent
 }
 
-// spent is in millionths of a dollar.
+// spentFor has the labels of a series.
+type spentFor struct{ model, currency string }
+
+// spent is in millionths of the currency.
 type spent struct{ charged, refunded atomic.Uint64 }
 
 // ObserveSpend implements [engine.SpendObserver].
 func (m *Metrics) ObserveSpend(s engine.Spend) {
 	c, _ := m.rules.Load().ByID(s.Rule)
-	tally.Made(&c.spending, func() *spending { return &spending{models: tally.Names{Max: maxModels}} }).add(s.Model, s.Units)
+	tally.Made(&c.spending, func() *spending { return &spending{models: tally.Names{Max: maxModels}} }).add(s.Model, s.Currency, s.Units)
 }
 
-func (s *spending) add(model string, micros int64) {
-	model = s.models.Of(model)
-	known, found := s.byModel.Load(model)
+func (s *spending) add(model, currency string, micros int64) {
+	of := spentFor{s.models.Of(model), currency}
+	known, found := s.byModel.Load(of)
 	if !found {
-		known, _ = s.byModel.LoadOrStore(model, new(spent))
+		known, _ = s.byModel.LoadOrStore(of, new(spent))
 	}
 	if one := known.(*spent); micros < 0 {
 		one.refunded.Add(uint64(-micros))
@@ -48,12 +51,12 @@ func (s *spending) collect(ch chan<- prometheus.Metric, label string) {
 	if s == nil {
 		return
 	}
-	s.byModel.Range(func(model, of any) bool {
-		one := of.(*spent)
-		counterOf(ch, spentDesc, inDollars(one.charged.Load()), label, model.(string), "charged")
-		counterOf(ch, spentDesc, inDollars(one.refunded.Load()), label, model.(string), "refunded")
+	s.byModel.Range(func(labels, of any) bool {
+		l, one := labels.(spentFor), of.(*spent)
+		counterOf(ch, spentDesc, millionths(one.charged.Load()), label, l.model, l.currency, "charged")
+		counterOf(ch, spentDesc, millionths(one.refunded.Load()), label, l.model, l.currency, "refunded")
 		return true
 	})
 }
 
-func inDollars[N int64 | uint64](micros N) float64 { return float64(micros) / 1e6 }
+func millionths[N int64 | uint64](micros N) float64 { return float64(micros) / 1e6 }

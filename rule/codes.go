@@ -143,8 +143,8 @@ var errorCodes = []Code{
 		"A rule with mcp: {} reads messages of the Model Context Protocol in the body of requests. Their attributes are mcp.method and mcp.tool, which no other rule has. A key with one of them needs a list of its values in match, or clients could invent keys. Such a rule counts no tokens, and its method includes POST.",
 		"Write mcp: {} in the rule, and list in match what its key counts separately, as in attributes: {mcp.tool: [search, \"*\"]}."},
 	{"E042", "invalid budget",
-		"A limit in dollars, such as 20usd/day, counts millionths of a dollar. All limits of a rule are in dollars, or none, and its unit is usd. What tokens cost in dollars is said by price: usd, or by weights in dollars for a million tokens.",
-		"Write for example limit: 20usd/day, and in tokens price: usd."},
+		"A limit of money, such as 20usd/day or 20eur/day, counts millionths of its currency. All limits of a rule are in one currency, or none is in any, and its unit is the code of the currency. What tokens cost is said by price, in the currency of the price list, or by weights, in money for a million tokens. weir knows no exchange rates.",
+		"Write for example limit: 20usd/day, and in tokens price: usd. For another currency, start weir with a price list that has it."},
 }
 
 var warningCodes = []Code{
@@ -218,6 +218,6 @@ var warningCodes = []Code{
 		"With a lease, an instance decides without the store for a client of which it has units. That saves nothing if the rule has concurrency, because each request asks the store for its place. In the gateway and the middleware it saves nothing if the rule has tokens or count, because each request reserves units, and reservations ask the store. It saves nothing either if a rule that matches all requests asks for each of them, because of concurrency, shape, count_denied, penalty or on_expiry: release. And it saves very little if a client has less than 20 units: each instance asks for its first two requests, and then for a part of what is left.",
 		"Remove the lease. If the rule has concurrency, put its limit into a rule of its own, for other requests. weir bound shows what leases save."},
 	{"W024", "cost that only requests know",
-		"The limits of the rule are in dollars, and nothing in it says what a request costs. A request that does not say so itself counts as a millionth of a dollar.",
-		"For language models, give the rule tokens with a price. Otherwise give it a cost, in millionths of a dollar. If all requests say what they cost, nothing is wrong."},
+		"The limits of the rule are of money, and nothing in it says what a request costs. A request that does not say so itself counts as a millionth.",
+		"For language models, give the rule tokens with a price. Otherwise give it a cost, in millionths of the currency. If all requests say what they cost, nothing is wrong."},
 }

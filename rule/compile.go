@@ -46,6 +46,9 @@ func Compile(set *Set, o Options) (*Table, error) {
 	if t.block, err = newList(set.Block); err != nil {
 		wrong = append(wrong, fmt.Errorf("rule: block: %w", err))
 	}
+	if err := c.Prices.Problems(set).Err(); err != nil {
+		wrong = append(wrong, err)
+	}
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
@@ -100,7 +103,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if err := r.validateMCP(); err != nil {
 		return nil, fmt.Errorf("mcp: %w", err)
 	}
-	out := &Entry{Rule: r, order: order, failed: c.Failed, prices: c.Prices, money: r.isMoney()}
+	out := &Entry{Rule: r, order: order, failed: c.Failed, prices: c.Prices, money: r.currency()}
 	c.ids[r.ID] = out
 	var err error
 	if out.match, err = c.matches.Compile(r.Match.indexed()); err != nil {

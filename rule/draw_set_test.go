@@ -25,7 +25,7 @@ func drawSet(t *rapid.T) *rule.Set {
 			countAtLevels(t, &r)
 		}
 		if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "money") {
-			inDollars(&r)
+			inMoney(&r, rapid.SampledFrom([]string{"usd", "eur"}).Draw(t, "currency"))
 		}
 		set.Rules = append(set.Rules, r)
 	}
@@ -123,14 +123,14 @@ func countAtLevels(t *rapid.T, r *rule.Rule) {
 	}
 }
 
-// inDollars makes all limits of a rule count money.
-func inDollars(r *rule.Rule) {
+// inMoney makes all limits of a rule count money.
+func inMoney(r *rule.Rule, currency string) {
 	if r.Unit = ""; r.Tokens != nil && !r.Tokens.Weighted() {
-		r.Tokens.Price = rule.Dollars
+		r.Tokens.Price = currency
 	}
 	priced := func(q rule.Quota) {
 		for i := range q.Rates { // which the copy shares
-			q.Rates[i].Currency = "usd"
+			q.Rates[i].Currency = currency
 		}
 	}
 	for _, quotas := range []map[string]rule.Quota{{"": r.Quota}, r.Tiers, r.Overrides} {
@@ -144,7 +144,7 @@ func inDollars(r *rule.Rule) {
 		}
 	}
 	if r.Fallback.Limit.N > 0 {
-		r.Fallback.Limit.Currency = "usd"
+		r.Fallback.Limit.Currency = currency
 	}
 }
 

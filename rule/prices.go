@@ -29,12 +29,13 @@ type Prices struct {
 }
 
 type priceList struct {
-	models  map[string]*price
-	highest price
-	before  map[string]*price // of the list that this one replaced, for requests that were under way
+	currency string // "" if there is no list
+	models   map[string]*price
+	highest  price
+	before   map[string]*price // of the list that this one replaced, for requests that were under way
 }
 
-// price is what a model costs, in millionths of a dollar.
+// price is what a model costs, in millionths of the currency.
 type price struct {
 	rates
 	request Weight               // each request
@@ -100,20 +101,43 @@ func (p *Prices) Read(name string, from io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("rule: %s: %w", name, err)
 	}
-	if old := p.list.Load(); old != nil {
-		list.before = old.models
+	old := p.current()
+	if old.currency != "" && old.currency != list.currency {
+		return fmt.Errorf("rule: %s: it is in %s, and the list before in %s, in which budgets are counted; restart weir to change the currency, or write \"currency\": \"%s\"",
+			name, currencyName(list.currency), currencyName(old.currency), old.currency)
 	}
+	list.before = old.models
 	p.list.Store(list)
 	return nil
 }
 
-// Len returns how many models have a price.
-func (p *Prices) Len() int {
-	if list := p.list.Load(); list != nil {
-		return len(list.models)
+var noList priceList
+
+// current is the list in force. It has no currency if there is none.
+func (p *Prices) current() *priceList {
+	if p != nil {
+		if list := p.list.Load(); list != nil {
+			return list
+		}
 	}
-	return 0
+	return &noList
 }
+
+// Problems are the rules of a set that count tokens in another currency than that of the list.
+func (p *Prices) Problems(set *Set) (all Problems) {
+	currency := p.current().currency
+	for i := range set.Rules {
+		if r := &set.Rules[i]; r.Tokens.priced() && r.Tokens.Price != currency && currency != "" {
+			all = append(all, Problem{Severity: Error, Code: "E042", Rule: r.ID, Field: "tokens.price", Message: fmt.Sprintf(
+				"%s: tokens: price: the rule counts %s, and the price list is in %s; write %s, or start weir with a list in %[2]s, which says \"currency\": \"%[5]s\"",
+				r.ID, currencyName(r.Tokens.Price), currencyName(currency), currency, r.Tokens.Price)})
+		}
+	}
+	return all
+}
+
+// Len returns how many models have a price.
+func (p *Prices) Len() int { return len(p.current().models) }
 
 // raise makes the highest price at least that of a model.
 func (l *priceList) raise(p *price) {
@@ -186,14 +210,15 @@ func (l *priceList) undated(name string) *price {
 	}
 }
 
-// price returns that of a model, or a [RequestError].
-func (p *Prices) price(model string) (*price, error) {
-	var list *priceList
-	if p != nil {
-		list = p.list.Load()
-	}
-	if list == nil {
+// price returns that of a model in a currency, or a [RequestError].
+func (p *Prices) price(model, currency string) (*price, error) {
+	list := p.current()
+	switch list.currency {
+	case currency:
+	case "":
 		return nil, &RequestError{Status: http.StatusServiceUnavailable, Reason: "The price of the request is not known, because the server has no price list; its operator sets one."}
+	default:
+		return nil, &RequestError{Status: http.StatusServiceUnavailable, Reason: fmt.Sprintf("The price of the request is not known, because the server counts %s and has a price list in %s; its operator sets one of them.", currencyName(currency), currencyName(list.currency))}
 	}
 	if found := list.find(model); found != nil {
 		return found, nil
@@ -209,26 +234,12 @@ func (p *Prices) price(model string) (*price, error) {
 
 // former is the price that a model had on the list before, or nil.
 func (p *Prices) former(model string) *price {
-	if p == nil {
-		return nil
-	}
-	list := p.list.Load()
-	if list == nil {
-		return nil
-	}
-	return (&priceList{models: list.before}).find(model)
+	return (&priceList{models: p.current().before}).find(model)
 }
 
 // maxOutput is how many tokens an answer of a model has at most; 0 if that is unknown.
 func (p *Prices) maxOutput(model string) int64 {
-	if p == nil {
-		return 0
-	}
-	list := p.list.Load()
-	if list == nil {
-		return 0
-	}
-	if found := list.find(model); found != nil {
+	if found := p.current().find(model); found != nil {
 		return found.output
 	}
 	return 0
@@ -240,7 +251,7 @@ func (c *Entry) TokenCost(model string, u Usage) (int64, bool) {
 	if !c.Tokens.priced() {
 		return c.Tokens.Cost(model, u), true
 	}
-	one, err := c.prices.price(model)
+	one, err := c.prices.price(model, c.money)
 	if err != nil {
 		if one = c.prices.former(model); one == nil {
 			return 0, false

@@ -34,7 +34,13 @@ func readPrices(text []byte) (*priceList, error) {
 	if len(entries) > maxPrices {
 		return nil, fmt.Errorf("%d models exceed the maximum of %d; remove those that are not in use", len(entries), maxPrices)
 	}
-	list := &priceList{models: make(map[string]*price, len(entries))}
+	list := &priceList{currency: Dollars, models: make(map[string]*price, len(entries))}
+	if raw, found := entries["currency"]; found {
+		if err := json.Unmarshal(raw, &list.currency); err != nil || !isCurrency(list.currency) {
+			return nil, fmt.Errorf("currency: %s is not the code of a currency; write for example \"currency\": \"eur\"", document.Clip(string(raw), maxName))
+		}
+		delete(entries, "currency")
+	}
 	for name, entry := range entries {
 		if name == "sample_spec" { // LiteLLM's description of the format
 			continue
@@ -46,7 +52,7 @@ func readPrices(text []byte) (*priceList, error) {
 		if err := json.Unmarshal(entry, &fields); err != nil || fields == nil {
 			return nil, fmt.Errorf("%s has no fields; write for example {\"input_cost_per_token\": 2.5e-06}", document.Quote(name))
 		}
-		one, err := readPrice(fields)
+		one, err := list.readPrice(fields)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", document.Quote(name), err)
 		}
@@ -63,7 +69,7 @@ func readPrices(text []byte) (*priceList, error) {
 
 // readPrice reads an entry; nil if it has no price for tokens. A kind without a price, or with 0, costs as much as
 // the kind it belongs to; only reading from a cache can be free.
-func readPrice(fields map[string]json.RawMessage) (*price, error) {
+func (l *priceList) readPrice(fields map[string]json.RawMessage) (*price, error) {
 	levels := [serviceTiers]map[int64]map[string]Weight{{}, {}, {}, {}}
 	for name, raw := range fields {
 		base, tier := cutTier(name)
@@ -71,7 +77,7 @@ func readPrice(fields map[string]json.RawMessage) (*price, error) {
 		if priceFields[base] == nil {
 			continue
 		}
-		w, found, err := readAmount(name, raw)
+		w, found, err := l.readAmount(name, raw)
 		if err != nil {
 			return nil, err
 		}
@@ -87,13 +93,13 @@ func readPrice(fields map[string]json.RawMessage) (*price, error) {
 	}
 	p, usual := new(price), Weights{Output: unset, Cached: unset}
 	var err error
-	if p.request, _, err = readAmount("input_cost_per_request", fields["input_cost_per_request"]); err != nil {
+	if p.request, _, err = l.readAmount("input_cost_per_request", fields["input_cost_per_request"]); err != nil {
 		return nil, err
 	}
 	var searches map[string]json.RawMessage // by the size of their results
 	_ = json.Unmarshal(fields["search_context_cost_per_query"], &searches)
 	for size, raw := range searches {
-		w, _, err := readAmount(size, raw)
+		w, _, err := l.readAmount(size, raw)
 		if err != nil {
 			return nil, err
 		}
@@ -191,20 +197,27 @@ func cutLast(text, by string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// readAmount reads dollars. Some entries have numbers as texts.
-func readAmount(field string, raw json.RawMessage) (w Weight, found bool, err error) {
+// mostAmount is the highest price in a currency other than the dollar. Some are worth little.
+const mostAmount = 1000
+
+// readAmount reads an amount of the currency. Some entries have numbers as texts.
+func (l *priceList) readAmount(field string, raw json.RawMessage) (w Weight, found bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return 0, false, nil
+	}
+	most := 1.0
+	if l.currency != Dollars {
+		most = mostAmount
 	}
 	text := strings.Trim(string(raw), `"`)
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
 	case len(text) > maxPriceDigit || math.IsNaN(f) || strings.ContainsAny(text, "xX_") || err != nil && !errors.Is(err, strconv.ErrRange):
-		return 0, false, fmt.Errorf("%s: %s is not a price; write dollars, as in 2.5e-06", field, document.Quote(document.Clip(text, maxPriceDigit)))
+		return 0, false, fmt.Errorf("%s: %s is not a price; write an amount, as in 2.5e-06", field, document.Quote(document.Clip(text, maxPriceDigit)))
 	case f < 0:
-		return 0, false, fmt.Errorf("%s: %s is negative; write 0 or more dollars", field, text)
-	case f > 1:
-		return 0, false, fmt.Errorf("%s: %s dollars are more than 1, the maximum; is it a price for a million tokens?", field, text)
+		return 0, false, fmt.Errorf("%s: %s is negative; write 0 or more", field, text)
+	case f > most:
+		return 0, false, fmt.Errorf("%s: %s %s are more than %v, the maximum; is it a price for a million tokens?", field, text, currencyName(l.currency), most)
 	case f == 0 && !strings.ContainsAny(mantissa(text), "123456789"):
 		return 0, true, nil
 	case f < 1e-12:
@@ -212,7 +225,7 @@ func readAmount(field string, raw json.RawMessage) (w Weight, found bool, err er
 	}
 	w, ok := exactly(text) // it is near 1, so this takes little memory
 	if !ok {
-		return 0, false, fmt.Errorf("%s: %s is not a price; write dollars, as in 2.5e-06", field, document.Quote(text))
+		return 0, false, fmt.Errorf("%s: %s is not a price; write an amount, as in 2.5e-06", field, document.Quote(text))
 	}
 	return w, true, nil
 }

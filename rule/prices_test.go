@@ -1,6 +1,8 @@
 package rule_test
 
 import (
+	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"strings"
@@ -84,14 +86,17 @@ func TestServiceTiers(t *testing.T) {
 	}
 }
 
-func TestDollarText(t *testing.T) {
+func TestMoneyText(t *testing.T) {
 	for micros, want := range map[int64]string{
 		0: "$0.00", 1: "$0.000001", 10_000: "$0.01", 12_500: "$0.0125", 1_500_000: "$1.50", 20_000_000: "$20.00", 999_999_999: "$999.999999",
 		1_234_500_000: "$1,234.50", 5_000_000_000_000: "$5,000,000.00", -500_000: "-$0.50",
 	} {
-		if got := rule.DollarText(micros); got != want {
+		if got := rule.MoneyText("usd", micros); got != want {
 			t.Errorf("%d is %s, want %s", micros, got, want)
 		}
+	}
+	if got := rule.MoneyText("eur", -1_234_500_000); got != "-1,234.50 EUR" {
+		t.Error(got)
 	}
 }
 
@@ -251,6 +256,58 @@ func TestUnknownPrices(t *testing.T) {
 	}
 }
 
+// A list has one currency, which its rules count, and which does not change while weir runs.
+func TestCurrencies(t *testing.T) {
+	const list = `{"currency": "eur", "m": {"input_cost_per_token": 2e-06, "input_cost_per_request": 1.5}}`
+	const text = `{id: spend, key: user, limit: 20eur/day, tokens: {price: eur, reserve: {at_most: 0.25eur}}}`
+	euros := pricesOf(t, list)
+	r := priced(t, euros, text)
+	if got, known := r.TokenCost("m", rule.Usage{Input: 1000}); got != 1_502_000 || !known || euros.Len() != 1 {
+		t.Error(got, known, euros.Len())
+	}
+	limits, err := r.Compile(r.Quota)
+	if policy, display := r.DisplayLimit(limits[0]); err != nil || policy != "20eur/day" || display != "20.00 EUR/day" || r.CostUnit() != "eur" || r.Money() != "eur" {
+		t.Error(policy, display, r.CostUnit(), r.Money(), err)
+	}
+	if units, _ := r.Reserve(rule.Ask{Reserved: 1e7, Most: 1e7}, limits); units != 250_000 {
+		t.Error(units)
+	}
+	set, problems := rule.Parse("", []byte("rules:\n  - "+text))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	dollars := pricesOf(t, priceList)
+	const wrong = `spend: tokens: price: the rule counts EUR, and the price list is in dollars; write usd, or start weir with a list in EUR, which says "currency": "eur"`
+	var invalid *rule.InvalidError
+	if _, err := rule.Compile(set, rule.Options{Prices: dollars}); !errors.As(err, &invalid) || invalid.Problems[0].Message != wrong || invalid.Problems[0].Code != "E042" {
+		t.Error(err)
+	}
+	// A rule that says itself what a request costs needs no list.
+	priced(t, dollars, `{id: spend, key: user, limit: 20eur/day, cost: 5}`)
+	late := new(rule.Prices)
+	r = priced(t, late, text)
+	if err := late.Read("prices.json", strings.NewReader(priceList)); err != nil {
+		t.Fatal(err)
+	}
+	var denied *rule.RequestError
+	if _, err := r.Ask(&rule.Prompt{Model: "gpt-4o", Input: 1}, 0); !errors.As(err, &denied) || denied.Status != http.StatusServiceUnavailable || !strings.Contains(err.Error(), "counts EUR and has a price list in dollars") {
+		t.Error(err)
+	}
+	if _, known := r.TokenCost("gpt-4o", rule.Usage{Input: 1}); known {
+		t.Error("a list in dollars prices a rule in euros")
+	}
+	for text, want := range map[string]string{
+		list:                            `it is in EUR, and the list before in dollars, in which budgets are counted; restart weir to change the currency, or write "currency": "usd"`,
+		`{"currency": "euro", "m": {}}`: `currency: "euro" is not the code of a currency`,
+		`{"currency": {}}`:              `currency: {} is not the code of a currency`,
+		`{"currency": "vnd", "m": {"input_cost_per_token": 1000.5}}`: "1000.5 VND are more than 1000, the maximum",
+	} {
+		if err := dollars.Read("prices.json", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // What is reserved covers what is asked to be cached, and a prompt that is long.
 func TestPricesReserve(t *testing.T) {
 	r := priced(t, pricesOf(t, priceList), spend)
@@ -289,16 +346,19 @@ func TestPriceMistakes(t *testing.T) {
 		one("output_cost_per_token", `"Inf"`): "more than 1, the maximum",
 		one("output_cost_per_token", "1e400"): "more than 1, the maximum",
 		one("output_cost_per_token", "2.5"):   "is it a price for a million tokens?",
-		one("output_cost_per_token", `"0x1p-20"`):                   "is not a price",
-		one("output_cost_per_token", `"1/3"`):                       "is not a price",
-		one("output_cost_per_token", `true`):                        "is not a price",
-		one("output_cost_per_token", `{"a": 1}`):                    "is not a price",
-		one("output_cost_per_token", `0.`+strings.Repeat("1", 100)): "is not a price",
-		one("output_cost_per_token_above_200k_tokens", `"some"`):    "is not a price",
-		one("input_cost_per_request", "-1"):                         "is negative",
-		`{"` + strings.Repeat("m", 300) + `": {}}`:                  "the name of a model has 300 bytes",
-		`{"m": "` + strings.Repeat("x", 17<<20) + `"}`:              "more than 16777216 bytes",
-		`{` + strings.Repeat(`"m": {},`, 3) + `"n": {}}`:            "no model has",
+		one("output_cost_per_token", `"0x1p-20"`):                                                           "is not a price",
+		one("output_cost_per_token", `"1/3"`):                                                               "is not a price",
+		one("output_cost_per_token", `true`):                                                                "is not a price",
+		one("output_cost_per_token", `{"a": 1}`):                                                            "is not a price",
+		one("output_cost_per_token", `0.`+strings.Repeat("1", 100)):                                         "is not a price",
+		one("output_cost_per_token_above_200k_tokens", `"some"`):                                            "is not a price",
+		one("input_cost_per_request", "-1"):                                                                 "is negative",
+		`{"` + strings.Repeat("m", 300) + `": {}}`:                                                          "the name of a model has 300 bytes",
+		`{"m": "` + strings.Repeat("x", 17<<20) + `"}`:                                                      "more than 16777216 bytes",
+		`{` + strings.Repeat(`"m": {},`, 3) + `"n": {}}`:                                                    "no model has",
+		`{"m": ` + strings.Repeat(`[`, 1<<20) + strings.Repeat(`]`, 1<<20) + `}`:                            "not a price list in JSON",
+		`{"m": ` + strings.Repeat(`{"a":`, 1000) + `1` + strings.Repeat(`}`, 1000) + `}`:                    "no model has",
+		`{` + numbered(20_000, func(i int) string { return fmt.Sprintf(`"%0300d": {}, `, i) }) + `"n": {}}`: "20001 models exceed the maximum of 20000",
 	} {
 		err := p.Read("prices.json", strings.NewReader(text))
 		if err == nil || !strings.HasPrefix(err.Error(), "rule: prices.json") || !strings.Contains(err.Error(), want) {
@@ -330,6 +390,8 @@ func TestMoney(t *testing.T) {
 		"1234.57usd/day":   {N: 1_234_570_000, Period: 24 * time.Hour, Currency: "usd"},
 		"0.000001usd/hour": {N: 1, Period: time.Hour, Currency: "usd"},
 		"1000000usd/month": {N: 1_000_000_000_000, Currency: "usd"},
+		"20eur/day":        {N: 20_000_000, Period: 24 * time.Hour, Currency: "eur"},
+		"3000.5jpy/week":   {N: 3_000_500_000, Period: 7 * 24 * time.Hour, Currency: "jpy"},
 	} {
 		got, err := rule.ParseRate(text)
 		if want.Period == 0 {
@@ -344,19 +406,18 @@ func TestMoney(t *testing.T) {
 			t.Errorf("%s: %s, %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"usd/day", "$/day", "-5usd/day", "1.usd/day", ".5usd/day", "1.1234567usd/day", "0usd/day", "1e3usd/day", "$5usd/day", "5eur/day", "1234567890123usd/day", "20usd"} {
+	for _, text := range []string{"usd/day", "$/day", "-5usd/day", "1.usd/day", ".5usd/day", "1.1234567usd/day", "0usd/day", "1e3usd/day", "$5usd/day", "5xyz/day", "5e u/day", "1234567890123usd/day", "20usd"} {
 		if got, err := rule.ParseRate(text); err == nil {
 			t.Errorf("%s is %s", text, got)
 		}
 	}
-	for _, text := range []string{"20eur/day", "20.50GBP/day", "€20/day", "20¥/month"} {
-		if _, err := rule.ParseRate(text); err == nil || !strings.Contains(err.Error(), "is not in dollars, and price lists are; write an amount of dollars, for example 20usd/day") {
-			t.Errorf("%s: %v", text, err)
-		}
-	}
 	for text, want := range map[string]string{
-		"20$/day":   `"20$" has the sign behind the amount; write $20/day or 20usd/day`,
-		"0.50$/1d":  `"0.50$" has the sign behind the amount; write $0.50/1d or 0.50usd/1d`,
+		"20$/day":   `"20$" has the sign of a currency; write its code, as in 20usd/day`,
+		"0.50$/1d":  `"0.50$" has the sign of a currency; write its code, as in 0.50usd/1d`,
+		"€20/day":   `"€20" has the sign of a currency; write its code, as in 20eur/day`,
+		"20¥/month": `"20¥" has the sign of a currency; write its code, as in 20jpy/month`,
+		"20GBP/1M":  `bad duration "1M"; did you mean "20gbp/1m"?`,
+		"1.eur/day": `"1.eur" is not an amount of EUR; write for example 20eur/day or 0.50eur/hour, with at most six digits after the point`,
 		"20usd/1M":  `bad duration "1M"; did you mean "20usd/1m"?`,
 		"$0.5/Day":  `bad duration "Day"; did you mean "0.5usd/day"?`,
 		"20usd/1mo": `bad duration "1mo"; months differ in length; write days, such as 20usd/30d, or 20usd/month for that of the calendar`,

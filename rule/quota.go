@@ -312,7 +312,7 @@ func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
 	q.rates = append(q.rates, e.Place)
 }
 
-// ParseRate parses "100/1m", "5/minute", "20usd/day" or "$20/day".
+// ParseRate parses "100/1m", "5/minute", "20usd/day", "20eur/day" or "$20/day".
 func ParseRate(text string) (Rate, error) {
 	if strings.ContainsAny(text, " \t") {
 		return Rate{}, errors.New("it has more than N/period; write for example 100/1m, without spaces, and burst and other options as separate fields")
@@ -323,20 +323,19 @@ func ParseRate(text string) (Rate, error) {
 	if notation.Nearest(text, []string{unlimited}) != "" {
 		return Rate{}, fmt.Errorf("%s is not a rate; did you mean %q?", document.Quote(text), unlimited)
 	}
-	micros, period, isMoney, err := parseMoney(text)
+	micros, currency, period, err := parseMoney(text)
 	if err != nil {
 		return Rate{}, err
 	}
-	currency := ""
-	if isMoney {
-		text, currency = micros+"/"+period, dollars
+	if currency != "" {
+		text = micros + "/" + period
 	}
 	// What is wrong for a fixed window is wrong for any algorithm; the rest is
 	// found when the whole limit is known.
 	l, err := weir.ParseLimit(weir.FixedWindow.String() + " " + text)
 	switch {
-	case err != nil && isMoney:
-		return Rate{}, errors.New(inDollars(reason(err), micros))
+	case err != nil && currency != "":
+		return Rate{}, errors.New(inMoney(reason(err), micros, currency))
 	case err != nil:
 		return Rate{}, errors.New(reason(err))
 	}

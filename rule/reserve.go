@@ -199,7 +199,7 @@ func (c *Entry) tokenUnits(p *Prompt, output int64) (int64, error) {
 	if *p == (Prompt{}) {
 		return 0, nil // nothing is generated: a list of models, or the tokens of a text
 	}
-	one, err := c.prices.price(p.Model)
+	one, err := c.prices.price(p.Model, c.money)
 	if err != nil {
 		return 0, err
 	}
@@ -236,7 +236,7 @@ var reserveFields = newTable(
 		case r.AtMost > 0:
 			return document.NewText(r.AtMost.String())
 		case r.AtMostUnits > 0 && t.priced():
-			return document.NewText(Weight(r.AtMostUnits).decimal() + dollars)
+			return document.NewText(Weight(r.AtMostUnits).decimal() + t.Price)
 		default:
 			return unless(0, r.AtMostUnits, document.NewInteger)
 		}
@@ -266,17 +266,17 @@ func (p *parser) reserveAtMost(e *document.Element, path string, t *Tokens) {
 		return
 	}
 	var err error
-	switch units, _, isMoney, wrong := parseMoney(text + "/"); {
+	switch units, currency, _, wrong := parseMoney(text + "/"); {
 	case strings.HasSuffix(text, "%"):
 		t.Reserve.AtMost, err = ParseShare(text)
-	case isMoney && !t.priced():
-		err = fmt.Errorf("%s is in dollars, and the rule has no price: usd; write a share of the limit, such as 5%%, or a number of units", document.Quote(document.Clip(text, maxName)))
-	case isMoney:
+	case currency != t.Price && currency != "":
+		err = fmt.Errorf("%s is in %s, and the rule has no price: %s; write a share of the limit, such as 5%%, or a number of units", document.Quote(document.Clip(text, maxName)), currencyName(currency), currency)
+	case currency != "":
 		if err = wrong; err == nil {
 			t.Reserve.AtMostUnits, err = parseUnits(units)
 		}
 	case t.priced():
-		err = fmt.Errorf("%s has no currency; write a share of the limit, such as 5%%, or dollars, such as 0.50usd", document.Quote(document.Clip(text, maxName)))
+		err = fmt.Errorf("%s has no currency; write a share of the limit, such as 5%%, or %s, such as 0.50%s", document.Quote(document.Clip(text, maxName)), currencyName(t.Price), t.Price)
 	default:
 		t.Reserve.AtMostUnits, err = parseUnits(text)
 	}

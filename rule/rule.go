@@ -198,7 +198,7 @@ type Quota struct {
 type Rate struct {
 	N        int64 // in millionths, if there is a currency
 	Period   time.Duration
-	Currency string // "usd", or none
+	Currency string // such as "usd", or none
 }
 
 // Mode selects whether a rule denies requests.

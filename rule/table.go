@@ -65,7 +65,7 @@ type Entry struct {
 	overrides map[string]prioritized
 	levels    []level // instead of quota, and of the limits in tiers
 	special   bool    // a tier or an override has a priority
-	money     bool    // it counts millionths of a dollar
+	money     string  // the currency whose millionths it counts, or ""
 
 	denials, penalty, fallback *weir.Compiled // nil if there is none
 

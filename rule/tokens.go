@@ -16,7 +16,7 @@ import (
 type Tokens struct {
 	API     ModelAPI           // default AutoAPI
 	Weights Weights            // of models without their own; the zero value counts every token once
-	Price   Price              // NoPrice, or the currency whose millionths the rule counts; excludes Weights and Models
+	Price   string             // the currency of Options.Prices, such as Dollars, whose millionths the rule counts; excludes Weights and Models. Default none
 	Models  map[string]Weights // by name, or by its beginning, as in "gpt-4o*"
 
 	// DefaultOutput is the number of tokens to reserve for an answer if the client sets no
@@ -112,7 +112,7 @@ func (t *Tokens) validate() error {
 	if t == nil {
 		return nil
 	}
-	if int(t.API) >= len(modelAPIs.names) || int(t.OnOverrun) >= len(overruns.names) || int(t.Price) >= len(prices.names) {
+	if int(t.API) >= len(modelAPIs.names) || int(t.OnOverrun) >= len(overruns.names) || t.priced() && !isCurrency(t.Price) {
 		return errors.New("tokens: api, on_overrun or price is unknown")
 	}
 	if t.priced() && (t.Weights != Weights{} || len(t.Models) > 0) {
@@ -155,7 +155,7 @@ const pricedTwice = "tokens: price is what tokens cost, and so are weights and m
 
 var tokenFields = newTable(
 	wordField("api", ParseModelAPI, func(t *Tokens) *ModelAPI { return &t.API }),
-	wordField("price", ParsePrice, func(t *Tokens) *Price { return &t.Price }),
+	field[Tokens]{"price", (*parser).price, func(t *Tokens) *document.Element { return unless("", t.Price, document.NewText) }},
 	field[Tokens]{"weights", func(p *parser, e *document.Element, path string, t *Tokens) {
 		if w := p.weights(e, path); w != everyToken {
 			t.Weights = w

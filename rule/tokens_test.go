@@ -27,7 +27,7 @@ func TestTokensCost(t *testing.T) {
 		{rule.Weights{Input: 1, Output: 1}, rule.Usage{Input: 1, Output: 1}, 1},
 		{rule.Weights{Input: 1e5}, rule.Usage{Input: 30}, 3}, // as floats, 3.0000000000000004
 		{rule.Weights{Input: rule.MaxWeight, Output: rule.MaxWeight, Cached: rule.MaxWeight}, rule.Usage{Input: 1 << 62, Cached: 1 << 61, Output: 1 << 62}, weir.MaxUnits},
-		{rule.Weights{Input: 1 << 62}, rule.Usage{Input: 1}, most / 1e6},
+		{rule.Weights{Input: 1 << 62}, rule.Usage{Input: 1}, 1000 * most / 1e6}, // prices can be so high
 		{rule.Weights{}, rule.Usage{Input: 5, Cached: 1, Output: 6}, 11},
 	} {
 		tokens := rule.Tokens{Weights: c.weights}

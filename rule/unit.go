@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,10 +40,7 @@ func (r *Rule) CostUnit() string {
 	if r.Unit == "" && r.Tokens != nil && !r.Tokens.Weighted() {
 		return tokensUnit
 	}
-	if r.Unit == "" && r.isMoney() {
-		return dollars
-	}
-	return r.Unit
+	return cmp.Or(r.Unit, r.currency())
 }
 
 var errWeightedUnit = errors.New("a rule with weights does not count tokens as such; name what it counts, for example unit: microdollars")
@@ -78,7 +76,7 @@ func (c *Entry) Uncounted(field string) error {
 	}
 	what := "has weights"
 	if c.Tokens.priced() {
-		what, remedy = "counts dollars", remedy+" in millionths of a dollar"
+		what, remedy = "counts "+currencyName(c.money), remedy+", in millionths"
 	}
 	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf("the rule %s %s, so a number of tokens does not tell what they cost; %s", c.ID, what, remedy)}
 }

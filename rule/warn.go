@@ -84,8 +84,8 @@ func allSlow(rates []Rate) bool {
 
 // warnMoney finds rules under which requests cost next to nothing because nobody says what they cost.
 func (p *parser) warnMoney(r *pending) {
-	if r.isMoney() && r.Tokens == nil && r.Cost == 0 && r.CostEstimate == "" && r.CostActual == "" {
-		p.warnf("W024", r.field("limit"), "limit", "the rule counts dollars, and does not say what a request costs, so one that does not say it itself costs a millionth of a dollar; give it tokens with a price, or a cost")
+	if currency := currencyName(r.currency()); currency != "" && r.Tokens == nil && r.Cost == 0 && r.CostEstimate == "" && r.CostActual == "" {
+		p.warnf("W024", r.field("limit"), "limit", "the rule counts %s, and does not say what a request costs, so one that does not say it itself costs a millionth; give it tokens with a price, or a cost", currency)
 	}
 }
 

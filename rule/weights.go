@@ -138,7 +138,7 @@ func (w *Weights) cost(u *Usage) int64 {
 func total(charges []charge) int64 {
 	var high, low uint64
 	for _, c := range charges {
-		h, l := bits.Mul64(uint64(c.tokens), uint64(max(0, min(c.weight, MaxWeight))))
+		h, l := bits.Mul64(uint64(c.tokens), uint64(max(0, min(c.weight, mostAmount*MaxWeight))))
 		var carry uint64
 		low, carry = bits.Add64(low, l, 0)
 		high += h + carry

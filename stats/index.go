@@ -26,7 +26,7 @@ type place struct {
 	keyed  bool      // its keys tell clients apart
 	shadow bool      // it denies nothing
 	levels *tally.Levels
-	money  bool // its units are millionths of a dollar
+	money  string // the currency whose millionths its units are, or ""
 }
 
 // limit is a limit of a tier.
@@ -119,8 +119,8 @@ func (p *place) tier(name string) int {
 	return len(p.lines) - 1
 }
 
-// limit is a limit that is in force, and whether it is one of money; nil if there is no such limit.
-func (x *index) limit(id string, q archive.Quota) (l *weir.Compiled, money bool) {
+// limit is a limit that is in force, and its currency if it is one of money; nil if there is no such limit.
+func (x *index) limit(id string, q archive.Quota) (l *weir.Compiled, money string) {
 	if p, own := x.ByID(id); own {
 		for tier, line := range p.lines {
 			for _, l := range p.limits[tier] {
@@ -130,5 +130,5 @@ func (x *index) limit(id string, q archive.Quota) (l *weir.Compiled, money bool)
 			}
 		}
 	}
-	return nil, false
+	return nil, ""
 }

@@ -360,7 +360,7 @@ func TestSize(t *testing.T) {
 				v.Results[k].Allowed = n > 0
 			}
 			d.Observe(&alice, v, time.Duration(1+i*n)*time.Microsecond)
-			d.ObserveSpend(engine.Spend{Rule: "some-rule-01", Key: fmt.Sprint("user:", n), Model: "gpt-4o", Units: 1000})
+			d.ObserveSpend(engine.Spend{Rule: "some-rule-01", Key: fmt.Sprint("user:", n), Model: "gpt-4o", Currency: "usd", Units: 1000})
 		}
 		d.pass(1)
 	}

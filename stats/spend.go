@@ -21,7 +21,7 @@ func (r *Recorder) ObserveSpend(s engine.Spend) {
 		one.Requests, one.Refunds = 0, 1
 	}
 	r.events.count(func(f *archive.Frame) {
-		f.Spender(archive.Spender{Rule: rule, Level: s.Level, Key: s.Key, Model: s.Model}).Add(&one)
+		f.Spender(archive.Spender{Rule: rule, Level: s.Level, Currency: s.Currency, Key: s.Key, Model: s.Model}).Add(&one)
 	})
 }
 
@@ -59,22 +59,23 @@ type SpendQuery struct {
 	From, To time.Time // the days, in UTC, in which they are
 	Rule     string    // or "" for all rules
 
-	// ByClient, ByModel and ByDay tell which lines there are for each rule and level. Without any, there is one.
+	// ByClient, ByModel and ByDay tell which lines there are for each rule, level and currency. Without any, there is one.
 	ByClient, ByModel, ByDay bool
 
-	N int // number of lines for each rule and level; default 1000, at most MaxSpending. The others are one line more
+	N int // number of lines for each rule, level and currency; default 1000, at most MaxSpending. The others are one line more
 }
 
 // Spending is what was spent on some days. Sums are exact: what has no line of its own is in one for the others.
 type Spending struct {
 	Range // whole days
 	Kept  time.Duration
-	Lines []SpendLine // by rule and level, then by day, then the dearest first
+	Lines []SpendLine // by rule, level and currency, then by day, then the dearest first
 }
 
 // SpendLine is what one client, model and day cost under a rule, as far as the query tells them apart.
 type SpendLine struct {
 	Rule, Level   string
+	Currency      string    // of the units, such as "usd"
 	Client, Model string    // as far as it is ByClient and ByModel; archive.Other for those that are not counted apart
 	Day           time.Time // zero unless it is ByDay, or for the others
 	Others        bool      // the sum of the lines beyond the number of lines
@@ -114,9 +115,14 @@ func (r *Recorder) Spending(ctx context.Context, q SpendQuery) (*Spending, error
 	})
 }
 
+// compare orders lines by what is never added up.
+func (l *SpendLine) compare(other *SpendLine) int {
+	return cmp.Or(cmp.Compare(l.Rule, other.Rule), cmp.Compare(l.Level, other.Level), cmp.Compare(l.Currency, other.Currency))
+}
+
 // line is the line to which something belongs, without numbers.
 func (q *SpendQuery) line(s archive.Spender, start int64) SpendLine {
-	line := SpendLine{Rule: s.Rule, Level: s.Level}
+	line := SpendLine{Rule: s.Rule, Level: s.Level, Currency: s.Currency}
 	if q.ByClient {
 		line.Client = s.Key
 	}
@@ -137,16 +143,16 @@ func (q *SpendQuery) lines(sums map[SpendLine]*archive.Spent) []SpendLine {
 		lines = append(lines, line)
 	}
 	slices.SortFunc(lines, func(a, b SpendLine) int {
-		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Level, b.Level), cmp.Compare(b.Units, a.Units), a.Day.Compare(b.Day), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(a.compare(&b), cmp.Compare(b.Units, a.Units), a.Day.Compare(b.Day), cmp.Compare(a.Client, b.Client), cmp.Compare(a.Model, b.Model))
 	})
 	kept, of := lines[:0], 0
 	for _, line := range lines {
-		if len(kept) == 0 || kept[len(kept)-1].Rule != line.Rule || kept[len(kept)-1].Level != line.Level {
+		if len(kept) == 0 || kept[len(kept)-1].compare(&line) != 0 {
 			of = 0
 		}
 		if of++; of > q.N {
 			if last := &kept[len(kept)-1]; of == q.N+1 {
-				rest := q.line(archive.Spender{Rule: line.Rule, Level: line.Level, Key: archive.Other, Model: archive.Other}, 0)
+				rest := q.line(archive.Spender{Rule: line.Rule, Level: line.Level, Currency: line.Currency, Key: archive.Other, Model: archive.Other}, 0)
 				rest.Day, rest.Others, rest.Spent = time.Time{}, true, line.Spent
 				kept = append(kept, rest)
 			} else {
@@ -158,10 +164,10 @@ func (q *SpendQuery) lines(sums map[SpendLine]*archive.Spent) []SpendLine {
 	}
 	if q.ByDay {
 		slices.SortStableFunc(kept, func(a, b SpendLine) int {
-			if a.Others != b.Others && a.Rule == b.Rule && a.Level == b.Level {
+			if a.Others != b.Others && a.compare(&b) == 0 {
 				return b.Day.Compare(a.Day) // the others have no day, and come last
 			}
-			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Level, b.Level), a.Day.Compare(b.Day))
+			return cmp.Or(a.compare(&b), a.Day.Compare(b.Day))
 		})
 	}
 	return kept

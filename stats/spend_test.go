@@ -156,7 +156,7 @@ func TestManySpenders(t *testing.T) {
 	want := int64(0)
 	for range days {
 		for i := range int64(clients) {
-			d.ObserveSpend(engine.Spend{Rule: "a", Key: fmt.Sprint("user:", i), Model: "m", Units: 10 + i, Tokens: rule.Usage{Input: 1, Output: 2}})
+			d.ObserveSpend(engine.Spend{Rule: "a", Key: fmt.Sprint("user:", i), Model: "m", Currency: "usd", Units: 10 + i, Tokens: rule.Usage{Input: 1, Output: 2}})
 			if want += 10 + i; i%701 == 0 {
 				d.pass(1)
 			}

@@ -130,15 +130,15 @@ func (r *Recorder) begun(ctx context.Context, id string, from, to int64) (map[ar
 
 // within names the limit, which is the one in force with other units. It reports whether
 // there is something to say.
-func (t *Target) within(in *weir.Compiled, money bool) bool {
+func (t *Target) within(in *weir.Compiled, money string) bool {
 	if !t.Above && in == nil {
 		return false
 	}
 	if !t.Above {
 		t.Units = min(t.Units, in.Capacity())
 	}
-	if money {
-		t.Display = rule.DollarText(t.Units)
+	if money != "" {
+		t.Display = rule.MoneyText(money, t.Units)
 	}
 	if t.Above {
 		return true
@@ -149,8 +149,8 @@ func (t *Target) within(in *weir.Compiled, money bool) bool {
 	} else {
 		l.N = t.Units
 	}
-	if _, t.Limit, _ = strings.Cut(l.String(), " "); money { // without the algorithm
-		t.Limit = rule.Rate{N: l.N, Period: l.Period, Currency: rule.Dollars.String()}.String()
+	if _, t.Limit, _ = strings.Cut(l.String(), " "); money != "" { // without the algorithm
+		t.Limit = rule.Rate{N: l.N, Period: l.Period, Currency: money}.String()
 	}
 	return true
 }

@@ -198,7 +198,7 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 	return row
 }
 
-// ofLimit is what is left of a limit, in dollars if it is one of money.
+// ofLimit is what is left of a limit, as people read it if it is one of money.
 func ofLimit(d *httpapi.Display, remaining, limit int64) string {
 	if d != nil && d.Limit != "" {
 		return d.Remaining + " of " + d.Limit

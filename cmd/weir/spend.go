@@ -16,8 +16,8 @@ func newSpend() *cobra.Command {
 	var asCSV bool
 	cmd := &cobra.Command{
 		Use:   "spend",
-		Short: "Report what requests cost under rules that count dollars",
-		Long: `Report what requests cost under rules that count dollars, by rule and, with --by, by client,
+		Short: "Report what requests cost under rules that count money",
+		Long: `Report what requests cost under rules that count money, by rule and, with --by, by client,
 model and day. Days are those in UTC. Each rule counts by itself, so do not add up rules. weir
 keeps 90 days by default; see --stats-keep of weir serve.`,
 		Example: `  weir spend
@@ -57,11 +57,11 @@ func printSpend(b *strings.Builder, a *httpapi.SpendAnswer) {
 		b.WriteString("; the statistics are unavailable, and this instance alone has charged this")
 	}
 	if len(a.Lines) == 0 {
-		b.WriteString(": nothing was charged in dollars\n")
+		b.WriteString(": nothing was charged\n")
 		return
 	}
 	b.WriteString("\n\n")
-	columns := []string{"rule", "level", "client", "model", "day", "requests", "dollars", "input tokens", "output tokens"}
+	columns := []string{"rule", "level", "client", "model", "day", "requests", "spent", "input tokens", "output tokens"}
 	var rows [][]string
 	for _, l := range a.Lines {
 		rows = append(rows, []string{

@@ -23,6 +23,7 @@ import (
 	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -55,7 +56,7 @@ not a terminal, top prints them once. The dashboard has charts.`,
 	return f.client.addClientFlags(cmd)
 }
 
-// Bounds of --interval. Each update is six requests, and rankings are work for the server.
+// Bounds of --interval. Each update is six to nine requests, and rankings are work for the server.
 const minInterval, maxInterval = time.Second, time.Hour
 
 func (f *topFlags) run(cmd *cobra.Command) error {
@@ -97,10 +98,7 @@ func watch(ctx context.Context, server *client, n *figures, interval time.Durati
 	updated, note := time.Now(), ""
 	for {
 		rows, _ := terminal(out)
-		if rows < 1 {
-			rows = 24
-		}
-		page := n.page(server, rows-1) // the last row has the note
+		page := n.page(server, cmp.Or(max(rows, 0), 24)-1) // the last row has the note
 		if _, err := io.WriteString(out, pageStart+strings.ReplaceAll(page, "\n", lineEnd)+printable(note)+pageEnd); err != nil {
 			return err
 		}
@@ -127,6 +125,7 @@ type figures struct {
 	denied, allowed httpapi.TopAnswer
 	alerts          httpapi.AlertsAnswer
 	warnings        httpapi.WarningsAnswer
+	holds           [maxListed]httpapi.HoldsAnswer // of the first rules of minute.Reserved
 }
 
 // What is recent: so many seconds, up to so long ago. Instances that share a Redis have saved
@@ -147,18 +146,18 @@ func fetchFigures(ctx context.Context, server *client) (*figures, error) {
 	}
 	to := n.minute.To - recentDelay // by the server's clock, which may not be ours
 	recent := url.Values{"from": {strconv.FormatInt(to-recentSeconds, 10)}, "to": {strconv.FormatInt(to, 10)}}
-	for _, err := range []error{
+	errs := []error{
 		server.fetch(ctx, "stats/summary", recent, &n.recent),
 		server.fetch(ctx, "stats/top", ranked("denied"), &n.denied),
 		server.fetch(ctx, "stats/top", ranked("allowed"), &n.allowed),
 		optional(server.fetch(ctx, "alerts", nil, &n.alerts)),
 		optional(server.fetch(ctx, "stats/warnings", url.Values{"n": {"20"}}, &n.warnings)),
-	} {
-		if err != nil {
-			return nil, err
-		}
 	}
-	return n, nil
+	for i, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
+		query := url.Values{"rule": {r.Rule}, "from": {strconv.FormatInt(n.minute.From, 10)}, "to": {strconv.FormatInt(n.minute.To, 10)}}
+		errs = append(errs, optional(server.fetch(ctx, "stats/holds", query, &n.holds[i])))
+	}
+	return n, cmp.Or(errs...)
 }
 
 // page is the tables as text, in at most so many rows; 0 is no bound.
@@ -319,12 +318,16 @@ func (n *figures) writeLoad(b *strings.Builder) {
 	for _, a := range limits[:min(len(limits), maxListed)] { // those that are nearest to their limits
 		fmt.Fprintf(b, "adaptive    %s of %s   denied %s   %s\n", grouped(int64(a.InFlight)), grouped(int64(a.Limit)), grouped(int64(min(a.Denied, math.MaxInt64))), column(a.Upstream))
 	}
-	for _, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
-		units, excess := grouped(r.Units), grouped(r.Excess)
-		if r.Display.Units != "" {
-			units, excess = printable(r.Display.Units), printable(r.Display.Excess)
+	for i, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
+		write := grouped
+		if r.Currency != "" {
+			write = func(n int64) string { return printable(rule.MoneyText(r.Currency, n)) }
 		}
-		fmt.Fprintf(b, "reserved    %s by %s   may exceed by %s   %s\n", units, notation.Count(r.Requests, "request"), excess, column(r.Rule))
+		fmt.Fprintf(b, "reserved    %s by %s   may exceed by %s", write(r.Units), notation.Count(r.Requests, "request"), write(r.Excess))
+		if h := &n.holds[i]; h.Settled > 0 {
+			fmt.Fprintf(b, "   of %s used %s, returned %s", write(h.Reserved), write(h.Used), write(max(0, h.Reserved-h.Used)))
+		}
+		fmt.Fprintf(b, "   %s\n", column(r.Rule))
 	}
 	if p := n.minute.Protect; p != nil {
 		b.WriteString("protect     ")

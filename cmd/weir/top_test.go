@@ -31,6 +31,7 @@ import (
 type recorded struct {
 	*httptest.Server
 	recorder *stats.Recorder
+	engine   *engine.Engine
 	now      atomic.Int64 // Unix microseconds
 }
 
@@ -76,6 +77,7 @@ func serveStats(t *testing.T, document string) *recorded {
 		t.Fatal(err)
 	}
 	e.Install(table, 1)
+	r.engine = e
 	handler, err := httpapi.New(httpapi.Options{
 		Service: manage.Service{Engine: e, Rules: rules, Apply: func(repo.Version) error { return nil }, Logger: quiet},
 		Stats:   r.recorder, Alerts: watcher.List(), Clock: wall,
@@ -164,6 +166,33 @@ requests  most allowed, last minute
 	}
 	if err := json.Unmarshal([]byte(r.on(t, "top", "--output", "json").stdout), &parts); err != nil || parts.Summary.Requests != 42 || parts.Denied.Total != 25 {
 		t.Errorf("%v, %+v", err, parts)
+	}
+}
+
+// What open requests have reserved is shown with what those that have ended have used and returned.
+func TestTopReserved(t *testing.T) {
+	r := serveStats(t, `rules: [{id: team, key: user, limit: 100000/day, tokens: {reserve: {output: 100}}}]`)
+	gate, err := engine.NewGate(r.engine, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := rule.Request{User: "alice", Prompt: &rule.Prompt{Input: 10, MaxOutput: 1000}}
+	serve := func() *engine.Hold {
+		var v engine.Verdict
+		var d engine.Denial
+		if ok, err := gate.Reserve(t.Context(), &req, time.Hour, &v, &d); !ok || err != nil {
+			t.Fatal(d, err)
+		}
+		return gate.Serve(&req, time.Hour, &v)
+	}
+	ended, open := serve(), serve()
+	if err := ended.End(&rule.Response{Status: 200, Tokens: &rule.Usage{Input: 10, Output: 5}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.pass(t, 1)
+	r.on(t, "top", "--once").want(t, 0, `(?m)^reserved    110 by 1 request   may exceed by 900   of 110 used 15, returned 95   team$`, "")
+	if err := open.End(&rule.Response{Status: 502}, nil); err != nil {
+		t.Fatal(err)
 	}
 }
 

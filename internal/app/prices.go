@@ -49,7 +49,7 @@ func (a *App) warnPrices(table *rule.Table) {
 		return
 	}
 	for _, r := range table.Rules() {
-		if r.Mode != rule.Off && r.Tokens != nil && r.Tokens.Price != rule.NoPrice {
+		if r.Mode != rule.Off && r.Tokens != nil && r.Tokens.Price != "" {
 			a.options.Logger.Warn("a rule counts what tokens cost, and there is no price list, so it denies every request; start weir with --prices", "rule", r.ID)
 			return
 		}

@@ -62,5 +62,35 @@ func TestPricesFile(t *testing.T) {
 	if status, body := say("gpt-9"); status != 200 {
 		t.Error(status, body)
 	}
+	// Nothing counts another currency than the list, and the list keeps its own.
+	rules := "http://" + a.Addrs().HTTP.String() + "/v1/rules"
+	euros := `{"id":"euros","key":"global","limit":"20eur/day","tokens":{"price":"eur"}}`
+	if status, body := ask(t, nil, "POST", rules, euros); status != 422 && status != 400 || !strings.Contains(body, "counts EUR, and the price list is in dollars") || !strings.Contains(body, "E042") {
+		t.Error(status, body)
+	}
+	if status, body := ask(t, nil, "POST", rules, strings.Replace(euros, `"tokens":{"price":"eur"}`, `"cost":5`, 1)); status != 201 {
+		t.Error(status, body)
+	}
+	write(`{"currency": "eur", "gpt-9": {"input_cost_per_token": 1e-06}}`)
+	waitFor(t, "the file", func() bool { return a.prices.trouble() != nil })
+	if !strings.Contains(log.String(), "it is in EUR, and the list before in dollars") {
+		t.Error(log)
+	}
 	waitFor(t, "1100 more", func() bool { return strings.Contains(used(), `"remaining":19991900`) })
+}
+
+// Stored rules in another currency than the list keep weir from starting, with the remedy.
+func TestPricesCurrency(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "prices.json")
+	if err := os.WriteFile(path, []byte(`{"currency": "eur", "m": {"input_cost_per_token": 1e-06}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := prepared(t, Options{Prices: Prices{File: path}}, "rules: [{id: spend, key: global, limit: 20usd/year, tokens: {price: usd}}]")
+	a, err := New(o)
+	if err == nil {
+		err = a.Start(t.Context())
+	}
+	if err == nil || !strings.Contains(err.Error(), "spend: tokens: price: the rule counts dollars, and the price list is in EUR; write eur, or start weir with a list in dollars") {
+		t.Error(err)
+	}
 }

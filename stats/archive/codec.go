@@ -14,12 +14,15 @@ import (
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
 // no requests in flight, version 6 no priorities and no Busy below 0, version 7 no addresses of
-// denied clients, version 8 no unknown clients, version 9 nothing that was spent, and version 10 no denials by level. A frame is written in the first version from 2 on that has its
+// denied clients, version 8 no unknown clients, version 9 nothing that was spent, version 10 no denials by level, and
+// version 11 no currency but the dollar. A frame is written in the first version from 2 on that has its
 // sections, so that older instances can read it.
-const version = 11
+const version = 12
 
 func (f *Frame) version() byte {
 	switch {
+	case f.hasOtherCurrency():
+		return 12
 	case len(f.Levels) > 0:
 		return 11
 	case len(f.Spend) > 0:
@@ -153,7 +156,7 @@ func (c *codec) frame(f *Frame) {
 		}
 	}
 	if c.version > 9 {
-		table(c, &f.Spend, compareSpenders, func(s *Spender) { c.texts(&s.Rule, &s.Level, &s.Key, &s.Model) }, func(s *Spent) {
+		table(c, &f.Spend, compareSpenders, c.spender, func(s *Spent) {
 			c.numbers(&s.Requests, &s.Refunds, &s.Input, &s.Output)
 			c.signed(&s.Units)
 		})

@@ -232,7 +232,7 @@ func TestHugeSpending(t *testing.T) {
 	for i := range int64(3) {
 		var f Frame
 		for range 9 {
-			f.Spender(Spender{Rule: "r", Key: "k"}).Add(&Spent{Requests: 1, Units: 1 << 50, Input: 1 << 62, Output: 1})
+			f.Spender(Spender{Rule: "r", Currency: "usd", Key: "k"}).Add(&Spent{Requests: 1, Units: 1 << 50, Input: 1 << 62, Output: 1})
 		}
 		testkit.OK(t, m.Add(t.Context(), []Part{{Kind: Spend, Start: 60 * i, ID: string(rune('a' + i)), Revision: 1, Frame: f.Append(nil)}}))
 	}

@@ -154,7 +154,7 @@ type WarningDisplay struct {
 // Show sets Display, if the limit is one of money.
 func (w *Warning) Show() {
 	if rate, err := rule.ParseRate(w.Policy); err == nil && rate.Currency != "" {
-		w.Display = &WarningDisplay{rule.DollarText(w.Used), rule.DollarText(w.Limit)}
+		w.Display = &WarningDisplay{rule.MoneyText(rate.Currency, w.Used), rule.MoneyText(rate.Currency, w.Limit)}
 	}
 }
 

@@ -120,10 +120,21 @@ func TestDecodeEarlierVersions(t *testing.T) {
 	}
 }
 
+// A frame that knows another currency than the dollar is in a version that older instances do not read.
+func TestDecodeCurrencies(t *testing.T) {
+	f := new(Frame)
+	f.Spender(Spender{Rule: "spend", Currency: "usd", Key: "user:alice"}).Units = 7
+	f.Spender(Spender{Rule: "spend", Currency: "eur", Key: "user:alice"}).Units = 8
+	src := f.Append(nil)
+	if got, err := Decode(src); src[0] != 12 || err != nil || !same(got, f) {
+		t.Errorf("version %d is read as %+v, %v", src[0], got, err)
+	}
+}
+
 // A frame without denials by level is written as before there were any, and what was written then is read.
 func TestDecodeBeforeLevels(t *testing.T) {
 	f := &Frame{Requests: Counts{Denied: 3}}
-	f.Spender(Spender{Rule: "spend", Key: "user:alice"}).Units = 7
+	f.Spender(Spender{Rule: "spend", Currency: "usd", Key: "user:alice"}).Units = 7
 	src := f.Append(nil)
 	if got, err := Decode(src); src[0] != 10 || err != nil || !same(got, f) {
 		t.Fatalf("version %d is read as %+v, %v", src[0], got, err)

@@ -14,15 +14,15 @@ export function count(n: number | null | undefined, lang: string = speech.langua
   return new Intl.NumberFormat(lang, brief ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 }).format(n)
 }
 
-// left and limited are what is left of a limit, and what it is, in dollars if it counts them; used is the share that is used.
+// left and limited are what is left of a limit, and what it is, as an amount if it counts money; used is the share that is used.
 type Left = { remaining: number; limit: number; display?: { limit?: string; remaining?: string } }
 export const left = (r: Left): string => r.display?.remaining ?? count(r.remaining)
 export const used = (r: Left & { leased?: number }): number => Math.max(0, Math.min(1, 1 - (r.remaining + (r.leased ?? 0)) / Math.max(1, r.limit)))
 export const limited = (r: Left): string => r.display?.limit ?? count(r.limit)
 
-// dollars writes millionths of a dollar, exactly: $13.37.
-export const dollars = (micros: number | null | undefined, lang: string = speech.language): string =>
-  amount(micros === null || micros === undefined ? micros : micros / 1e6, lang, { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 })
+// money writes millionths of a currency, exactly: $13.37.
+export const money = (currency: string, micros: number | null | undefined, lang: string = speech.language): string =>
+  amount(micros === null || micros === undefined ? micros : micros / 1e6, lang, { style: 'currency', currency, currencyDisplay: 'narrowSymbol', minimumFractionDigits: 2, maximumFractionDigits: 6 })
 
 // amount is what an application counts: exact to six decimals, and never shortened.
 export function amount(n: number | null | undefined, lang: string = speech.language, options: Intl.NumberFormatOptions = { maximumFractionDigits: 6 }): string {

@@ -2,7 +2,7 @@
 // draft.svelte.ts.
 
 import type { List, Quota, Rule, RuleProblem, Words } from './api/types'
-import { count, dollars } from './format'
+import { count, money } from './format'
 import { denyFields, matchFields, options, ruleFields } from './fields'
 
 export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_buckets', 'sliding_log', 'leaky_bucket']
@@ -64,17 +64,23 @@ export function limitList(of: { limit?: string; limits?: string[] }): string[] {
   return of.limits ?? (of.limit === undefined ? [] : [of.limit])
 }
 
-// isMoney is whether a limit is in dollars, so that its units are millionths of one.
-export const isMoney = (limit: string | undefined): boolean => /^\s*(\$|[\d.]+usd\s*\/)/i.test(limit ?? '')
+// currencyOf is the currency of a limit, whose millionths are its units; '' for none.
+export function currencyOf(limit: string | undefined): string {
+  const [, sign, code = ''] = /^\s*(?:(\$)|[\d.]+([a-z]{3})\s*\/)/i.exec(limit ?? '') ?? []
+  return sign ? 'usd' : code.toLowerCase()
+}
 
 // unitsOf writes units of a rule as people read them.
-export const unitsOf = (rule: Rule | null): ((n: number) => string) =>
-  rule && (rule.tokens?.price === 'usd' || limitList(rule).some(isMoney)) ? dollars : count
+export function unitsOf(rule: Rule | null): (n: number) => string {
+  const price = rule?.tokens?.price
+  const currency = price && price !== 'none' ? price : rule && limitList(rule).map(currencyOf).find(Boolean)
+  return currency ? (n) => money(currency, n) : count
+}
 
 // isCalendar is whether a limit of a rule or a quota goes by the calendar.
 export function isCalendar(limit: string, of: { zone?: string; starts?: string | number }): boolean {
   const unit = /\/\s*(?:1\s*)?(h|hour|d|day|w|week|month|year)\b/.exec(limit)?.[1]
-  if (unit === 'month' || unit === 'year' || (unit && isMoney(limit))) return true
+  if (unit === 'month' || unit === 'year' || (unit && currencyOf(limit))) return true
   const start = String(of.starts ?? '')
   return unit !== undefined && (of.zone !== undefined || (unit[0] === 'd' && start.includes(':')) || (unit[0] === 'w' && /^[a-z]+$/.test(start)))
 }
@@ -120,8 +126,8 @@ export function fromQuota(text: string): Quota {
 // is no number stays as it is.
 export function times(limit: string, factor: number): string {
   const whole = (n: string) => String(Math.max(1, Math.round(Number(n) * factor)))
-  const money = (n: string) => String(Math.max(1, Math.round(Number(n) * 1e6 * factor)) / 1e6)
-  return limit.replace(/(^|,\s*|\bburst\s+)([\d.]+)(usd)?/g, (_, before: string, n: string, usd = '') => before + (usd ? money(n) : whole(n)) + usd)
+  const amount = (n: string) => String(Math.max(1, Math.round(Number(n) * 1e6 * factor)) / 1e6)
+  return limit.replace(/(^|,\s*|\bburst\s+)([\d.]+)([a-z]{3}(?=\/))?/gi, (_, before: string, n: string, currency = '') => before + (currency ? amount(n) : whole(n)) + currency)
 }
 
 // applies says to which requests a rule applies; '' to all of them.

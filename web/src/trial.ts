@@ -7,7 +7,7 @@ import type { Quota, Rule } from './api/types'
 import { amend } from './edits'
 import { period } from './format'
 import { options } from './fields'
-import { isCalendar, isMoney, limitList } from './rule'
+import { currencyOf, isCalendar, limitList } from './rule'
 
 // isBucket is whether the limit of a rule with such a period is a bucket.
 export const isBucket = (rule: Rule, seconds: number): boolean =>
@@ -47,7 +47,7 @@ function asQuota(of: Quota | Rule): Limits {
 
 function changed(of: Limits, rule: Rule, seconds: number, units: number): Limits {
   if (isBucket(rule, seconds)) return { ...of, burst: units }
-  const all = limitList(of).map((limit) => (isOf(limit, seconds) ? limit.replace(/^[^/]+/, isMoney(limit) ? units / 1e6 + 'usd' : String(units)) : limit))
+  const all = limitList(of).map((limit) => (isOf(limit, seconds) ? limit.replace(/^[^/]+/, currencyOf(limit) ? units / 1e6 + currencyOf(limit) : String(units)) : limit))
   return of.limits ? { ...of, limits: all } : { ...of, limit: all[0]! }
 }
 

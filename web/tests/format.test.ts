@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ago, amount, clockTime, count, dash, dollars, duration, estimate, fromClockTime, latency, moment, moments, period, rate, share, tick, toDate, visible } from '../src/format'
+import { ago, amount, clockTime, count, dash, duration, estimate, fromClockTime, latency, moment, moments, money, period, rate, share, tick, toDate, visible } from '../src/format'
 
 // A number and its unit stay on one line.
 const plain = (text: string) => text.replaceAll(/(?<=[\d.])\u00a0/g, ' ')
@@ -11,9 +11,10 @@ describe('numbers', () => {
   it.each([[0, '0'], [-1.5, '-1.5'], [1234567.000001, '1,234,567.000001'], [null, dash], [Infinity, dash]])('amount %s', (n, want) => {
     expect(amount(n, 'en')).toBe(want)
   })
-  it.each([[0, '$0.00'], [1_500_000, '$1.50'], [12_500, '$0.0125'], [1_234_567_000_001, '$1,234,567.000001'], [undefined, dash]])('dollars %s', (n, want) => {
-    expect(dollars(n, 'en')).toBe(want)
+  it.each([[0, '$0.00'], [1_500_000, '$1.50'], [12_500, '$0.0125'], [1_234_567_000_001, '$1,234,567.000001'], [undefined, dash]])('money %s', (n, want) => {
+    expect(money('usd', n, 'en')).toBe(want)
   })
+  it('has other currencies', () => expect([money('eur', 1_500_000, 'en'), money('jpy', 2_500_000, 'en')]).toEqual(['€1.50', '¥2.50']))
   it.each([[46.661632, '46.7'], [640, '640'], [12345.6, '12,300'], [0.0123456, '0.0123'], [undefined, dash]])('estimate %s', (n, want) => {
     expect(estimate(n, 'en')).toBe(want)
   })

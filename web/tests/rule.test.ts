@@ -49,14 +49,14 @@ describe('words and quotas', () => {
   it.each([
     [{ limit: '5/month' }, 'fixed_window'], [{ limit: '5/day' }, 'token_bucket'], [{ limit: '5/day', zone: 'UTC' }, 'fixed_window'],
     [{ limit: '5/1d', starts: '06:00' }, 'fixed_window'], [{ limit: '5/1w', starts: 'monday' }, 'fixed_window'], [{ limit: '5/1d', starts: 15 }, 'token_bucket'],
-    [{ limit: '20usd/day' }, 'fixed_window'], [{ limit: '$0.50/hour' }, 'fixed_window'], [{ limit: '20usd/1m' }, 'token_bucket'],
+    [{ limit: '20usd/day' }, 'fixed_window'], [{ limit: '$0.50/hour' }, 'fixed_window'], [{ limit: '20usd/1m' }, 'token_bucket'], [{ limit: '20eur/day' }, 'fixed_window'],
     [{ limits: ['5/1s', '9/month'] }, 'token_bucket'], [{ limit: '5/1m', zone: 'UTC' }, 'token_bucket'], [{ limit: '5/1m', algorithm: 'sliding_log' }, 'sliding_log'],
   ])('counts %j by %s', (of, want) => expect(algorithmOf({ id: 'a', key: 'user', ...of })).toBe(want))
   it('writes nothing for nothing', () => expect(words(undefined)).toBe(''))
   it('lists limits', () => expect([limitList({}), limitList({ limit: 'a' }), limitList({ limits: ['a', 'b'] })]).toEqual([[], ['a'], ['a', 'b']]))
   it.each([
     ['100/1m', 2, '200/1m'], ['100/1m burst 20', 10, '1000/1m burst 200'], ['3/1m, 20/1h', 2, '6/1m, 40/1h'],
-    ['5/10s', 0.5, '3/10s'], ['1/1m', 0.5, '1/1m'], ['20usd/day', 2, '40usd/day'], ['0.25usd/hour, 1.5usd/day', 0.5, '0.125usd/hour, 0.75usd/day'], ['unlimited', 2, 'unlimited'],
+    ['5/10s', 0.5, '3/10s'], ['1/1m', 0.5, '1/1m'], ['20usd/day', 2, '40usd/day'], ['0.5eur/day', 0.1, '0.05eur/day'], ['0.25usd/hour, 1.5usd/day', 0.5, '0.125usd/hour, 0.75usd/day'], ['unlimited', 2, 'unlimited'],
   ])('%s times %d', (limit, factor, want) => expect(times(limit, factor)).toBe(want))
 })
 
@@ -69,6 +69,7 @@ describe('a copy to try another limit', () => {
     expect(trialOf({ ...login, algorithm: 'fixed_window' }, about(60), 8)).toMatchObject({ limit: '8/1m' })
   })
   it('has an amount of dollars', () => expect(trialOf({ id: 'spend', key: 'user', limit: '20usd/day' }, about(86_400), 25_500_000)).toMatchObject({ limit: '25.5usd/day' }))
+  it('has an amount of another currency', () => expect(trialOf({ id: 'spend', key: 'user', limit: '20eur/day' }, about(86_400), 25_500_000)).toMatchObject({ limit: '25.5eur/day' }))
   it('has the capacity of a bucket', () => expect(trialOf(login, about(60), 8)).toMatchObject({ limit: '5/1m', burst: 8 }))
   it('is about a tier', () => {
     const rule: Rule = { ...login, algorithm: 'fixed_window', tiers: { pro: '50/1m', other: { limit: '70/1m' } } }

@@ -165,6 +165,9 @@ func (r *Reader) Read(source []byte) (*Document, error) {
 		return d, nil
 	}
 	set, problems := rule.Parse(r.Name, source)
+	if problems.Err() == nil {
+		problems = append(problems, r.Options.Prices.Problems(set)...)
+	}
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}

@@ -32,8 +32,9 @@ type SpendLine struct {
 	Day          string `json:"day,omitempty"`
 	Requests     int64  `json:"requests"`
 	Refunds      int64  `json:"refunds,omitempty"`
-	Microdollars int64  `json:"microdollars"`
-	Display      string `json:"display"` // the same, such as "$13.37"
+	Currency     string `json:"currency"` // such as "usd"
+	Micros       int64  `json:"micros"`   // millionths of it
+	Display      string `json:"display"`  // the same, such as "$13.37"
 	InputTokens  int64  `json:"input_tokens"`
 	OutputTokens int64  `json:"output_tokens"`
 }
@@ -99,7 +100,7 @@ func spendAnswer(s *stats.Spending, byDay bool) *SpendAnswer {
 	for _, l := range s.Lines {
 		line := SpendLine{
 			Rule: l.Rule, Level: l.Level, Client: readable(l.Client), Model: readable(l.Model), Requests: l.Requests, Refunds: l.Refunds,
-			Microdollars: l.Units, Display: rule.DollarText(l.Units), InputTokens: l.Input, OutputTokens: l.Output,
+			Currency: l.Currency, Micros: l.Units, Display: rule.MoneyText(l.Currency, l.Units), InputTokens: l.Input, OutputTokens: l.Output,
 		}
 		switch {
 		case l.Others && byDay:
@@ -118,11 +119,11 @@ var typeCSV = []string{"text/csv; charset=utf-8; header=present"}
 func (a *SpendAnswer) csv() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
-	w.Write([]string{"rule", "level", "client", "model", "day", "requests", "refunds", "microdollars", "dollars", "input_tokens", "output_tokens"})
+	w.Write([]string{"rule", "level", "client", "model", "day", "requests", "refunds", "currency", "micros", "amount", "input_tokens", "output_tokens"})
 	whole := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, l := range a.Lines {
-		dollars := strings.NewReplacer("$", "", ",", "").Replace(l.Display)
-		w.Write([]string{l.Rule, cell(l.Level), cell(l.Client), cell(l.Model), l.Day, whole(l.Requests), whole(l.Refunds), whole(l.Microdollars), dollars, whole(l.InputTokens), whole(l.OutputTokens)})
+		amount, _, _ := strings.Cut(strings.NewReplacer("$", "", ",", "").Replace(l.Display), " ")
+		w.Write([]string{l.Rule, cell(l.Level), cell(l.Client), cell(l.Model), l.Day, whole(l.Requests), whole(l.Refunds), l.Currency, whole(l.Micros), amount, whole(l.InputTokens), whole(l.OutputTokens)})
 	}
 	w.Flush() // a buffer has no errors
 	return b.Bytes()

@@ -16,9 +16,9 @@ func TestSpend(t *testing.T) {
 	var o Options
 	remembered(t, &o)
 	for range 3 {
-		o.Stats.ObserveSpend(engine.Spend{Rule: "api", Key: "user:al", Model: "gpt", Units: 1})
+		o.Stats.ObserveSpend(engine.Spend{Rule: "api", Key: "user:al", Model: "gpt", Currency: "usd", Units: 1})
 	}
-	o.Stats.ObserveSpend(engine.Spend{Rule: "api", Key: "user:al", Model: "gpt", Units: -1})
+	o.Stats.ObserveSpend(engine.Spend{Rule: "api", Key: "user:al", Model: "gpt", Currency: "usd", Units: -1})
 	if err := o.Stats.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +26,8 @@ func TestSpend(t *testing.T) {
 	var got SpendAnswer
 	s.call("GET /v1/spend?by=client,model,day&from=2026-01-01", "").want(t, 200, &got)
 	want := []SpendLine{
-		{Rule: "api", Client: "user:bob", Model: "=gpt", Day: "2026-01-01", Requests: 1, Microdollars: 1_500_000, Display: "$1.50", InputTokens: 7, OutputTokens: 9},
-		{Rule: "api", Client: "user:al", Model: "gpt", Day: "2026-01-01", Requests: 3, Refunds: 1, Microdollars: 2, Display: "$0.000002"},
+		{Rule: "api", Client: "user:bob", Model: "=gpt", Day: "2026-01-01", Requests: 1, Currency: "usd", Micros: 1_500_000, Display: "$1.50", InputTokens: 7, OutputTokens: 9},
+		{Rule: "api", Client: "user:al", Model: "gpt", Day: "2026-01-01", Requests: 3, Refunds: 1, Currency: "usd", Micros: 2, Display: "$0.000002"},
 	}
 	if !reflect.DeepEqual(got.Lines, want) || got.From != "2026-01-01" || got.To != "2026-01-01" || got.KeptDays != 90 {
 		t.Errorf("%+v", got)
@@ -38,11 +38,11 @@ func TestSpend(t *testing.T) {
 		if err != nil || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/csv") || len(table) != 3 {
 			t.Fatalf("%v: %v, %s", c, err, r.body)
 		}
-		if row := strings.Join(table[1], "|"); row != "api||user:bob|'=gpt||1|0|1500000|1.50|7|9" {
+		if row := strings.Join(table[1], "|"); row != "api||user:bob|'=gpt||1|0|usd|1500000|1.50|7|9" {
 			t.Errorf("%s", row)
 		}
 	}
-	if s.call("GET /v1/spend?n=1&by=client", "", "Accept: application/json").want(t, 200, &got); len(got.Lines) != 2 || got.Lines[1].Client != "(other)" || got.Lines[1].Microdollars != 2 {
+	if s.call("GET /v1/spend?n=1&by=client", "", "Accept: application/json").want(t, 200, &got); len(got.Lines) != 2 || got.Lines[1].Client != "(other)" || got.Lines[1].Micros != 2 {
 		t.Errorf("one line: %+v", got.Lines)
 	}
 	for by, want := range map[string][3]string{

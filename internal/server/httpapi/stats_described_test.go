@@ -29,7 +29,7 @@ func remembered(t *testing.T, o *Options) {
 	}
 	judge.call("POST /v1/check", aliceAsks).want(t, 200, nil)
 	recorder.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "api", Reserved: 3, Used: 1}}})
-	recorder.ObserveSpend(engine.Spend{Rule: "api", Key: "user:bob", Model: "=gpt", Units: 1_500_000, Tokens: rule.Usage{Input: 7, Output: 9}})
+	recorder.ObserveSpend(engine.Spend{Rule: "api", Key: "user:bob", Model: "=gpt", Currency: "usd", Units: 1_500_000, Tokens: rule.Usage{Input: 7, Output: 9}})
 	recorder.ObserveUpstream("shop", 502, time.Millisecond, nil)
 	if err := recorder.Flush(t.Context()); err != nil {
 		t.Fatal(err)

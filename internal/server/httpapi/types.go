@@ -91,7 +91,7 @@ type LimitAnswer struct {
 	Override *LimitOverride `json:"override,omitempty"` // the limit comes from it, and not from the rule
 }
 
-// Display is the numbers of a rule that counts millionths of a dollar, for people: "$13.37".
+// Display is the numbers of a rule that counts money, in millionths, for people: "$13.37".
 type Display struct {
 	Policy    string `json:"policy"` // such as "20usd/day"
 	Cost      string `json:"cost"`

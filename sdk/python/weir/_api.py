@@ -28,7 +28,7 @@ class Request:
 
 @dataclass
 class Display:
-    """of a rule that counts dollars, whose numbers are millionths: these for people; absent for other rules"""
+    """of a rule that counts money, whose numbers are millionths: these for people; absent for other rules"""
 
     policy: str = ""  # the limit as a rule has it, such as 20usd/day
     cost: str = ""  # such as $0.0125

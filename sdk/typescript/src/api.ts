@@ -24,7 +24,7 @@ export interface CheckRequest {
   cost?: number | Record<string, number> | undefined
 }
 
-/** of a rule that counts dollars, whose numbers are millionths: these for people; absent for other rules */
+/** of a rule that counts money, whose numbers are millionths: these for people; absent for other rules */
 export interface Display {
   /** the limit as a rule has it, such as 20usd/day */
   policy: string

@@ -61,7 +61,7 @@ export interface RuleLease {
   lost: number // units that the store charged although they were not spent
 }
 
-// Spend is what rules have charged in dollars.
+// Spend is what rules have charged in money.
 export interface Spend {
   from: string // days in UTC
   to: string
@@ -76,7 +76,8 @@ export interface SpendLine {
   model?: string
   day?: string
   requests: number
-  microdollars: number
+  currency: string
+  micros: number // millionths of it
   display: string
   input_tokens: number
   output_tokens: number

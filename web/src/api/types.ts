@@ -96,7 +96,7 @@ export interface Written {
   comments_kept: boolean
 }
 
-// Display is the numbers of a rule that counts dollars, for people.
+// Display is the numbers of a rule that counts money, for people.
 export interface Display {
   policy: string
   cost: string

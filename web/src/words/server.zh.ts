@@ -177,7 +177,7 @@ export const problems: Record<string, string> = {
   E039: '租约无效。写 20ms 到 1h，例如 lease: 1s；有 shape、count_denied、on_expiry: release 或 penalty 的规则不能租用。',
   E040: '层（levels）无效。在文档顶层写名称列表，例如 [org, team, user, api_key]；在规则里写每一层的限额，例如 {org: 5000000/month, user: 20000/day}。',
   E041: 'mcp 用法无效。mcp.method 和 mcp.tool 只用于写了 mcp: {} 的规则；key 里用到它们时，要在 match 里列出名称，例如 [search, "*"]。',
-  E042: '美元限额无法使用。例如写 limit: 20usd/day，并在 tokens 里写 price: usd；一条规则的所有限额要么都以美元计，要么都不。',
+  E042: '金额限额无法使用。例如写 limit: 20usd/day，并在 tokens 里写 price: usd；一条规则的所有限额用同一种货币，即价目表的货币，要么都不用货币。',
   W000: '问题太多，只显示前一千个。先改正这些，再检查一次。',
   W001: '白名单包含了整个地址族，所有规则都不会生效。只写你信任的网段；试运行请用 mode: shadow。',
   W002: '这个客户端在白名单中，单独限额不起作用。从两者中删掉一个。',
@@ -201,5 +201,5 @@ export const problems: Record<string, string> = {
   W021: '保存的规则有错误，已被这次修改替换：{message}',
   W022: '租约比周期的十分之一还长；请改小，或去掉它。',
   W023: '租约省不了调用：这条规则或另一条匹配所有请求的规则让每个请求都要问存储（例如有 concurrency），或者客户端不到 20 个单位。请去掉租约，或把限额移到单独的规则里。',
-  W024: '限额以美元计，但规则没有说请求的费用，请求自己也没说时只算百万分之一美元。请写 tokens: {price: usd} 或 cost。',
+  W024: '限额以货币计，但规则没有说请求的费用，请求自己也没说时只算百万分之一。请写 tokens: {price: usd} 或 cost。',
 }

@@ -538,7 +538,7 @@ type CheckResponse struct {
 	ResetAt       *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=reset_at,json=resetAt,proto3" json:"reset_at,omitempty"`           // when the client is fully reset, by the store's clock
 	Reserved      int64                  `protobuf:"varint,20,opt,name=reserved,proto3" json:"reserved,omitempty"`                       // of a denied request: units that it lacks and that others have only reserved
 	Level         string                 `protobuf:"bytes,21,opt,name=level,proto3" json:"level,omitempty"`                              // the level of that limit, such as "team"; left out if the rule has no levels
-	Display       *Display               `protobuf:"bytes,22,opt,name=display,proto3" json:"display,omitempty"`                          // of a rule that counts dollars
+	Display       *Display               `protobuf:"bytes,22,opt,name=display,proto3" json:"display,omitempty"`                          // of a rule that counts money
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1108,7 +1108,7 @@ type LimitResult struct {
 	Reserved      int64                  `protobuf:"varint,22,opt,name=reserved,proto3" json:"reserved,omitempty"`             // of a denied request: units that it lacks and that others have only reserved
 	Leased        int64                  `protobuf:"varint,23,opt,name=leased,proto3" json:"leased,omitempty"`                 // units that other instances have on lease, as last known: neither used nor remaining
 	Level         string                 `protobuf:"bytes,24,opt,name=level,proto3" json:"level,omitempty"`                    // the level at which it counts, such as "team"; left out if the rule has no levels
-	Display       *Display               `protobuf:"bytes,25,opt,name=display,proto3" json:"display,omitempty"`                // of a rule that counts dollars
+	Display       *Display               `protobuf:"bytes,25,opt,name=display,proto3" json:"display,omitempty"`                // of a rule that counts money
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1318,7 +1318,7 @@ func (x *LimitResult) GetDisplay() *Display {
 	return nil
 }
 
-// Display is the numbers of a rule that counts millionths of a dollar, for people: "$13.37".
+// Display is the numbers of a rule that counts money, in millionths, for people: "$13.37".
 type Display struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Policy        string                 `protobuf:"bytes,1,opt,name=policy,proto3" json:"policy,omitempty"` // the limit as a rule has it, such as "20usd/day"
