@@ -7,7 +7,6 @@ package curves
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -113,18 +112,15 @@ func run(r *bench.Run, o options) {
 func (l *line) measure(r *bench.Run, title string, o options) (out []float64) {
 	scope := testkit.Must(testkit.NewScope("curve"))(r)
 	defer scope.Close()
-	subjects := make([]subject, len(l.at))
-	turns := bench.Turns{What: title + ": " + l.name, Rounds: o.rounds, Seed: [2]uint64{11, 13}}
+	contest := bench.Contest{What: title + ": " + l.name, Rounds: o.rounds}
 	testkit.OK(r, scope.Try(func() {
-		for i, x := range l.at {
-			turns.Names = append(turns.Names, fmt.Sprint(x))
-			subjects[i] = l.open(scope, x)
+		for _, x := range l.at {
+			s := l.open(scope, x)
+			load := bench.Load{Callers: s.callers, Length: o.round}
+			contest.Contestants = append(contest.Contestants, bench.Contestant{Name: fmt.Sprint(x), Play: func(int) (bench.Round, error) { return load.Run(s.ask) }})
 		}
 	}))
-	runtime.GC()
-	res := bench.Take(r, turns, func(_, i int) (bench.Round, error) {
-		return bench.Load{Callers: subjects[i].callers, Length: o.round}.Run(subjects[i].ask)
-	})
+	res := contest.Run(r)
 	for i := range l.at {
 		out = append(out, res.Median(i, bench.Round.Micros))
 	}

@@ -2,7 +2,6 @@ package curves
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -25,9 +24,8 @@ type growth struct {
 }
 
 const (
-	usual   = 10_000 // keys, if their number is not what grows
-	many    = 128    // callers of Redis
-	walkLen = 1 << 20
+	usual = 10_000 // keys, if their number is not what grows
+	many  = 128    // callers of Redis
 )
 
 // month is a period in which nothing comes back while a run lasts, and used what a key has
@@ -88,7 +86,9 @@ func inRedis(addr string) opener {
 func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) subject {
 	return func(t testing.TB, keys int) subject {
 		l := testkit.Must(weir.NewLimiter(open(t), weir.Limit{Name: fmt.Sprint("keys-", callers, "-", keys), Algorithm: a, N: units, Period: month}))(t)
-		fill(t, l, keys, callers)
+		testkit.OK(t, bench.All(min(callers, keys), keys, func(i int) error { // keys that stay
+			return bench.Allowed(l.Take(context.Background(), key(i), used))
+		}))
 		walk := strung(keys)
 		return subject{callers, func(caller int) func(int) error {
 			at := caller * len(walk) / callers
@@ -102,22 +102,10 @@ func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) 
 // key is the text of a key by its number.
 func key(i int) string { return fmt.Sprintf("user:%010d", i) }
 
-// fill makes keys that stay.
-func fill(t testing.TB, l *weir.Limiter, keys, callers int) {
-	callers = min(callers, keys)
-	errs := make([]error, callers)
-	bench.AtOnce(callers, func(g int) {
-		for i := g; i < keys && errs[g] == nil; i += callers {
-			errs[g] = bench.Allowed(l.Take(context.Background(), key(i), used))
-		}
-	})
-	testkit.OK(t, errors.Join(errs...))
-}
-
 // strung are keys in a random order, one behind the other in memory: a caller has the key of
 // its request at hand, however many there are.
 func strung(keys int) []string {
-	length := min(walkLen, 16*keys)
+	length := min(bench.Long, 16*keys)
 	random := rand.New(rand.NewPCG(17, uint64(keys)))
 	var b strings.Builder
 	for range length {
@@ -148,10 +136,7 @@ func overLimits(open opener, callers int) func(testing.TB, int) subject {
 					ops[i] = weir.Op{Key: walk[(at+n)%len(walk)], Limit: compiled[i], Cost: 1}
 				}
 				decisions, err = s.Take(context.Background(), decisions[:0], ops...)
-				if err == nil && !weir.Allowed(decisions) {
-					err = bench.Denied(decisions)
-				}
-				return err
+				return bench.AllAllowed(decisions, err)
 			}
 		}}
 	}
@@ -176,8 +161,8 @@ func overRules(pattern, path string, asked int) func(testing.TB, int) subject {
 			set.Rules = append(set.Rules, ofUser(i, rule.Match{Paths: []string{fmt.Sprintf(pattern, i)}}))
 			paths[i] = fmt.Sprintf(path, i)
 		}
-		walk := bench.Walk(0, min(rules, asked), walkLen)
-		return judged(t, set, 1, func(req *rule.Request, n int) { req.User, req.Path = "alice", paths[walk[n%walkLen]] })
+		order := bench.NewOrder(0, min(rules, asked), bench.Long)
+		return judged(t, set, 1, func(req *rule.Request, n int) { req.User, req.Path = "alice", paths[order.At(n)] })
 	}
 }
 
@@ -193,17 +178,7 @@ func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Reques
 	e := testkit.Must(engine.New(engine.Options{Store: inMemory(t)}))(t)
 	t.Cleanup(e.Close)
 	e.Install(testkit.Must(rule.Compile(set, rule.Options{}))(t), 1)
-	return subject{1, func(int) func(int) error {
-		req, v := rule.Request{Method: "GET"}, engine.Verdict{}
-		return func(n int) error {
-			request(&req, n)
-			err := e.Check(context.Background(), &req, &v)
-			if err == nil && (!v.Allowed || len(v.Results) != matching) {
-				err = fmt.Errorf("%d results, allowed: %t", len(v.Results), v.Allowed)
-			}
-			return err
-		}
-	}}
+	return subject{1, func(int) func(int) error { return bench.Checks(e, matching, rule.Request{Method: "GET"}, request) }}
 }
 
 // overCosts measures requests of so many units. Units come back so soon that few are in use

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -87,7 +86,7 @@ func (f *fleet) measureGrid(ctx context.Context, o fleetOptions, t *bench.Table)
 // share has so many instances asked for a while, and returns how many requests that were.
 func (f *fleet) share(ctx context.Context, instances int, value string, rate float64, length time.Duration) (done int) {
 	var all sync.WaitGroup
-	rounds, errs := make([]round, instances), make([]error, instances)
+	rounds, errs := make([]bench.Round, instances), make([]error, instances)
 	for i := range instances {
 		s := f.contestants[at(weirLeased, nearTrip, i)].one("user", value, expect)
 		all.Go(func() {
@@ -118,9 +117,7 @@ type outcome struct {
 // simulate has store/lease simulate requests, and say what they were.
 func simulate(r *bench.Run, o fleetOptions) *simulated {
 	file := filepath.Join(r.TempDir(), "fleet")
-	test := exec.Command("go", "test", "./store/lease", "-run", "^TestFleet$", "-count", "1", "-timeout", "0", "-args", "-fleet", file, "-span", o.span.String())
-	test.Dir = filepath.Join("..", "..")
-	if out, err := test.CombinedOutput(); err != nil {
+	if out, err := r.GoTest("../..", "./store/lease", "TestFleet", "-fleet", file, "-span", o.span.String()); err != nil {
 		r.Fatalf("%v\n%s", err, out)
 	}
 	return testkit.Must(readSimulated(testkit.Must(os.ReadFile(file))(r)))(r)

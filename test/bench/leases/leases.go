@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -31,10 +30,7 @@ var Files = []string{"leases.txt", "leases.svg"}
 // Run writes the tables. The simulation looks at more than a store shows, so it is a test of store/lease, which this runs.
 func Run(r *bench.Run) {
 	rows := filepath.Join(r.TempDir(), "rows")
-	test := exec.Command("go", "test", "./store/lease", "-run", "^TestFigures$", "-count", "1", "-timeout", "0", "-args", "-rows", rows)
-	test.Dir, test.Stderr = filepath.Join("..", ".."), os.Stderr
-	out, err := test.Output()
-	if err != nil {
+	if out, err := r.GoTest("../..", "./store/lease", "TestFigures", "-rows", rows); err != nil {
 		r.Fatalf("%v\n%s", err, out)
 	}
 	file := r.File(Files[0])

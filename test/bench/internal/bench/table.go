@@ -94,6 +94,13 @@ func (a Aim) Verdict() string {
 	return "missed"
 }
 
+// Worst lets a measurement replace the worst so far.
+func (a *Aim) Worst(measured float64, where string) {
+	if a.Where == "" || (measured < a.Measured) == a.AtLeast && measured != a.Measured {
+		a.Measured, a.Where = measured, where
+	}
+}
+
 // WriteAims writes a table of aims which are all of one kind. The title of the column for
 // where they were measured may be empty.
 func WriteAims(w *bytes.Buffer, where string, aims []Aim) {
