@@ -72,8 +72,8 @@ func Files() []string {
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
-	addr, out := testredis.Start(r).Addr, r.File("curves.txt")
-	fmt.Fprintf(out, "%v\n\nµs: wall time divided by checks; median of %d rounds that take turns.\n", bench.Describe(), o.rounds)
+	addr := testredis.Start(r).Addr
+	r.Write("curves.txt", bench.Describe(), fmt.Sprintf("µs: wall time divided by checks; median of %d rounds that take turns.", o.rounds))
 	inks := []chart.Ink{chart.Good, chart.Accent, chart.Bad, chart.Plain}
 	for _, g := range growths {
 		lines, drawn := g.lines(addr, o), &chart.Curves{Title: g.title, X: g.x, Y: "µs a check"}
@@ -102,8 +102,7 @@ func run(r *bench.Run, o options) {
 			table.Cells(row)
 			drawn.Lines = append(drawn.Lines, curve)
 		}
-		fmt.Fprintf(out, "\n## %s\n\n", g.title)
-		table.Write(out)
+		r.Write("curves.txt", "## "+g.title, table)
 		testkit.OK(r, chart.WriteSVG(r.File(g.file), drawn))
 	}
 }

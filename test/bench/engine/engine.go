@@ -90,9 +90,8 @@ func run(r *bench.Run, o options) {
 				res.Ratio(i, 0, bench.Round.CallerNanos), res.Median(i, bench.Round.Allocs))
 		}
 	}
-	out := r.File("engine.txt")
-	fmt.Fprintf(out, "%v\n\nns: time of one check of three limits, all allowed, while all goroutines check; median of the rounds.\n×: ratio to three calls of the other limiter.\n\n", bench.Describe())
-	limits.Write(out)
+	r.Write("engine.txt", bench.Describe(), "ns: time of one check of three limits, all allowed, while all goroutines check; median of the rounds.\n"+
+		"×: ratio to three calls of the other limiter.", limits)
 
 	table := bench.NewTable("<store", "<key", "rules", "ns", "×")
 	keyed := []struct {
@@ -109,9 +108,8 @@ func run(r *bench.Run, o options) {
 			table.Row("%s|%s|%s|%.0f|%.2f", p.name, k.key, bench.Count(k.rules), res.Median(i, bench.Round.CallerNanos), res.Ratio(i, 0, bench.Round.CallerNanos))
 		}
 	}
-	out = r.File("keys.txt")
-	fmt.Fprintf(out, "%v\n\nns: time of one check of one rule with four path patterns; in Redis, while 32 callers check; median of the rounds.\n×: ratio to the plain key of the same store; median of the ratios of the rounds. The aim for one rule is at most 1.1.\n\n", bench.Describe())
-	table.Write(out)
+	r.Write("keys.txt", bench.Describe(), "ns: time of one check of one rule with four path patterns; in Redis, while 32 callers check; median of the rounds.\n"+
+		"×: ratio to the plain key of the same store; median of the ratios of the rounds. The aim for one rule is at most 1.1.", table)
 }
 
 const rules = `

@@ -70,11 +70,11 @@ func runLevels(r *bench.Run, o options) {
 			tiers.Row("%s|%s|%.0f|%.2f", p.name, name, res.Median(i, bench.Round.CallerNanos), res.Ratio(i, 0, bench.Round.CallerNanos))
 		}
 	}
-	out := r.File("levels.txt")
-	fmt.Fprintf(out, "%v\n\nns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit. In a Cluster, which has six servers on this machine, the levels of a request are in several slots.\n\n", bench.Describe())
-	table.Write(out)
-	fmt.Fprint(out, "\nWith the same directory, in which users have a tier. ÷: ratio to the first row of the store. The aim for a tier in the directory is at most 1.1.\n\n")
-	tiers.Write(out)
+	r.Write("levels.txt", bench.Describe(),
+		"ns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n"+
+			"÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit. "+
+			"In a Cluster, which has six servers on this machine, the levels of a request are in several slots.", table,
+		"With the same directory, in which users have a tier. ÷: ratio to the first row of the store. The aim for a tier in the directory is at most 1.1.", tiers)
 }
 
 // checkClients checks requests of clients, with or without the directory, in which ten keys have a

@@ -47,18 +47,15 @@ func RunFleet(r *bench.Run) {
 		f.serve(at(weirLeased, nearTrip, i), store, "--lease", fleetTerm.String())
 	}
 	f.awaitLeases(ctx)
-	w := r.File("fleet.txt")
-	fmt.Fprintf(w, "%v\n\nProcesses of weir with leases of %v on one Redis, %v away. Calls are those of the store of limits. Clients, services and Redis\nshare the machine.\n", bench.Describe(), fleetTerm, nearTrip)
-
-	fmt.Fprint(w, "\nchecks of one client, under a limit that they do not reach; weir bound: calls by its formula; CPU of Redis: beyond what it takes without requests\n\n")
-	t := bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")
-	f.measureGrid(ctx, o, t)
-	t.Write(w)
-
-	fmt.Fprintf(w, "\nthe same requests in processes and in the simulation of store/lease: %d instances, 1.6 × the limit, %v; asked: requests that\nwaited for Redis; messages: about leases, with these and in the background; calls: of functions; all ÷ requests; ×: ÷ the simulation\n\n", s.instances, o.span)
-	t = bench.NewTable("<limit", "requests", "allowed", "×", "asked", "×", "messages", "×", "calls")
-	f.compare(ctx, s, t)
-	t.Write(w)
+	grid := bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")
+	f.measureGrid(ctx, o, grid)
+	compared := bench.NewTable("<limit", "requests", "allowed", "×", "asked", "×", "messages", "×", "calls")
+	f.compare(ctx, s, compared)
+	r.Write("fleet.txt", bench.Describe(),
+		fmt.Sprintf("Processes of weir with leases of %v on one Redis, %v away. Calls are those of the store of limits. Clients, services and Redis\nshare the machine.", fleetTerm, nearTrip),
+		"checks of one client, under a limit that they do not reach; weir bound: calls by its formula; CPU of Redis: beyond what it takes without requests", grid,
+		fmt.Sprintf("the same requests in processes and in the simulation of store/lease: %d instances, 1.6 × the limit, %v; asked: requests that\n"+
+			"waited for Redis; messages: about leases, with these and in the background; calls: of functions; all ÷ requests; ×: ÷ the simulation", s.instances, o.span), compared)
 }
 
 // measureGrid has instances share a rate, for one client at a time.

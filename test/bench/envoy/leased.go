@@ -82,26 +82,20 @@ func RunLeased(r *bench.Run) {
 	f.Cleanup(func() { _ = leased.Close(context.Background()) })
 	f.awaitLeases(ctx)
 	f.awaitStore(ctx, leased)
-	w := r.File("leased.txt")
-	fmt.Fprintf(w, "%v\n\nWith leases, weir asks Redis for units, and decides in memory. ×: ratio to weir on memory, in the same round; figures are\nmedians of the rounds. Clients, services and Redis share the machine.\n", bench.Describe())
-
-	fmt.Fprintf(w, "\na check of the engine under one rule, with %s keys\n\n", bench.Count(f.values))
 	checks := f.checkEngines(leased)
-	t := bench.NewTable("<store", "ns", "×")
+	engines := bench.NewTable("<store", "ns", "×")
 	for i, name := range checks.Names {
-		t.Row("%s|%.0f|%.2f", name, checks.Median(i, bench.Round.CallerNanos), checks.Ratio(i, 0, bench.Round.CallerNanos))
+		engines.Row("%s|%.0f|%.2f", name, checks.Median(i, bench.Round.CallerNanos), checks.Ratio(i, 0, bench.Round.CallerNanos))
 	}
-	t.Write(w)
-
-	fmt.Fprintf(w, "\nEnvoy's rate limit service by the stock client of grpc-go, one connection, with %s values of one descriptor\n\n", bench.Count(f.values))
-	t = bench.NewTable("requests", "<contestant", "requests/s", "×", "p50 ms", "p99 ms", "CPU µs")
-	f.measureClosed(ctx, t)
-	t.Write(w)
-
-	fmt.Fprint(w, "\nan open loop of one client, whose requests leave when a schedule says so; waited: for Redis; demand: ÷ the limit\n\n")
-	t = bench.NewTable("<to Redis", "demand", "<contestant", "p50 ms", "p99 ms", "p99.9 ms", "p50 ×", "waited %")
-	f.measureOpen(ctx, t)
-	t.Write(w)
+	closed := bench.NewTable("requests", "<contestant", "requests/s", "×", "p50 ms", "p99 ms", "CPU µs")
+	f.measureClosed(ctx, closed)
+	open := bench.NewTable("<to Redis", "demand", "<contestant", "p50 ms", "p99 ms", "p99.9 ms", "p50 ×", "waited %")
+	f.measureOpen(ctx, open)
+	r.Write("leased.txt", bench.Describe(),
+		"With leases, weir asks Redis for units, and decides in memory. ×: ratio to weir on memory, in the same round; figures are\nmedians of the rounds. Clients, services and Redis share the machine.",
+		fmt.Sprintf("a check of the engine under one rule, with %s keys", bench.Count(f.values)), engines,
+		fmt.Sprintf("Envoy's rate limit service by the stock client of grpc-go, one connection, with %s values of one descriptor", bench.Count(f.values)), closed,
+		"an open loop of one client, whose requests leave when a schedule says so; waited: for Redis; demand: ÷ the limit", open)
 }
 
 // newFleet has a Redis, and no services yet.

@@ -47,7 +47,7 @@ func TestLeasedTables(t *testing.T) {
 	} {
 		table := bench.NewTable([]string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}[:[]int{7, 8, 5, 9}[i]]...)
 		measure(t.Context(), table)
-		table.Write(w)
+		w.WriteString(table.String())
 	}
 	for _, want := range []string{"| 2 in flight ", "| weir, leases |", "| 1ms ", "| 150ms ", "| 400 ", "100.0 |", "| token_bucket |   3 | 1.000 | 1.500 |"} {
 		if !strings.Contains(w.String(), want) {

@@ -44,32 +44,27 @@ Callers, services and Redis share the machine.
 `
 
 func (r *results) write(run *bench.Run, o options) {
-	w, aims := run.File("envoy.txt"), run.File("envoy-summary.txt")
-	fmt.Fprintf(w, "%v\nEnvoy's rate limit service over gRPC, with %s values of one descriptor. %s is\n%s.\n%s", bench.Describe(), bench.Count(o.values), theirs, peer.Version, explanation)
+	const file, summary = "envoy.txt", "envoy-summary.txt"
+	run.Write(file, fmt.Sprintf("%v\nEnvoy's rate limit service over gRPC, with %s values of one descriptor. %s is\n%s.\n%s", bench.Describe(), bench.Count(o.values), theirs, peer.Version, explanation))
 
-	fmt.Fprintf(w, "\n%d callers over %d connections, which need little CPU\n\n", o.callers, o.connections)
 	t := bench.NewTable("contestant", "requests/s", "× nothing", "p50 ms", "p99 ms", "CPU µs")
 	for _, name := range r.lean.Names {
 		t.Row("%s|%s", name, r.lean.closedCells(name, doesNothing))
 	}
-	t.Write(w)
+	run.Write(file, fmt.Sprintf("%d callers over %d connections, which need little CPU", o.callers, o.connections), t)
 
-	fmt.Fprint(w, "\nthe stock client of grpc-go, one connection\n\n")
 	t = bench.NewTable("requests", "<contestant", "requests/s", "× theirs", "p50 ms", "p99 ms", "CPU µs")
 	for _, s := range r.stock {
 		for _, name := range s.Names {
 			t.Row("%s|%s|%s", s.What, name, s.closedCells(name, s.fastest()))
 		}
 	}
-	t.Write(w)
+	run.Write(file, "the stock client of grpc-go, one connection", t)
 
-	fmt.Fprintf(w, `
-the same client in an open loop, at shares of the %s requests a second that %s could do with it
+	run.Write(file, fmt.Sprintf(`the same client in an open loop, at shares of the %s requests a second that %s could do with it
 
 Requests leave at random instants, which are the same for all, and their time counts from there. At most %d are in
-flight; others are not sent, and count as %v.
-
-`, bench.Count(r.capacity), theirs, maxInFlight, giveUp)
+flight; others are not sent, and count as %v.`, bench.Count(r.capacity), theirs, maxInFlight, giveUp))
 	t = bench.NewTable("load", "<contestant", "requests/s", "p50 ms", "p99 ms", "p99 × theirs", "CPU µs", "not sent %")
 	for _, o := range r.open {
 		for _, name := range o.Names {
@@ -78,12 +73,8 @@ flight; others are not sent, and count as %v.
 				o.RatioOf(name, o.promptest(), bench.Round.P99Nanos), o.cpu(name), 100*float64(sum.Unsent)/float64(max(sum.Done+sum.Unsent, 1)))
 		}
 	}
-	t.Write(w)
-
-	bench.WriteAims(aims, "", rateAims(r))
-	fmt.Fprintln(aims)
-	bench.WriteAims(aims, "", tailAims(r))
-	fmt.Fprintf(w, "\n%s", aims.Bytes())
+	run.Write(summary, bench.Aims("", rateAims(r)), bench.Aims("", tailAims(r)))
+	run.Write(file, t, run.File(summary))
 }
 
 // closedCells are those of a contestant in a table of closed loops, with its ratio to another one.

@@ -84,20 +84,12 @@ func run(r *bench.Run, o options) {
 		}
 		aims = append(aims, aim)
 	}
-	out := r.File("gateway.txt")
-	fmt.Fprintf(out, `%v
-
-%d callers with a connection each; each sends its next request after the answer; median of %d rounds
+	r.Write("gateway.txt", bench.Describe(), fmt.Sprintf(`%d callers with a connection each; each sends its next request after the answer; median of %d rounds
 that take turns. Callers, proxy and upstream share the machine.
 ×: rate divided by the rate of the reference in the same round; median of the rounds. The reference is
 a bare proxy with the same connections, timeouts and buffers; for tokens, the gateway that counts none.
 first byte: from the request to the first byte of the body, with one caller alone; median.
-allocs: allocations of a request, including those of the server and the upstream.
-
-`, bench.Describe(), o.callers, o.rounds)
-	table.Write(out)
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "worst with", aims)
+allocs: allocations of a request, including those of the server and the upstream.`, o.callers, o.rounds), table, bench.Aims("worst with", aims))
 }
 
 // ask has each caller ask on a connection of its own.

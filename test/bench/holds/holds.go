@@ -118,11 +118,8 @@ func run(r *bench.Run, o options) {
 			aims = append(aims, bench.Aim{What: fmt.Sprintf(a.what, store), Bound: a.bounds[store], Measured: worst[store][a]})
 		}
 	}
-	out := r.File("holds.txt")
-	fmt.Fprintf(out, "%v\n\nµs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns (of fixed windows and of ops, %d shorter ones).\n×: ratio to a take in the same round; median of the rounds.\n\n", bench.Describe(), bench.Things(o.keys, "key"), o.rounds, o.rounds*more)
-	table.Write(out)
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "", aims)
+	r.Write("holds.txt", bench.Describe(), fmt.Sprintf("µs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns (of fixed windows and of ops, %d shorter ones).\n"+
+		"×: ratio to a take in the same round; median of the rounds.", bench.Things(o.keys, "key"), o.rounds, o.rounds*more), table, bench.Aims("", aims))
 }
 
 // run lets the contestants of a setting take turns.

@@ -50,9 +50,8 @@ func runMany(r *bench.Run, o manyOptions) {
 		r.Step(i, len(weir.Algorithms()), algorithm.String())
 		d.row(table, algorithm)
 	}
-	out := r.File("holds-many.txt")
-	fmt.Fprintf(out, "# Many open holds of one key in Redis\n\n%v\n\nopen: processor time of Redis to reserve and settle, in µs, with so many open holds of the key; %s, %d callers.\n×: the latter ÷ the former.\n\n", bench.Describe(), bench.Things(o.pairs, "pair"), callers)
-	table.Write(out)
+	r.Write("holds-many.txt", "# Many open holds of one key in Redis", bench.Describe(),
+		fmt.Sprintf("open: processor time of Redis to reserve and settle, in µs, with so many open holds of the key; %s, %d callers.\n×: the latter ÷ the former.", bench.Things(o.pairs, "pair"), callers), table)
 }
 
 // manyDrive opens holds of one key.

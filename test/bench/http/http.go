@@ -48,13 +48,10 @@ type contestant struct {
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
-	out := r.File("http.txt")
-	fmt.Fprintf(out, `%v
-
-rate: requests a second over %d connections to a server in the same process; median of the rounds.
+	const file = "http.txt"
+	r.Write(file, bench.Describe(), fmt.Sprintf(`rate: requests a second over %d connections to a server in the same process; median of the rounds.
 ns, allocs: time and allocations of a call of the handler. ×: ratio to the first row of the table in the same round.
-Aims are ratios of rates.
-`, bench.Describe(), o.connections)
+Aims are ratios of rates.`, o.connections))
 	var aims []bench.Aim
 	for _, g := range groups(r) {
 		connected := bench.Contest{What: g.name, Rounds: o.rounds, Load: bench.Load{Callers: o.connections, Length: o.time}}
@@ -69,12 +66,10 @@ Aims are ratios of rates.
 			table.Row("%s|%s|%.2f|%.0f|%.2f|%.1f", name, bench.Count(rates.Median(i, bench.Round.Rate)), rates.Ratio(i, 0, bench.Round.Rate),
 				calls.Median(i, bench.Round.CallerNanos), calls.Ratio(i, 0, bench.Round.CallerNanos), calls.Median(i, bench.Round.Allocs))
 		}
-		fmt.Fprintf(out, "\n%s\n\n", g.name)
-		table.Write(out)
+		r.Write(file, g.name, table)
 		aims = append(aims, g.aims(rates)...)
 	}
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "fastest beside it", aims)
+	r.Write(file, bench.Aims("fastest beside it", aims))
 }
 
 // aims compares with the fastest peer, which is the one with the worst ratio.

@@ -58,9 +58,8 @@ func run(r *bench.Run, o options) {
 			s.Close()
 		}
 	}
-	out := r.File("log.txt")
-	fmt.Fprintf(out, "# Large sliding logs in Redis\n\n%s\n\n%d callers, each with a store of its own; in the last phase of each N they share one.\n\n", bench.Describe(), callers)
-	table.Write(out)
+	r.Write("log.txt", "# Large sliding logs in Redis", bench.Describe(),
+		fmt.Sprintf("%d callers, each with a store of its own; in the last phase of each N they share one.", callers), table)
 }
 
 // drive is one log of N units. Its clock goes on by a microsecond a call, so that each

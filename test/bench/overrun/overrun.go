@@ -138,14 +138,10 @@ func (m *method) begin(l *weir.Limiter, cost int64) (end func() error, err error
 const heading = `Concurrent requests of one client whose limit is %d units a minute. All of them ask before the first
 is done. Denied requests ask again when the others are done, until no more are allowed.
 The first five are those of https://github.com/BerriAI/litellm/issues/18730.
-used: units that the allowed requests really cost. overrun: the part of it beyond the limit.
-
-`
+used: units that the allowed requests really cost. overrun: the part of it beyond the limit.`
 
 // Run writes the table.
 func Run(r *bench.Run) {
-	out := r.File("overrun.txt")
-	fmt.Fprintf(out, heading, limit)
 	table := bench.NewTable("<requests", "<method", "allowed", "used", "overrun", "used ÷ limit")
 	for _, load := range loads() {
 		for _, m := range methods {
@@ -154,5 +150,5 @@ func Run(r *bench.Run) {
 			table.Row("%s|%s|%d|%s|%s|%.1f", load.name, m.name, f.allowed, bench.Count(f.used), bench.Count(f.overrun()), float64(f.used)/limit)
 		}
 	}
-	table.Write(out)
+	r.Write("overrun.txt", fmt.Sprintf(heading, limit), table)
 }

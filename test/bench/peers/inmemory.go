@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"bytes"
 	"fmt"
 	"math"
 	"runtime"
@@ -94,19 +93,19 @@ func (s stage) ratio(name string) float64 {
 // contestant keeps and promises, then the summary; and everything that was measured, every round
 // of it, as lines of JSON, each of which stands for itself.
 func (h *harness) writeMemory() {
-	w, summary, raw := h.File("peers.txt"), h.File("summary.txt"), h.File("peers.jsonl")
-	fmt.Fprintln(w, bench.Describe())
-	fmt.Fprintln(w, "ns: what one check takes for the goroutine that asks; median of the rounds.")
-	fmt.Fprintln(w, "×: ratio to the fastest peer in the same column; below 1.00 is faster than all of them.")
+	const file, summary = "peers.txt", "summary.txt"
+	h.Write(file, fmt.Sprintf(`%v
+ns: what one check takes for the goroutine that asks; median of the rounds.
+×: ratio to the fastest peer in the same column; below 1.00 is faster than all of them.`, bench.Describe()))
 	for _, group := range h.groups() {
-		fmt.Fprintf(w, "\n## %s, GOMAXPROCS %d\n\n", group[0].allowed, group[0].callers)
-		h.writeGroup(w, group)
+		h.Write(file, fmt.Sprintf("## %s, GOMAXPROCS %d", group[0].allowed, group[0].callers), h.tableOf(group))
 	}
-	h.writeSizes(w, bench.NewTable("contestant", "seen once", "100 units", "<the key's text", "<what it promises"), func(s size) string {
+	h.writeSizes(file, bench.NewTable("contestant", "seen once", "100 units", "<the key's text", "<what it promises"), func(s size) string {
 		return fmt.Sprintf("%.0f|%.0f", s.once.bytes, s.exhausted.bytes)
 	})
 	h.writeSummary(summary)
-	fmt.Fprintf(w, "\n## Summary\n\n%s", summary.Bytes())
+	h.Write(file, "## Summary", h.File(summary))
+	raw := h.File("peers.jsonl")
 	for _, s := range h.stages {
 		for i, name := range s.Names {
 			h.WriteLine(raw, "kind", "check", "contestant", name, "keys", s.keys, "outcome", s.allowed.String(), "gomaxprocs", s.callers,
@@ -151,7 +150,7 @@ func (h *harness) kept(name string, allowed Outcome) string {
 	return "-"
 }
 
-func (h *harness) writeGroup(w *bytes.Buffer, group []stage) {
+func (h *harness) tableOf(group []stage) *bench.Table {
 	header := []string{"contestant"}
 	for _, s := range group {
 		header = append(header, "ns, keys: "+bench.Count(s.keys), "×")
@@ -163,11 +162,11 @@ func (h *harness) writeGroup(w *bytes.Buffer, group []stage) {
 		})
 		t.Cells(append(append([]string{name}, row...), fmt.Sprintf("%.2f", allocs), h.kept(name, group[0].allowed)))
 	}
-	t.Write(w)
+	return t
 }
 
 // writeSummary writes one table of ratios: every contestant, every scenario.
-func (h *harness) writeSummary(w *bytes.Buffer) {
+func (h *harness) writeSummary(file string) {
 	header := []string{"time × fastest peer"}
 	for _, group := range h.groups() {
 		header = append(header, fmt.Sprintf("%s, %d CPU", group[0].allowed, group[0].callers))
@@ -181,10 +180,9 @@ func (h *harness) writeSummary(w *bytes.Buffer) {
 		}
 		t.Cells(append(row, fmt.Sprintf("%.2f", most), h.kept(s.Name, Allowed)))
 	}
-	t.Write(w)
 	var keys []string
 	for _, n := range h.keys {
 		keys = append(keys, bench.Count(n))
 	}
-	fmt.Fprintf(w, "\nEach cell has three figures: for %s keys. Below 1.00 is faster than every peer.\n", strings.Join(keys, ", "))
+	h.Write(file, t, fmt.Sprintf("Each cell has three figures: for %s keys. Below 1.00 is faster than every peer.", strings.Join(keys, ", ")))
 }

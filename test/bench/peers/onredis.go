@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -115,22 +114,22 @@ server µs: what a check takes of the server's processor, which is one core.
 // promises, whether weir's aims are met, and the summary; and everything that was measured, every
 // round of it, as lines of JSON, each of which stands for itself.
 func (h *onRedis) writeRedis() {
-	w, summary, raw := h.File("redis.txt"), h.File("redis-summary.txt"), h.File("redis.jsonl")
+	const file, summary = "redis.txt", "redis-summary.txt"
 	version := h.server.Field("server", "redis_version")
-	fmt.Fprintf(w, "%v, Redis %s on the same machine\n%s", bench.Describe(), version, heading)
+	h.Write(file, fmt.Sprintf("%v, Redis %s on the same machine\n%s", bench.Describe(), version, heading))
 	for _, s := range h.full() {
-		fmt.Fprintf(w, "\n## %s\n\n", s.scenario)
-		s.writeRedis(w)
+		h.Write(file, fmt.Sprintf("## %s", s.scenario), s.table())
 	}
-	h.writeFew(w)
-	h.writeSizes(w, bench.NewTable("contestant", "seen once", "100 units", "grown, once", "grown, 100 units", "<what is kept", "<what it promises"), func(s size) string {
+	first := h.stages[0].scenario
+	h.Write(file, fmt.Sprintf("## from one caller to many: %s, %s", bench.Things(first.keys, "key"), first.allowed), h.tableOfFew())
+	h.writeSizes(file, bench.NewTable("contestant", "seen once", "100 units", "grown, once", "grown, 100 units", "<what is kept", "<what it promises"), func(s size) string {
 		return fmt.Sprintf("%.0f|%.0f|%.0f|%.0f", s.once.bytes, s.exhausted.bytes, s.once.grown, s.exhausted.grown)
 	})
-	fmt.Fprint(w, "\nBy MEMORY USAGE, which is keys and values; grown is used_memory, with a key's share of\nthe tables of keys and of expiries, and what to size a server by.\n")
-	fmt.Fprintf(w, "\n## aims of %s\n\n", WeirHeadline)
-	bench.WriteAims(w, "", h.aims())
+	h.Write(file, "By MEMORY USAGE, which is keys and values; grown is used_memory, with a key's share of\nthe tables of keys and of expiries, and what to size a server by.",
+		"## aims of "+WeirHeadline, bench.Aims("", h.aims()))
 	h.writeSummary(summary)
-	fmt.Fprintf(w, "\n## Summary\n\n%s", summary.Bytes())
+	h.Write(file, "## Summary", h.File(summary))
+	raw := h.File("redis.jsonl")
 	stages := h.full()
 	for _, s := range h.stages {
 		if len(s.Names) < len(h.contestants) {
@@ -159,7 +158,7 @@ func (h *onRedis) writeRedis() {
 	}
 }
 
-func (s stage) writeRedis(w *bytes.Buffer) {
+func (s stage) table() *bench.Table {
 	header := []string{"contestant", "µs", "× INCR", "× redis_rate", "server µs", "allocs"}
 	if s.callers == 1 {
 		header = append(header, "p50 µs", "p99 µs")
@@ -172,11 +171,11 @@ func (s stage) writeRedis(w *bytes.Buffer) {
 		}
 		t.Row("%s", row)
 	}
-	t.Write(w)
+	return t
 }
 
-// writeFew writes how the time changes from one caller to many.
-func (h *onRedis) writeFew(w *bytes.Buffer) {
+// tableOfFew has how the time changes from one caller to many.
+func (h *onRedis) tableOfFew() *bench.Table {
 	first := h.stages[0].scenario
 	t := bench.NewTable(slices.Concat([]string{"callers"}, measuredAmongFew, []string{"× INCR", "× redis_rate"})...)
 	for _, n := range slices.Sorted(slices.Values(slices.Concat(h.callers, few))) {
@@ -186,13 +185,12 @@ func (h *onRedis) writeFew(w *bytes.Buffer) {
 		}
 		t.Cells(append(row, fmt.Sprintf("%.2f", s.times(WeirHeadline, RawIncr)), fmt.Sprintf("%.2f", s.times(WeirHeadline, RedisRate))))
 	}
-	fmt.Fprintf(w, "\n## from one caller to many: %s, %s\n\n", bench.Things(first.keys, "key"), first.allowed)
-	t.Write(w)
+	return t
 }
 
 // writeSummary writes one table: every contestant, every scenario as a ratio to
 // redis_rate, and what the first scenario costs the server.
-func (h *onRedis) writeSummary(w *bytes.Buffer) {
+func (h *onRedis) writeSummary(file string) {
 	all, header := h.full(), []string{"time × redis_rate"}
 	for _, s := range all {
 		header = append(header, s.short())
@@ -205,9 +203,8 @@ func (h *onRedis) writeSummary(w *bytes.Buffer) {
 		}
 		t.Cells(append(row, fmt.Sprintf("%.1f", all[0].MedianOf(z.Name, bench.Round.CPUMicros)), fmt.Sprintf("%.0f", z.once.bytes)))
 	}
-	t.Write(w)
-	fmt.Fprintf(w, "\n%s unless the column says one; requests are allowed unless it says denied. Below 1.00\nis faster than redis_rate with its usual pool of connections. Server µs and bytes are for %s.\n",
-		bench.Things(all[0].callers, "caller"), bench.Things(all[0].keys, "key"))
+	h.Write(file, t, fmt.Sprintf("%s unless the column says one; requests are allowed unless it says denied. Below 1.00\nis faster than redis_rate with its usual pool of connections. Server µs and bytes are for %s.",
+		bench.Things(all[0].callers, "caller"), bench.Things(all[0].keys, "key")))
 }
 
 // aims are those of the scenarios that were measured. Among few callers, weir is never slower

@@ -1,7 +1,6 @@
 package peers
 
 import (
-	"bytes"
 	"fmt"
 	"runtime"
 	"slices"
@@ -147,15 +146,14 @@ func (h *harness) of(sc scenario) stage {
 }
 
 // writeSizes writes what each contestant keeps and promises, below notes.
-func (h *harness) writeSizes(w *bytes.Buffer, t *bench.Table, figures func(s size) string) {
+func (h *harness) writeSizes(file string, t *bench.Table, figures func(s size) string) {
 	for _, s := range h.sizes {
 		if s.Note != "" {
-			fmt.Fprintf(w, "\n%s: %s.\n", s.Name, s.Note)
+			h.Write(file, fmt.Sprintf("%s: %s.", s.Name, s.Note))
 		}
 		t.Row("%s|%s|%s|%s", s.Name, figures(s), s.Key, s.Promise)
 	}
-	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", bench.Count(h.sizes[0].keys))
-	t.Write(w)
+	h.Write(file, fmt.Sprintf("## bytes a key, with %s keys", bench.Count(h.sizes[0].keys)), t)
 }
 
 // rounds are the figures of a contestant in each round.

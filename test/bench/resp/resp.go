@@ -97,18 +97,10 @@ func run(r *bench.Run, o options) {
 			}
 		}
 	}
-	out := r.File("resp.txt")
-	fmt.Fprintf(out, `%v
-
-%d connections, pipelines of %d commands, %s keys; median of %d rounds that take turns. Client and
+	r.Write("resp.txt", bench.Describe(), fmt.Sprintf(`%d connections, pipelines of %d commands, %s keys; median of %d rounds that take turns. Client and
 server share the machine.
 ×: commands a second, divided by those of INCR in the same round; median of the rounds.
-CPU: what a command costs the server. Redis uses one core for commands.
-
-`, bench.Describe(), o.connections, o.pipeline, bench.Count(o.keys), o.rounds)
-	table.Write(out)
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "", aims)
+CPU: what a command costs the server. Redis uses one core for commands.`, o.connections, o.pipeline, bench.Count(o.keys), o.rounds), table, bench.Aims("", aims))
 }
 
 // byBenchmark lets the tool that comes with Redis ask. It does not tell errors.

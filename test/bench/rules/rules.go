@@ -57,11 +57,8 @@ func run(r *bench.Run, o options) {
 			fmt.Sprintf("%.2f", last.loop/1000), fmt.Sprint(took.Milliseconds()), shape.what))
 		worsen(aims, shape.name, figures)
 	}
-	out := r.File("rules.txt")
-	fmt.Fprintf(out, "%v\n%s\n## Time to find the rules, by the number of rules\n\n", bench.Describe(), heading)
-	table.Write(out)
-	fmt.Fprint(out, "\n## Aims, for the worst shape\n\n")
-	bench.WriteAims(out, "shape", aims)
+	r.Write("rules.txt", fmt.Sprintf("%v\n%s", bench.Describe(), heading), "## Time to find the rules, by the number of rules", table,
+		"## Aims, for the worst shape", bench.Aims("shape", aims))
 }
 
 func newAims(rules []int) []bench.Aim {

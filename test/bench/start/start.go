@@ -62,29 +62,23 @@ func run(r *bench.Run, o options) {
 	r.Step(1, 2, "idle")
 	idle := testkit.Must(rest(r, path, dirs[0], o))(r)
 
-	out := r.File("start.txt")
-	fmt.Fprintf(out, `%v
-
-ms: from the start of the process to the first answer over HTTP; median of %d rounds that take turns.
+	about := fmt.Sprintf(`ms: from the start of the process to the first answer over HTTP; median of %d rounds that take turns.
 MB: resident memory then. own: without the pages of the program file, which the system can drop and
-read again.
-
-`, bench.Describe(), o.rounds)
+read again.`, o.rounds)
 	table := bench.NewTable("weir serve with", "ms", "MB", "own MB")
 	for i, name := range starts.Names {
 		f := bench.Median(starts.Rounds[i], bench.Round.Seconds)
 		table.Row("%s|%d|%.1f|%.1f", name, f.Wall.Milliseconds(), float64(f.Memory.Resident)/1e6, float64(f.Memory.Own)/1e6)
 	}
-	table.Write(out)
 	resident, last := float64(idle.Memory.Resident)/1e6, len(starts.Names)-1
 	busy := 100 * idle.CPU.Seconds() / idle.Wall.Seconds()
-	fmt.Fprintf(out, "\nWithout requests, for %v after %v: %.1f MB, of them %.1f MB own; %.2f %% of a core.\n\n",
+	without := fmt.Sprintf("Without requests, for %v after %v: %.1f MB, of them %.1f MB own; %.2f %% of a core.",
 		o.idle, o.settle, resident, float64(idle.Memory.Own)/1e6, busy)
-	bench.WriteAims(out, "", []bench.Aim{
+	r.Write("start.txt", bench.Describe(), about, table, without, bench.Aims("", []bench.Aim{
 		{What: "start with " + starts.Names[last] + ", s", Bound: 1, Measured: starts.Median(last, bench.Round.Seconds)},
 		{What: "resident memory without requests, MB", Bound: 25, Measured: resident},
 		{What: "of a core without requests, %", Bound: 0.1, Measured: busy},
-	})
+	}))
 }
 
 // prepare makes a directory with rules, and with the usage of keys in what weir saved last.

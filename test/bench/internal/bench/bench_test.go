@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -182,19 +181,23 @@ func TestCPU(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	var b bytes.Buffer
 	table := NewTable("who", "ns", "<why")
 	table.Row("a|%d|short", 1)
 	table.Cells([]string{"bé", "1 000", "x"})
-	table.Write(&b)
+	r := Test(t)
+	r.Write("a", "Title", table, "End\n")
 	want := `
+Title
+
 | who |    ns | why   |
 |-----|------:|-------|
 | a   |     1 | short |
 | bé  | 1 000 | x     |
+
+End
 `
-	if b.String() != want[1:] {
-		t.Errorf("got\n%s", b.String())
+	if b := r.File("a"); b.String() != want[1:] {
+		t.Errorf("got\n%s", b)
 	}
 }
 

@@ -54,12 +54,23 @@ type Run struct {
 // Test is a run within a test.
 func Test(t testing.TB) *Run { return &Run{TB: t, files: map[string]*bytes.Buffer{}} }
 
-// File is where to write a file of results.
+// File is what a file of results will have.
 func (r *Run) File(name string) *bytes.Buffer {
 	if r.files[name] == nil {
 		r.files[name] = &bytes.Buffer{}
 	}
 	return r.files[name]
+}
+
+// Write adds texts and tables to a file of results, with an empty line between them.
+func (r *Run) Write(name string, parts ...any) {
+	w := r.File(name)
+	for _, part := range parts {
+		if w.Len() > 0 {
+			w.WriteByte('\n')
+		}
+		fmt.Fprintln(w, strings.TrimSuffix(fmt.Sprint(part), "\n"))
+	}
 }
 
 // Pick is what the flag -quick chooses.
