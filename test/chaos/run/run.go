@@ -23,7 +23,6 @@ type Options struct {
 	Weir       string          // the program
 	Out        string          // directory for the history of what went wrong
 	Progress   io.Writer       // default none
-	Terminal   bool            // Progress is one
 }
 
 // Report is what came of a run.
@@ -64,8 +63,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		o.Topologies = plan.Topologies()
 	}
 	report, begun := &Report{}, time.Now()
-	progress := newProgress(o)
-	defer progress.end()
+	progress := &progress{Options: o, begun: begun}
 	for i, t := range o.Topologies {
 		if ctx.Err() != nil {
 			break
