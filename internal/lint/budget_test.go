@@ -38,8 +38,8 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             6050,
 	"store":             10900,
-	"test/bench":        8050,
-	"test/chaos":        4000,
+	"test/bench":        7520,
+	"test/chaos":        3900,
 	"test":              250,
 	"web":               250,
 }

@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit"
@@ -113,25 +111,15 @@ type result struct {
 // run measures the limits with one kind of traffic, as many concurrently as there are
 // processors.
 func (t traffic) run(r *bench.Run, title string, limits []weir.Limit) []result {
-	results, compiled := make([]result, len(limits)), make([]*weir.Compiled, len(limits))
-	for i, l := range limits {
-		compiled[i] = testkit.Must(l.Compile())(r)
-		results[i] = result{limit: l, bound: compiled[i].Bound(1)}
-	}
-	var wg sync.WaitGroup
-	var done atomic.Int64
-	places := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range results {
-		places <- struct{}{}
-		wg.Go(func() {
-			r.Step(int(done.Load()), len(limits), title)
-			res := &results[i]
-			res.verdict = t.judge(newArithmetic(compiled[i]), res.limit.CountDenied)
-			done.Add(1)
-			<-places
-		})
-	}
-	wg.Wait()
+	results := make([]result, len(limits))
+	testkit.OK(r, bench.All(runtime.GOMAXPROCS(0), len(limits), func(i int) error {
+		r.Step(i, len(limits), title)
+		compiled, err := limits[i].Compile()
+		if err == nil {
+			results[i] = result{limits[i], t.judge(newArithmetic(compiled), limits[i].CountDenied), compiled.Bound(1)}
+		}
+		return err
+	}))
 	return results
 }
 

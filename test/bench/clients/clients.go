@@ -68,10 +68,12 @@ func measure(r *bench.Run, n int) (f figures) {
 	f.clients = n
 	load := exec.Command(path, "clients", "import", "clients.ndjson", "--server", "http://"+first.Address)
 	load.Dir, load.Stderr = dir, os.Stderr
-	begin, serving, storing := time.Now(), testkit.Must(bench.CPU(first.PID))(r), testkit.Must(bench.CPU(redis.PID()))(r)
+	serving, storing := bench.BusyOf(first.PID), bench.BusyOf(redis.PID())
+	f.serving, f.storing = -serving(), -storing()
+	begin := time.Now()
 	f.said = strings.TrimSpace(string(testkit.Must(load.Output())(r)))
 	f.took, f.importing = time.Since(begin), load.ProcessState.UserTime()+load.ProcessState.SystemTime()
-	f.serving, f.storing = testkit.Must(bench.CPU(first.PID))(r)-serving, testkit.Must(bench.CPU(redis.PID()))(r)-storing
+	f.serving, f.storing = f.serving+serving(), f.storing+storing()
 	f.inRedis = (server.Number("memory", "used_memory") - empty) / float64(n)
 	first.Stop()
 

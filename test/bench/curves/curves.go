@@ -44,19 +44,11 @@ func powers(factor, from, to int) (out []int) {
 	return out
 }
 
-// subject is what is measured for one point.
-type subject struct {
-	callers int
-
-	// ask makes what one caller does again and again, for the n-th time from 0.
-	ask func(caller int) func(n int) error
-}
-
 // line is one curve: its name, and what is measured at each x.
 type line struct {
 	name string
 	at   []int
-	open func(t testing.TB, x int) subject
+	open func(t testing.TB, x int) bench.Contestant
 }
 
 // Files are the table and the drawings.
@@ -111,12 +103,12 @@ func run(r *bench.Run, o options) {
 func (l *line) measure(r *bench.Run, title string, o options) (out []float64) {
 	scope := testkit.Must(testkit.NewScope("curve"))(r)
 	defer scope.Close()
-	contest := bench.Contest{What: title + ": " + l.name, Rounds: o.rounds}
+	contest := bench.Contest{What: title + ": " + l.name, Rounds: o.rounds, Load: bench.Load{Length: o.round}}
 	testkit.OK(r, scope.Try(func() {
 		for _, x := range l.at {
-			s := l.open(scope, x)
-			load := bench.Load{Callers: s.callers, Length: o.round}
-			contest.Contestants = append(contest.Contestants, bench.Contestant{Name: fmt.Sprint(x), Play: func(int) (bench.Round, error) { return load.Run(s.ask) }})
+			point := l.open(scope, x)
+			point.Name = fmt.Sprint(x)
+			contest.Contestants = append(contest.Contestants, point)
 		}
 	}))
 	res := contest.Run(r)

@@ -53,8 +53,10 @@ var growths = []growth{
 		}
 	}},
 	{"curves-callers.svg", "Number of callers", "callers at the same time, on two cores", func(addr string, o options) []line {
-		over := func(open opener) func(testing.TB, int) subject {
-			return func(t testing.TB, callers int) subject { return overKeys(open, callers, weir.TokenBucket)(t, usual) }
+		over := func(open opener) func(testing.TB, int) bench.Contestant {
+			return func(t testing.TB, callers int) bench.Contestant {
+				return overKeys(open, callers, weir.TokenBucket)(t, usual)
+			}
 		}
 		return []line{{"memory", o.callers, over(inMemory)}, {"Redis", o.callers, over(inRedis(addr))}}
 	}},
@@ -83,14 +85,14 @@ func inRedis(addr string) opener {
 }
 
 // overKeys measures a store with so many keys.
-func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) subject {
-	return func(t testing.TB, keys int) subject {
+func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, keys int) bench.Contestant {
 		l := testkit.Must(weir.NewLimiter(open(t), weir.Limit{Name: fmt.Sprint("keys-", callers, "-", keys), Algorithm: a, N: units, Period: month}))(t)
 		testkit.OK(t, bench.All(min(callers, keys), keys, func(i int) error { // keys that stay
 			return bench.Allowed(l.Take(context.Background(), key(i), used))
 		}))
 		walk := strung(keys)
-		return subject{callers, func(caller int) func(int) error {
+		return bench.Contestant{Asking: callers, Ask: func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			return func(n int) error {
 				return bench.Allowed(l.Take(context.Background(), walk[(at+n)%len(walk)], 1))
@@ -120,15 +122,15 @@ func strung(keys int) []string {
 }
 
 // overLimits measures a store with so many limits for each request.
-func overLimits(open opener, callers int) func(testing.TB, int) subject {
-	return func(t testing.TB, limits int) subject {
+func overLimits(open opener, callers int) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, limits int) bench.Contestant {
 		s := open(t)
 		compiled := make([]*weir.Compiled, limits)
 		for i := range compiled {
 			compiled[i] = testkit.Must(weir.Limit{Name: fmt.Sprint("limits-", limits, "-", i), N: units, Period: month}.Compile())(t)
 		}
 		walk := strung(usual)
-		return subject{callers, func(caller int) func(int) error {
+		return bench.Contestant{Asking: callers, Ask: func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			ops, decisions := make([]weir.Op, limits), make([]weir.Decision, 0, limits)
 			return func(n int) (err error) {
@@ -143,7 +145,7 @@ func overLimits(open opener, callers int) func(testing.TB, int) subject {
 }
 
 // overMatches measures the engine with so many rules that match.
-func overMatches(t testing.TB, rules int) subject {
+func overMatches(t testing.TB, rules int) bench.Contestant {
 	set := new(rule.Set)
 	for i := range rules {
 		set.Rules = append(set.Rules, ofUser(i, rule.Match{}))
@@ -154,8 +156,8 @@ func overMatches(t testing.TB, rules int) subject {
 
 // overRules measures the engine with so many rules, of which one matches. Requests come for all of
 // them alike, or only for so many: what differs is what the processor has in its caches.
-func overRules(pattern, path string, asked int) func(testing.TB, int) subject {
-	return func(t testing.TB, rules int) subject {
+func overRules(pattern, path string, asked int) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, rules int) bench.Contestant {
 		set, paths := new(rule.Set), make([]string, rules)
 		for i := range rules {
 			set.Rules = append(set.Rules, ofUser(i, rule.Match{Paths: []string{fmt.Sprintf(pattern, i)}}))
@@ -174,21 +176,21 @@ func ofUser(i int, m rule.Match) rule.Rule {
 }
 
 // judged lets an engine check requests, each of which so many rules match.
-func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Request, int)) subject {
+func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Request, int)) bench.Contestant {
 	e := testkit.Must(engine.New(engine.Options{Store: inMemory(t)}))(t)
 	t.Cleanup(e.Close)
 	e.Install(testkit.Must(rule.Compile(set, rule.Options{}))(t), 1)
-	return subject{1, func(int) func(int) error { return bench.Checks(e, matching, rule.Request{Method: "GET"}, request) }}
+	return bench.Contestant{Asking: 1, Ask: func(int) func(int) error { return bench.Checks(e, matching, rule.Request{Method: "GET"}, request) }}
 }
 
 // overCosts measures requests of so many units. Units come back so soon that few are in use
 // at any time.
-func overCosts(a weir.Algorithm) func(testing.TB, int) subject {
-	return func(t testing.TB, cost int) subject {
+func overCosts(a weir.Algorithm) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, cost int) bench.Contestant {
 		const keys = 1000
 		l := testkit.Must(weir.NewLimiter(inMemory(t), weir.Limit{Algorithm: a, N: 100 * int64(cost), Period: keys * 2 * time.Microsecond}))(t)
 		walk := strung(keys)
-		return subject{1, func(int) func(int) error {
+		return bench.Contestant{Asking: 1, Ask: func(int) func(int) error {
 			return func(n int) error { return bench.Allowed(l.Take(context.Background(), walk[n%len(walk)], int64(cost))) }
 		}}
 	}

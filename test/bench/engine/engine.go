@@ -12,15 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sethvargo/go-limiter"
-	"github.com/sethvargo/go-limiter/memorystore"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
+	"github.com/weirhq/weir/test/bench/peers"
 )
 
 type options struct{ keys, rules, checks, rounds int }
@@ -81,7 +79,7 @@ func run(r *bench.Run, o options) {
 	limits := bench.NewTable("<contestant", "goroutines", "ns", "×", "allocs")
 	for _, goroutines := range []int{1, 2} {
 		res := o.take(r, fmt.Sprintf("three limits, %d goroutines", goroutines), goroutines, []contestant{
-			{"sethvargo/go-limiter, three times", goLimiter(r, o.keys)},
+			{"sethvargo/go-limiter, three times", goLimiter(o.keys)},
 			{"weir store, three limits", store(r, o.keys)},
 			{"weir engine, three rules", judge(r, o.keys)},
 		})
@@ -128,22 +126,20 @@ func names(keys int) (users []string, addresses []netip.Addr, texts []string) {
 	return bench.Keys(keys), addresses, texts
 }
 
-func goLimiter(t testing.TB, keys int) func() func(int) error {
+// goLimiter asks three limiters, one after the other.
+func goLimiter(keys int) func() func(int) error {
 	users, _, texts := names(keys)
-	both := make([]string, keys)
+	both, limiters := make([]string, keys), [3]peers.Limiter{}
 	for i := range both {
 		both[i] = users[i] + texts[i]
 	}
-	var stores [3]limiter.Store
-	for i := range stores {
-		stores[i] = testkit.Must(memorystore.New(&memorystore.Config{Tokens: 1_000_000_000, Interval: time.Second, InitialAlloc: keys}))(t)
+	for i := range limiters {
+		limiters[i] = peers.GoLimiter.New(peers.Limit{N: 1_000_000_000, Period: time.Second}, keys)
 	}
 	return func() func(int) error {
 		return func(i int) error {
-			for at, key := range [3]string{texts[i], users[i], both[i]} {
-				if _, _, _, ok, err := stores[at].Take(context.Background(), key); !ok || err != nil {
-					return bench.Denied(err)
-				}
+			if !limiters[0].Take(texts[i]) || !limiters[1].Take(users[i]) || !limiters[2].Take(both[i]) {
+				return bench.Denied(users[i])
 			}
 			return nil
 		}

@@ -83,7 +83,7 @@ func (o Outcome) String() string {
 
 // InMemory returns the peers, then weir's algorithms with the headline first.
 func InMemory() []Contestant {
-	others := []Contestant{goLimiter, xTimeRate, throttledInMemory, httpRate, ululeInMemory}
+	others := []Contestant{GoLimiter, xTimeRate, throttledInMemory, httpRate, ululeInMemory}
 	return append(others, weirsInMemory()...)
 }
 

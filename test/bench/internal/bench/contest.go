@@ -23,6 +23,7 @@ type Contest struct {
 type Contestant struct {
 	Name   string
 	Ask    func(caller int) func(n int) error // makes what a caller does for the n-th time, from 0
+	Asking int                                // callers; 0 for as many as the contest has
 	Play   func(n int) (Round, error)         // its n-th round; nil if it asks
 	Before func() error                       // each round, and not measured; nil for nothing
 	Busy   func() time.Duration               // for how long what is measured has run; nil if nobody wants to know
@@ -106,7 +107,9 @@ func (c Contest) round(one Contestant, n int) (out Round, err error) {
 	if one.Play != nil {
 		out, err = one.Play(n)
 	} else {
-		out, err = c.Load.Run(one.Ask)
+		load := c.Load
+		load.Callers = cmp.Or(one.Asking, load.Callers)
+		out, err = load.Run(one.Ask)
 	}
 	if one.Busy != nil {
 		out.CPU = one.Busy() - busy
