@@ -49,34 +49,32 @@ func expect(r *pb.RateLimitResponse) error {
 // lean is a client that leaves most of the machine to the services.
 type lean struct{ lines []*line }
 
-// line is a connection, and who asks over it.
+// line is a connection, over which many ask.
 type line struct {
-	conn    *unary.Conn
-	callers []unary.Caller
-	took    loadgen.Histogram
-}
-
-// caller asks one request after the other.
-type caller struct {
-	order    bench.Order
-	at       int
-	requests [][]byte // one for each value
-	took     *loadgen.Histogram
+	conn     *unary.Conn
+	asks     unary.Asks
+	took     loadgen.Histogram
 	response pb.RateLimitResponse
 }
 
 func dialLean(t testing.TB, address string, requests [][]byte, o options) *lean {
-	l := &lean{}
-	for range o.connections {
-		conn := testkit.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)
-		t.Cleanup(func() { _ = conn.Close() })
-		l.lines = append(l.lines, &line{conn: conn})
+	all := &lean{}
+	for i := range o.connections {
+		l := &line{conn: testkit.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)}
+		t.Cleanup(func() { _ = l.conn.Close() })
+		order := bench.NewOrder(i, o.values, bench.Short)
+		l.asks = unary.Asks{InFlight: o.callers / o.connections, Ask: func(n int) []byte { return requests[order.At(n)] }, Answered: l.answered}
+		all.lines = append(all.lines, l)
 	}
-	for i := range o.callers {
-		line := l.lines[i%len(l.lines)]
-		line.callers = append(line.callers, &caller{order: bench.NewOrder(i, o.values, bench.Short), requests: requests, took: &line.took})
+	return all
+}
+
+func (l *line) answered(_ int, message []byte, took time.Duration) error {
+	l.took.Record(took)
+	if err := proto.Unmarshal(message, &l.response); err != nil {
+		return err
 	}
-	return l
+	return expect(&l.response)
 }
 
 // ask has all callers ask for a while.
@@ -87,7 +85,7 @@ func (l *lean) ask(length time.Duration) (bench.Round, error) {
 	defer timer.Stop()
 	r := bench.AtOnce(len(l.lines), func(i int) {
 		l.lines[i].took = loadgen.Histogram{}
-		errs[i] = l.lines[i].conn.Run(l.lines[i].callers, over.Load)
+		errs[i] = l.lines[i].conn.Run(l.lines[i].asks, over.Load)
 	})
 	var all loadgen.Histogram
 	for _, line := range l.lines {
@@ -96,21 +94,6 @@ func (l *lean) ask(length time.Duration) (bench.Round, error) {
 	r.Done = int(all.Count())
 	r.Tell(&all)
 	return r, errors.Join(errs...)
-}
-
-// Ask implements [unary.Caller].
-func (c *caller) Ask() []byte {
-	c.at++
-	return c.requests[c.order.At(c.at)]
-}
-
-// Answered implements [unary.Caller].
-func (c *caller) Answered(message []byte, took time.Duration) error {
-	c.took.Record(took)
-	if err := proto.Unmarshal(message, &c.response); err != nil {
-		return err
-	}
-	return expect(&c.response)
 }
 
 // giveUp is when a caller has no use for an answer any more.

@@ -57,7 +57,6 @@ func Run(r *bench.Run) {
 	r.Step(0, 1, "building envoyproxy/ratelimit and weir")
 	h := &field{Run: r, options: bench.Pick(r, full, quick)}
 	h.start(ctx)
-	h.connect()
 	h.measure(ctx).write(r, h.options)
 }
 
@@ -87,12 +86,15 @@ type field struct {
 	*bench.Run
 	options
 	contestants map[string]*contestant
+
+	// Of those that are weir.
+	program, config string
+	redis           *testredis.Server
 }
 
 // contestant is a service that is measured.
 type contestant struct {
 	name      string
-	address   string
 	processes []int // its own, and that of its Redis
 	lean      *lean
 	stock     *stock
@@ -107,10 +109,9 @@ func (h *field) start(ctx context.Context) {
 	testkit.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
 	h.startTheirs(ctx, root)
 	h.startNothing()
-	redis := testredis.Start(h)
-	weir := bench.Build(h)
-	h.startWeir(weirMemory, weir, config, "memory://")
-	h.startWeir(weirRedis, weir, config, "redis://"+redis.Addr+patience, redis.PID())
+	h.config, h.program, h.redis = config, bench.Build(h), testredis.Start(h)
+	h.startWeir(weirMemory, inMemory)
+	h.startWeir(weirRedis, "redis://"+h.redis.Addr+patience)
 }
 
 // startTheirs starts the other service with its own settings, and with those that suit
@@ -128,11 +129,19 @@ func (h *field) startTheirs(ctx context.Context, root string) {
 		fmt.Sprintf("REDIS_POOL_SIZE=%d", h.callers), "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=8", "LOG_LEVEL=error")
 }
 
+const inMemory = "memory://"
+
 // startWeir starts weir with its own settings, and so with metrics and statistics.
-func (h *field) startWeir(name, path, config, store string, others ...int) {
-	weir := bench.ServeWeir(h, path, h.TempDir(), bench.GRPC,
-		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--envoy-config", config, "--store", store)
-	h.add(name, weir.Address, append(others, weir.PID)...)
+func (h *field) startWeir(name, store string, flags ...string) {
+	address := testkit.Must(testredis.FreeAddr())(h)
+	p := bench.ServeWeir(h, h.program, h.TempDir(), bench.GRPC, append([]string{
+		"--http", address, "--grpc", "127.0.0.1:0", "--envoy-config", h.config, "--store", store,
+	}, flags...)...)
+	processes := []int{p.PID}
+	if store != inMemory {
+		processes = append(processes, h.redis.PID())
+	}
+	h.add(name, p.Address, processes...).metrics = address
 }
 
 // startNothing starts this program as a contestant. Its standard input ends with this process.
@@ -144,20 +153,15 @@ func (h *field) startNothing() {
 	h.add(doesNothing, p.Address, p.PID)
 }
 
-func (h *field) add(name, address string, processes ...int) {
+// add adds a contestant, with which the clients connect.
+func (h *field) add(name, address string, processes ...int) *contestant {
 	if h.contestants == nil {
 		h.contestants = map[string]*contestant{}
 	}
-	h.contestants[name] = &contestant{name: name, address: address, processes: processes}
-}
-
-// connect connects the clients with all contestants.
-func (h *field) connect() {
 	messages, encoded := requests(h, h.values)
-	for _, c := range h.contestants {
-		c.lean = dialLean(h, c.address, encoded, h.options)
-		c.stock = dialStock(h, c.address, messages)
-	}
+	c := &contestant{name: name, processes: processes, lean: dialLean(h, address, encoded, h.options), stock: dialStock(h, address, messages)}
+	h.contestants[name] = c
+	return c
 }
 
 // results are of all tables.

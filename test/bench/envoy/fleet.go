@@ -44,7 +44,7 @@ func RunFleet(r *bench.Run) {
 	s := simulate(r, o)
 	store := f.storeAt(nearTrip)
 	for i := range o.instances[len(o.instances)-1] {
-		f.serve(at(weirLeased, nearTrip, i), store, "--lease", fleetTerm.String())
+		f.startWeir(at(weirLeased, nearTrip, i), store, "--lease", fleetTerm.String())
 	}
 	f.awaitLeases(ctx)
 	grid := bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")

@@ -68,8 +68,6 @@ const leasedConfiguration = configuration + `
 type fleet struct {
 	field
 	leasedOptions
-	program, config string
-	redis           *testredis.Server
 }
 
 // RunLeased writes a table of each kind.
@@ -111,13 +109,13 @@ func newFleet(r *bench.Run, o leasedOptions) *fleet {
 
 // startAll starts all services. Those with leases also come at each distance from Redis.
 func (f *fleet) startAll() {
-	f.serve(weirMemory, "memory://")
-	f.serve(weirRedis, "redis://"+f.redis.Addr+patience)
-	f.serve(weirLeased, "redis://"+f.redis.Addr+patience, "--lease", "1s")
+	f.startWeir(weirMemory, inMemory)
+	f.startWeir(weirRedis, "redis://"+f.redis.Addr+patience)
+	f.startWeir(weirLeased, "redis://"+f.redis.Addr+patience, "--lease", "1s")
 	for _, trip := range []time.Duration{nearTrip, farTrip} {
 		store := f.storeAt(trip)
-		f.serve(at(weirRedis, trip, 0), store)
-		f.serve(at(weirLeased, trip, 0), store, "--lease", "2s")
+		f.startWeir(at(weirRedis, trip, 0), store)
+		f.startWeir(at(weirLeased, trip, 0), store, "--lease", "2s")
 	}
 }
 
@@ -130,21 +128,6 @@ func (f *fleet) storeAt(trip time.Duration) string {
 
 func at(name string, trip time.Duration, i int) string {
 	return fmt.Sprintf("%s, %v, %d", name, trip, i)
-}
-
-func (f *fleet) serve(name, store string, flags ...string) {
-	address := testkit.Must(testredis.FreeAddr())(f)
-	p := bench.ServeWeir(f, f.program, f.TempDir(), bench.GRPC, append([]string{
-		"--http", address, "--grpc", "127.0.0.1:0", "--envoy-config", f.config, "--store", store,
-	}, flags...)...)
-	processes := []int{p.PID}
-	if store != "memory://" {
-		processes = append(processes, f.redis.PID())
-	}
-	f.add(name, p.Address, processes...)
-	messages, _ := requests(f, f.values)
-	c := f.contestants[name]
-	c.stock, c.metrics = dialStock(f, p.Address, messages), address
 }
 
 // asked is how many requests have asked the store of a service with leases; 0 of another one.

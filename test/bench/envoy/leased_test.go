@@ -24,18 +24,14 @@ func TestLeasedTables(t *testing.T) {
 	}))
 	defer metrics.Close()
 	f := &fleet{
-		field:         field{Run: bench.Test(t), options: options{values: 10, inFlight: []int{2}, rounds: 3, round: 10 * time.Millisecond}},
+		field:         field{Run: bench.Test(t), redis: testredis.Start(t), options: options{values: 10, inFlight: []int{2}, rounds: 3, round: 10 * time.Millisecond}},
 		leasedOptions: leasedOptions{demands: []float64{0.4}, far: 10 * time.Millisecond, checks: 100},
-		redis:         testredis.Start(t),
 	}
 	address := listen(t, nothing{})
-	messages, _ := requests(t, f.values)
 	for _, name := range []string{
 		weirMemory, weirRedis, weirLeased, at(weirLeased, nearTrip, 0), at(weirLeased, nearTrip, 1), at(weirRedis, nearTrip, 0), at(weirLeased, farTrip, 0), at(weirRedis, farTrip, 0),
 	} {
-		f.add(name, address)
-		c := f.contestants[name]
-		c.stock, c.metrics = dialStock(t, address, messages), strings.TrimPrefix(metrics.URL, "http://")
+		f.add(name, address).metrics = strings.TrimPrefix(metrics.URL, "http://")
 	}
 	w := f.File("leased.txt")
 	o := fleetOptions{rates: []float64{400}, instances: []int{1, 2}, cell: 20 * time.Millisecond}
