@@ -38,7 +38,7 @@ var budget = map[string]int{
 	"scripts":           800,
 	"stats":             6050,
 	"store":             10900,
-	"test/bench":        7520,
+	"test/bench":        7490,
 	"test/chaos":        3900,
 	"test":              250,
 	"web":               250,

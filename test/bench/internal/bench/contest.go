@@ -12,10 +12,10 @@ import (
 // Contest has contestants take turns, in another order in each round, so that whatever else the
 // machine does hits all of them alike.
 type Contest struct {
-	What        string // is measured
-	Rounds      int    // of each contestant
-	WarmUp      time.Duration
-	Load        // of the contestants that ask
+	What        string        // is measured
+	Rounds      int           // of each contestant
+	WarmUp      time.Duration // for how long each asks before its first round; 0 for no time
+	Load                      // of the contestants that ask
 	Contestants []Contestant
 }
 
@@ -55,8 +55,7 @@ func (c Contest) Run(r *Run) Scores {
 	for n := range c.Rounds {
 		for turn, i := range order.Perm(len(c.Contestants)) {
 			r.Step(n*len(c.Contestants)+turn, c.Rounds*len(c.Contestants), c.What)
-			collect(turn == 0)
-			measured, err := c.round(c.Contestants[i], n)
+			measured, err := c.round(c.Contestants[i], n, turn == 0)
 			out.require(r, c.Contestants[i], err)
 			out.Rounds[i] = append(out.Rounds[i], measured)
 		}
@@ -87,19 +86,21 @@ func (c *Contest) calibrate(r *Run, out Scores) {
 // collect collects garbage before a round. A large heap takes longer than a round, and is only
 // collected before all have a turn.
 func collect(first bool) {
-	const large = 64 << 20
+	const large = 256 << 20
 	var m runtime.MemStats
 	if runtime.ReadMemStats(&m); first || m.HeapAlloc < large {
 		runtime.GC()
 	}
 }
 
-func (c Contest) round(one Contestant, n int) (out Round, err error) {
+// round is the n-th of a contestant, and perhaps the first of all in it.
+func (c Contest) round(one Contestant, n int, first bool) (out Round, err error) {
 	if one.Before != nil {
 		if err := one.Before(); err != nil {
 			return out, err
 		}
 	}
+	collect(first)
 	var busy time.Duration
 	if one.Busy != nil {
 		busy = one.Busy()
