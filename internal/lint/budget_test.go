@@ -29,7 +29,7 @@ var budget = map[string]int{
 	"internal/overload": 1450,
 	"internal/rules":    6750,
 	"internal/server":   11600,
-	"internal/testkit":  4700,
+	"internal/testkit":  4630,
 	"internal/traffic":  6700,
 	"metrics":           1500,
 	"middleware":        3950,
