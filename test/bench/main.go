@@ -21,7 +21,6 @@ import (
 	"github.com/weirhq/weir/test/bench/log"
 	"github.com/weirhq/weir/test/bench/overrun"
 	"github.com/weirhq/weir/test/bench/peers"
-	"github.com/weirhq/weir/test/bench/redis"
 	"github.com/weirhq/weir/test/bench/resp"
 	"github.com/weirhq/weir/test/bench/rules"
 	"github.com/weirhq/weir/test/bench/start"
@@ -29,7 +28,7 @@ import (
 
 var suites = []bench.Suite{
 	{Name: "peers", About: "a check in memory, beside other limiters", Takes: "5 minutes; -quick: half a minute", Files: []string{"peers.txt", "summary.txt", "peers.jsonl"}, Run: peers.Run},
-	{Name: "redis", About: "a check in Redis, beside other limiters", Takes: "4 minutes; -quick: half a minute", Files: []string{"redis.txt", "redis-summary.txt", "redis.jsonl"}, Run: redis.Run},
+	{Name: "redis", About: "a check in Redis, beside other limiters", Takes: "4 minutes; -quick: half a minute", Files: []string{"redis.txt", "redis-summary.txt", "redis.jsonl"}, Run: peers.RunRedis},
 	{Name: "log", About: "large sliding logs in Redis", Takes: "3 minutes; -quick: half a minute", Files: []string{"log.txt"}, Run: log.Run},
 	{Name: "rules", About: "finding the rules for a request", Takes: "1 minute; -quick: some seconds", Files: []string{"rules.txt"}, Run: rules.Run},
 	{Name: "engine", About: "a check of three rules, and the parts of a key", Takes: "4 minutes; -quick: a second", Files: []string{"engine.txt", "keys.txt"}, Run: engine.Run},

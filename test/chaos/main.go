@@ -36,7 +36,7 @@ func main() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
-	o := run.Options{Progress: os.Stdout, Terminal: isTerminal(os.Stdout)}
+	o := run.Options{Progress: os.Stdout}
 	flag.DurationVar(&o.Duration, "duration", 20*time.Minute, "`duration` of the run, divided among the topologies")
 	flag.Uint64Var(&o.Seed, "seed", 0, "seed `number` of the rules, requests and faults; 0 draws one")
 	flag.Float64Var(&o.Rate, "rate", 400, "requests a second, a `number`")
@@ -72,11 +72,6 @@ func main() {
 	if ctx.Err() != nil {
 		fail(errors.New("chaos: the run was interrupted"))
 	}
-}
-
-func isTerminal(f *os.File) bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
 func fail(err error) {

@@ -11,6 +11,21 @@ import (
 	"github.com/weirhq/weir/internal/testkit"
 )
 
+// begin has users do something at once, each so many times, and returns how to wait for them.
+func (b *table) begin(users, rounds int, do func(user, round int) error) (wait func()) {
+	var all sync.WaitGroup
+	for user := range users {
+		all.Go(func() {
+			for round := range rounds {
+				if err := do(user, round); err != nil {
+					b.t.Error(err)
+				}
+			}
+		})
+	}
+	return all.Wait
+}
+
 // Many at once lose nothing, and share no number.
 func testConcurrent(b *table) {
 	t := b.t
@@ -20,44 +35,37 @@ func testConcurrent(b *table) {
 	var mu sync.Mutex
 	ids := map[int64]bool{}
 	taken := [2]counter.Amount{}
-	var all sync.WaitGroup
-	for user := range users {
-		all.Go(func() {
-			last := int64(0)
-			for round := range rounds {
-				after, err := b.Store.Add(t.Context(), counter.Delta{Key: k[0], By: counter.One}, counter.Delta{Key: k[1], By: -counter.One / 2})
-				if err != nil || after[0] != -2*after[1] {
-					t.Errorf("Add = %v, %v: one was changed without the other", after, err)
-				}
-				if _, err := b.Store.Score(t.Context(), board, counter.Mark{Member: "m", By: counter.One}); err != nil {
-					t.Error(err)
-				}
-				if _, err := b.Store.Score(t.Context(), sliding, counter.Mark{Member: "m", By: counter.One}); err != nil {
-					t.Error(err)
-				}
-				id, err := b.Store.NextID(t.Context(), "s")
-				if err != nil || id <= last {
-					t.Errorf("after %d came %d, %v", last, id, err)
-				}
-				last = id
-				mu.Lock()
-				if ids[id] {
-					t.Errorf("%d was given out twice", id)
-				}
-				ids[id] = true
-				mu.Unlock()
-				if user == 0 && round%4 == 0 {
-					had, err := b.Store.Reset(t.Context(), k...)
-					if err != nil || had[0] != -2*had[1] {
-						t.Errorf("Reset = %v, %v", had, err)
-					} else {
-						taken[0], taken[1] = taken[0]+had[0], taken[1]+had[1]
-					}
-				}
+	var last [users]int64
+	b.begin(users, rounds, func(user, round int) error {
+		after, err := b.Store.Add(t.Context(), counter.Delta{Key: k[0], By: counter.One}, counter.Delta{Key: k[1], By: -counter.One / 2})
+		if err != nil || after[0] != -2*after[1] {
+			t.Errorf("Add = %v, %v: one was changed without the other", after, err)
+		}
+		for _, on := range []counter.Board{board, sliding} {
+			if _, err := b.Store.Score(t.Context(), on, counter.Mark{Member: "m", By: counter.One}); err != nil {
+				return err
 			}
-		})
-	}
-	all.Wait()
+		}
+		id, err := b.Store.NextID(t.Context(), "s")
+		if err != nil || id <= last[user] {
+			t.Errorf("after %d came %d, %v", last[user], id, err)
+		}
+		last[user] = id
+		mu.Lock()
+		if ids[id] {
+			t.Errorf("%d was given out twice", id)
+		}
+		ids[id] = true
+		mu.Unlock()
+		if user == 0 && round%4 == 0 {
+			had, err := b.Store.Reset(t.Context(), k...)
+			if err != nil || had[0] != -2*had[1] {
+				return fmt.Errorf("Reset = %v, %w", had, err)
+			}
+			taken[0], taken[1] = taken[0]+had[0], taken[1]+had[1]
+		}
+		return nil
+	})()
 	left := testkit.Must(b.Store.Get(t.Context(), k...))(t)
 	if sum := left[0] + taken[0]; sum != counter.Whole(users*rounds) {
 		t.Errorf("what was reset and what is left are %v", sum)
@@ -72,16 +80,9 @@ func testConcurrentSet(b *table) {
 	t := b.t
 	const users, rounds = 6, 40
 	k := counter.Key{Name: "k"}
-	var all sync.WaitGroup
-	for range users {
-		all.Go(func() {
-			for range rounds {
-				if _, err := b.Store.Add(t.Context(), counter.Delta{Key: k, By: counter.One}); err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
+	wait := b.begin(users, rounds, func(int, int) error {
+		return testkit.Err(b.Store.Add(t.Context(), counter.Delta{Key: k, By: counter.One}))
+	})
 	const start = 1_000_000
 	sum := counter.Amount(0)
 	for i := range rounds {
@@ -94,7 +95,7 @@ func testConcurrentSet(b *table) {
 			sum -= counter.Whole(start)
 		}
 	}
-	all.Wait()
+	wait()
 	left := testkit.Must(b.Store.Get(t.Context(), k))(t)
 	if sum += left[0] - counter.Whole(start); sum != counter.Whole(users*rounds) {
 		t.Errorf("the additions are %v, want %d", sum, users*rounds)

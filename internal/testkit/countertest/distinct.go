@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/weirhq/weir/counter"
@@ -125,16 +124,8 @@ func testDistinctAllOrNone(b *table) {
 // Many at once count each member once.
 func testDistinctConcurrent(b *table) {
 	k := counter.Key{Name: "d", Window: counter.Hour, Distinct: true}
-	var all sync.WaitGroup
-	for user := range 6 {
-		all.Go(func() {
-			for round := range 20 {
-				if _, err := b.Store.Add(b.t.Context(), counter.Delta{Key: k, Members: []string{fmt.Sprint(round), fmt.Sprint(user, "-", round)}}); err != nil {
-					b.t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
+	b.begin(6, 20, func(user, round int) error {
+		return testkit.Err(b.Store.Add(b.t.Context(), counter.Delta{Key: k, Members: []string{fmt.Sprint(round), fmt.Sprint(user, "-", round)}}))
+	})()
 	b.get([]string{"140"}, k)
 }

@@ -3,7 +3,6 @@ package countertest
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -121,17 +120,9 @@ func testDistributionRetention(b *table) {
 // Many at once lose nothing.
 func testObserveConcurrent(b *table) {
 	k := counter.Key{Name: "d", Window: counter.Hour}
-	var all sync.WaitGroup
-	for user := range 6 {
-		all.Go(func() {
-			for range 20 {
-				if err := b.Store.Observe(b.t.Context(), counter.Sample{Key: k, Values: []counter.Amount{counter.Whole(int64(user + 1)), counter.One}}); err != nil {
-					b.t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
+	b.begin(6, 20, func(user, _ int) error {
+		return b.Store.Observe(b.t.Context(), counter.Sample{Key: k, Values: []counter.Amount{counter.Whole(int64(user + 1)), counter.One}})
+	})()
 	d := b.counts(k, 240)[0]
 	b.equal("Sum, Min and Max", fmt.Sprint(d.Sum, d.Min, d.Max), "540 1 6")
 }

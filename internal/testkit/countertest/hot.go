@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/counter"
@@ -152,27 +153,15 @@ func testForgotten(b *table) {
 // Of many who hit an item, one is told that it turned hot.
 func testOnce(b *table) {
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 50}
-	var all sync.WaitGroup
-	var mu sync.Mutex
-	turned := 0
-	for range 10 {
-		all.Go(func() {
-			for range 10 {
-				got, err := b.Store.Hit(b.t.Context(), list, "a")
-				if err != nil {
-					b.t.Error(err)
-					return
-				}
-				if got[0].Turned {
-					mu.Lock()
-					turned++
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	all.Wait()
-	b.equal("how many were told", turned, 1)
+	var turned atomic.Int64
+	b.begin(10, 10, func(int, int) error {
+		got, err := b.Store.Hit(b.t.Context(), list, "a")
+		if err == nil && got[0].Turned {
+			turned.Add(1)
+		}
+		return err
+	})()
+	b.equal("how many were told", turned.Load(), int64(1))
 	b.events(list, 0, "+a")
 }
 

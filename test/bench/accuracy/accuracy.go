@@ -16,8 +16,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
-	"sync"
-	"sync/atomic"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testkit"
@@ -33,15 +31,15 @@ func kinds(quick bool) []traffic {
 	return []traffic{zipf(270_000, 40e6, 1000), bursts(500, 100, 100), sawtooth(1000, 20, 100), attack(1000, 100)}
 }
 
+const file = "accuracy.txt"
+
 const heading = `# How often is an answer false?
 
 The exact answer comes from a log of what the same algorithm has allowed to the
 same source in the last period. An answer is false if it differs from the exact
 one. Shares are of all requests. For a source at its limit, an error of one unit
 makes an answer false. The column "off by > 1 % of N" counts only false answers
-with an error of more than a hundredth of N.
-
-`
+with an error of more than a hundredth of N.`
 
 // published is the figure that others have measured, to read ours by.
 const published = `Published: 0.003 % false answers of the sliding window counter on real traffic
@@ -53,16 +51,13 @@ requests count, too.`
 func Run(r *bench.Run) { run(r, kinds(r.Quick)) }
 
 func run(r *bench.Run, kinds []traffic) {
-	out := r.File("accuracy.txt")
-	fmt.Fprint(out, heading)
+	r.Write(file, heading)
 	for i, t := range kinds {
 		t.report(r, t.name, t.limits())
 		if i == 0 {
-			fmt.Fprintln(out)
 			t.report(r, t.name+", denied requests counted too", t.countingLimits())
-			fmt.Fprintf(out, "\n%s\n", published)
+			r.Write(file, published)
 		}
-		fmt.Fprintln(out)
 	}
 }
 
@@ -83,9 +78,7 @@ func (t traffic) report(r *bench.Run, title string, limits []weir.Limit) {
 				bench.Count(v.over), bench.Count(v.sources), v.share(v.overRequests, 1))
 		}
 	}
-	out := r.File("accuracy.txt")
-	fmt.Fprintf(out, "## %s\n\n%s.\nLimit %d in %v.%s\n\n", title, t.about, t.n, period, over)
-	table.Write(out)
+	r.Write(file, "## "+title, fmt.Sprintf("%s.\nLimit %d in %v.%s", t.about, t.n, period, over), table)
 }
 
 // limits are the limits on trial in a kind of traffic: every algorithm.
@@ -118,25 +111,15 @@ type result struct {
 // run measures the limits with one kind of traffic, as many concurrently as there are
 // processors.
 func (t traffic) run(r *bench.Run, title string, limits []weir.Limit) []result {
-	results, compiled := make([]result, len(limits)), make([]*weir.Compiled, len(limits))
-	for i, l := range limits {
-		compiled[i] = testkit.Must(l.Compile())(r)
-		results[i] = result{limit: l, bound: compiled[i].Bound(1)}
-	}
-	var wg sync.WaitGroup
-	var done atomic.Int64
-	places := make(chan struct{}, runtime.GOMAXPROCS(0))
-	for i := range results {
-		places <- struct{}{}
-		wg.Go(func() {
-			r.Step(int(done.Load()), len(limits), title)
-			res := &results[i]
-			res.verdict = t.judge(newArithmetic(compiled[i]), res.limit.CountDenied)
-			done.Add(1)
-			<-places
-		})
-	}
-	wg.Wait()
+	results := make([]result, len(limits))
+	testkit.OK(r, bench.All(runtime.GOMAXPROCS(0), len(limits), func(i int) error {
+		r.Step(i, len(limits), title)
+		compiled, err := limits[i].Compile()
+		if err == nil {
+			results[i] = result{limits[i], t.judge(newArithmetic(compiled), limits[i].CountDenied), compiled.Bound(1)}
+		}
+		return err
+	}))
 	return results
 }
 

@@ -18,18 +18,6 @@ type verdict struct {
 // than one that came a moment early or late.
 const gross = 100
 
-func (v *verdict) merge(other verdict) {
-	v.sources += other.sources
-	v.requests += other.requests
-	v.over += other.over
-	v.overRequests += other.overRequests
-	v.allowed += other.allowed
-	v.falselyAllowed += other.falselyAllowed
-	v.falselyDenied += other.falselyDenied
-	v.gross += other.gross
-	v.most = max(v.most, other.most)
-}
-
 // judge compares the answers of a subject with its own exact log. It does not use
 // weir's arithmetic, only a queue of times.
 type judge struct {
@@ -44,7 +32,8 @@ type judge struct {
 	log     queue // what counts
 	granted queue // what was allowed, if more than that counts
 	verdict verdict
-	source  verdict // of the current source
+	asked   int64 // requests of the current source
+	denied  bool  // at least one of these
 }
 
 // take sends one request to the subject and checks the answer.
@@ -56,14 +45,14 @@ func (j *judge) take(now weir.Micros) weir.Decision {
 	if d.Allowed || j.countDenied {
 		j.log.push(now)
 	}
-	v := &j.source
+	v := &j.verdict
 	v.requests++
+	j.asked++
 	if d.Allowed {
 		v.allowed++
 		v.most = max(v.most, j.allowed(now))
-	} else {
-		v.over = 1
 	}
+	j.denied = j.denied || !d.Allowed
 	if d.Allowed == right {
 		return d
 	}
@@ -93,12 +82,12 @@ func (j *judge) allowed(now weir.Micros) int64 {
 
 // next closes the account of a source.
 func (j *judge) next() {
-	j.source.sources = 1
-	if j.source.over > 0 {
-		j.source.overRequests = j.source.requests
+	j.verdict.sources++
+	if j.denied {
+		j.verdict.over++
+		j.verdict.overRequests += j.asked
 	}
-	j.verdict.merge(j.source)
-	j.source = verdict{}
+	j.asked, j.denied = 0, false
 	j.log, j.granted = j.log[:0], j.granted[:0]
 	j.subject.Forget()
 }

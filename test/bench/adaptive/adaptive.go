@@ -8,7 +8,6 @@ package adaptive
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/weirhq/weir/internal/testkit"
@@ -22,14 +21,11 @@ var Files = []string{"adaptive.txt", "adaptive-summary.txt"}
 // which the rest of the suite is.
 func Run(r *bench.Run) {
 	dir := r.TempDir()
-	args := []string{"test", "./adaptive", "-run", "^TestTables$", "-count", "1", "-timeout", "0", "-args", "-tables", dir}
+	flags := []string{"-tables", dir}
 	if r.Quick {
-		args = append(args, "-quick")
+		flags = append(flags, "-quick")
 	}
-	test := exec.Command("go", args...)
-	test.Stderr = os.Stderr
-	out, err := test.Output()
-	if err != nil {
+	if out, err := r.GoTest(".", "./adaptive", "TestTables", flags...); err != nil {
 		fmt.Fprintf(os.Stderr, "%s", out) // an aim was missed; the tables say which
 	}
 	for _, name := range Files {

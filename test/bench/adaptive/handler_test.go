@@ -54,11 +54,9 @@ func writeHandler(r *bench.Run) {
 		h := offer([]http.Handler{handler, limited}[i])
 		table.Row("%s|%.0f|%v|%v|%.2f", name, h.answered, h.p50.Round(1e6), h.p99.Round(1e6), float64(h.denied)/float64(h.offered))
 	}
-	out := r.File(Files[0])
-	fmt.Fprintf(out, "\nA real handler with %d places, %v a request, offered 2 × its capacity of %d requests per second for %v; %v.\n\n",
-		places, takes, twice/2, handlerRun, bench.Describe())
-	table.Write(out)
-	fmt.Fprintf(out, "\nA request takes %d ns of processor time in weir's limiter, with two readings of the clock; the aim is at most 300.\n", testkit.Must(cost())(r).Nanoseconds())
+	r.Write(Files[0], fmt.Sprintf("A real handler with %d places, %v a request, offered 2 × its capacity of %d requests per second for %v; %v.",
+		places, takes, twice/2, handlerRun, bench.Describe()), table,
+		fmt.Sprintf("A request takes %d ns of processor time in weir's limiter, with two readings of the clock; the aim is at most 300.", testkit.Must(cost())(r).Nanoseconds()))
 }
 
 func offer(h http.Handler) (f handlerFigure) {

@@ -81,15 +81,11 @@ measurement, of 20 s. The clients wait for a second.
 goodput: responses within a second, by what the service or its load makes possible.
 p99: by that of the same service with a tenth of the load.
 Each figure is the worst of these kinds of services: %v.
-even: times differ by a tenth. varied: exponentially distributed. mixed: one of twenty is 20 × as long.
-
-`
+even: times differ by a tenth. varied: exponentially distributed. mixed: one of twenty is 20 × as long.`
 
 // write writes everything.
 func write(r *bench.Run, o options, rows []row) {
-	out, summary := r.File(Files[0]), r.File(Files[1])
 	writeSummary(r, rows)
-	fmt.Fprintf(out, heading+"%s\ngoodput, and p99 ×:\n\n", servers, o.kinds, summary.Bytes())
 	header := []string{"<what happens", "load ×"}
 	for _, who := range contestants {
 		header = append(header, who.name)
@@ -102,7 +98,7 @@ func write(r *bench.Run, o options, rows []row) {
 		}
 		table.Cells(cells)
 	}
-	table.Write(out)
+	r.Write(Files[0], fmt.Sprintf(heading, servers, o.kinds), r.File(Files[1]), "goodput, and p99 ×:", table)
 	if o.whole {
 		writeHandler(r)
 	}
@@ -129,7 +125,7 @@ func writeSummary(r *bench.Run, rows []row) {
 		table.Row("%s|%.2f|%s|%.3f %%|%d of %d", who.name, goodput, times(p99), 100*denied, missed, aims)
 	}
 	table.Row("aim|at least 0.90|at most 3.0|0 %%|0")
-	table.Write(r.File(Files[1]))
+	r.Write(Files[1], table)
 }
 
 // worst returns the worst figures of a contestant, and in how many rows it missed an aim.

@@ -68,10 +68,12 @@ func measure(r *bench.Run, n int) (f figures) {
 	f.clients = n
 	load := exec.Command(path, "clients", "import", "clients.ndjson", "--server", "http://"+first.Address)
 	load.Dir, load.Stderr = dir, os.Stderr
-	begin, serving, storing := time.Now(), testkit.Must(bench.CPU(first.PID))(r), testkit.Must(bench.CPU(redis.PID()))(r)
+	serving, storing := bench.BusyOf(first.PID), bench.BusyOf(redis.PID())
+	f.serving, f.storing = -serving(), -storing()
+	begin := time.Now()
 	f.said = strings.TrimSpace(string(testkit.Must(load.Output())(r)))
 	f.took, f.importing = time.Since(begin), load.ProcessState.UserTime()+load.ProcessState.SystemTime()
-	f.serving, f.storing = testkit.Must(bench.CPU(first.PID))(r)-serving, testkit.Must(bench.CPU(redis.PID()))(r)-storing
+	f.serving, f.storing = f.serving+serving(), f.storing+storing()
 	f.inRedis = (server.Number("memory", "used_memory") - empty) / float64(n)
 	first.Stop()
 
@@ -141,8 +143,6 @@ func write(r *bench.Run, f figures) {
 	if want := strings.ReplaceAll(bench.Count(f.clients), " ", ",") + " added, 0 changed, 0 deleted, 0 unchanged, in "; !strings.HasPrefix(f.said, want) {
 		r.Fatalf("the import of %d clients said %q", f.clients, f.said)
 	}
-	out := r.File("clients.txt")
-	fmt.Fprintf(out, "%v\n\nweir clients import said: %s\n\n", bench.Describe(), f.said)
 	table := bench.NewTable(bench.Things(f.clients, "client"), "measured")
 	for _, row := range []struct {
 		what   string
@@ -159,8 +159,6 @@ func write(r *bench.Run, f figures) {
 	} {
 		table.Row("%s|%.2f", row.what, row.figure)
 	}
-	table.Write(out)
-	fmt.Fprint(out, "\nThe import includes reading the file, which it does before it sends anything. A client has a parent and a\nnote. A process that has just started also has what the garbage collector has not returned yet.\n\n")
 	aims := []bench.Aim{
 		{What: "bytes for a client in Redis", Bound: 700, Measured: f.inRedis},
 		{What: "bytes for a client in weir", Bound: 250, Measured: f.inDirectory},
@@ -168,7 +166,9 @@ func write(r *bench.Run, f figures) {
 	if f.clients >= million {
 		aims = append(aims, bench.Aim{What: "import of a million clients, s", Bound: 60, Measured: f.took.Seconds() * million / float64(f.clients)})
 	}
-	bench.WriteAims(out, "", aims)
+	r.Write("clients.txt", bench.Describe(), "weir clients import said: "+f.said, table,
+		"The import includes reading the file, which it does before it sends anything. A client has a parent and a\nnote. A process that has just started also has what the garbage collector has not returned yet.",
+		bench.Aims("", aims))
 }
 
 const million = 1_000_000

@@ -7,7 +7,6 @@ package curves
 
 import (
 	"fmt"
-	"runtime"
 	"testing"
 	"time"
 
@@ -45,19 +44,11 @@ func powers(factor, from, to int) (out []int) {
 	return out
 }
 
-// subject is what is measured for one point.
-type subject struct {
-	callers int
-
-	// ask makes what one caller does again and again, for the n-th time from 0.
-	ask func(caller int) func(n int) error
-}
-
 // line is one curve: its name, and what is measured at each x.
 type line struct {
 	name string
 	at   []int
-	open func(t testing.TB, x int) subject
+	open func(t testing.TB, x int) bench.Contestant
 }
 
 // Files are the table and the drawings.
@@ -73,8 +64,8 @@ func Files() []string {
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
-	addr, out := testredis.Start(r).Addr, r.File("curves.txt")
-	fmt.Fprintf(out, "%v\n\nµs: wall time divided by checks; median of %d rounds that take turns.\n", bench.Describe(), o.rounds)
+	addr := testredis.Start(r).Addr
+	r.Write("curves.txt", bench.Describe(), fmt.Sprintf("µs: wall time divided by checks; median of %d rounds that take turns.", o.rounds))
 	inks := []chart.Ink{chart.Good, chart.Accent, chart.Bad, chart.Plain}
 	for _, g := range growths {
 		lines, drawn := g.lines(addr, o), &chart.Curves{Title: g.title, X: g.x, Y: "µs a check"}
@@ -103,8 +94,7 @@ func run(r *bench.Run, o options) {
 			table.Cells(row)
 			drawn.Lines = append(drawn.Lines, curve)
 		}
-		fmt.Fprintf(out, "\n## %s\n\n", g.title)
-		table.Write(out)
+		r.Write("curves.txt", "## "+g.title, table)
 		testkit.OK(r, chart.WriteSVG(r.File(g.file), drawn))
 	}
 }
@@ -113,18 +103,15 @@ func run(r *bench.Run, o options) {
 func (l *line) measure(r *bench.Run, title string, o options) (out []float64) {
 	scope := testkit.Must(testkit.NewScope("curve"))(r)
 	defer scope.Close()
-	subjects := make([]subject, len(l.at))
-	turns := bench.Turns{What: title + ": " + l.name, Rounds: o.rounds, Seed: [2]uint64{11, 13}}
+	contest := bench.Contest{What: title + ": " + l.name, Rounds: o.rounds, Load: bench.Load{Length: o.round}}
 	testkit.OK(r, scope.Try(func() {
-		for i, x := range l.at {
-			turns.Names = append(turns.Names, fmt.Sprint(x))
-			subjects[i] = l.open(scope, x)
+		for _, x := range l.at {
+			point := l.open(scope, x)
+			point.Name = fmt.Sprint(x)
+			contest.Contestants = append(contest.Contestants, point)
 		}
 	}))
-	runtime.GC()
-	res := bench.Take(r, turns, func(_, i int) (bench.Round, error) {
-		return bench.Load{Callers: subjects[i].callers, Length: o.round}.Run(subjects[i].ask)
-	})
+	res := contest.Run(r)
 	for i := range l.at {
 		out = append(out, res.Median(i, bench.Round.Micros))
 	}

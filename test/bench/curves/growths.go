@@ -2,7 +2,6 @@ package curves
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -25,9 +24,8 @@ type growth struct {
 }
 
 const (
-	usual   = 10_000 // keys, if their number is not what grows
-	many    = 128    // callers of Redis
-	walkLen = 1 << 20
+	usual = 10_000 // keys, if their number is not what grows
+	many  = 128    // callers of Redis
 )
 
 // month is a period in which nothing comes back while a run lasts, and used what a key has
@@ -55,8 +53,10 @@ var growths = []growth{
 		}
 	}},
 	{"curves-callers.svg", "Number of callers", "callers at the same time, on two cores", func(addr string, o options) []line {
-		over := func(open opener) func(testing.TB, int) subject {
-			return func(t testing.TB, callers int) subject { return overKeys(open, callers, weir.TokenBucket)(t, usual) }
+		over := func(open opener) func(testing.TB, int) bench.Contestant {
+			return func(t testing.TB, callers int) bench.Contestant {
+				return overKeys(open, callers, weir.TokenBucket)(t, usual)
+			}
 		}
 		return []line{{"memory", o.callers, over(inMemory)}, {"Redis", o.callers, over(inRedis(addr))}}
 	}},
@@ -85,12 +85,14 @@ func inRedis(addr string) opener {
 }
 
 // overKeys measures a store with so many keys.
-func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) subject {
-	return func(t testing.TB, keys int) subject {
+func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, keys int) bench.Contestant {
 		l := testkit.Must(weir.NewLimiter(open(t), weir.Limit{Name: fmt.Sprint("keys-", callers, "-", keys), Algorithm: a, N: units, Period: month}))(t)
-		fill(t, l, keys, callers)
+		testkit.OK(t, bench.All(min(callers, keys), keys, func(i int) error { // keys that stay
+			return bench.Allowed(l.Take(context.Background(), key(i), used))
+		}))
 		walk := strung(keys)
-		return subject{callers, func(caller int) func(int) error {
+		return bench.Contestant{Asking: callers, Ask: func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			return func(n int) error {
 				return bench.Allowed(l.Take(context.Background(), walk[(at+n)%len(walk)], 1))
@@ -102,22 +104,10 @@ func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) 
 // key is the text of a key by its number.
 func key(i int) string { return fmt.Sprintf("user:%010d", i) }
 
-// fill makes keys that stay.
-func fill(t testing.TB, l *weir.Limiter, keys, callers int) {
-	callers = min(callers, keys)
-	errs := make([]error, callers)
-	bench.AtOnce(callers, func(g int) {
-		for i := g; i < keys && errs[g] == nil; i += callers {
-			errs[g] = bench.Allowed(l.Take(context.Background(), key(i), used))
-		}
-	})
-	testkit.OK(t, errors.Join(errs...))
-}
-
 // strung are keys in a random order, one behind the other in memory: a caller has the key of
 // its request at hand, however many there are.
 func strung(keys int) []string {
-	length := min(walkLen, 16*keys)
+	length := min(bench.Long, 16*keys)
 	random := rand.New(rand.NewPCG(17, uint64(keys)))
 	var b strings.Builder
 	for range length {
@@ -132,15 +122,15 @@ func strung(keys int) []string {
 }
 
 // overLimits measures a store with so many limits for each request.
-func overLimits(open opener, callers int) func(testing.TB, int) subject {
-	return func(t testing.TB, limits int) subject {
+func overLimits(open opener, callers int) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, limits int) bench.Contestant {
 		s := open(t)
 		compiled := make([]*weir.Compiled, limits)
 		for i := range compiled {
 			compiled[i] = testkit.Must(weir.Limit{Name: fmt.Sprint("limits-", limits, "-", i), N: units, Period: month}.Compile())(t)
 		}
 		walk := strung(usual)
-		return subject{callers, func(caller int) func(int) error {
+		return bench.Contestant{Asking: callers, Ask: func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			ops, decisions := make([]weir.Op, limits), make([]weir.Decision, 0, limits)
 			return func(n int) (err error) {
@@ -148,17 +138,14 @@ func overLimits(open opener, callers int) func(testing.TB, int) subject {
 					ops[i] = weir.Op{Key: walk[(at+n)%len(walk)], Limit: compiled[i], Cost: 1}
 				}
 				decisions, err = s.Take(context.Background(), decisions[:0], ops...)
-				if err == nil && !weir.Allowed(decisions) {
-					err = bench.Denied(decisions)
-				}
-				return err
+				return bench.AllAllowed(decisions, err)
 			}
 		}}
 	}
 }
 
 // overMatches measures the engine with so many rules that match.
-func overMatches(t testing.TB, rules int) subject {
+func overMatches(t testing.TB, rules int) bench.Contestant {
 	set := new(rule.Set)
 	for i := range rules {
 		set.Rules = append(set.Rules, ofUser(i, rule.Match{}))
@@ -169,15 +156,15 @@ func overMatches(t testing.TB, rules int) subject {
 
 // overRules measures the engine with so many rules, of which one matches. Requests come for all of
 // them alike, or only for so many: what differs is what the processor has in its caches.
-func overRules(pattern, path string, asked int) func(testing.TB, int) subject {
-	return func(t testing.TB, rules int) subject {
+func overRules(pattern, path string, asked int) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, rules int) bench.Contestant {
 		set, paths := new(rule.Set), make([]string, rules)
 		for i := range rules {
 			set.Rules = append(set.Rules, ofUser(i, rule.Match{Paths: []string{fmt.Sprintf(pattern, i)}}))
 			paths[i] = fmt.Sprintf(path, i)
 		}
-		walk := bench.Walk(0, min(rules, asked), walkLen)
-		return judged(t, set, 1, func(req *rule.Request, n int) { req.User, req.Path = "alice", paths[walk[n%walkLen]] })
+		order := bench.NewOrder(0, min(rules, asked), bench.Long)
+		return judged(t, set, 1, func(req *rule.Request, n int) { req.User, req.Path = "alice", paths[order.At(n)] })
 	}
 }
 
@@ -189,31 +176,21 @@ func ofUser(i int, m rule.Match) rule.Rule {
 }
 
 // judged lets an engine check requests, each of which so many rules match.
-func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Request, int)) subject {
+func judged(t testing.TB, set *rule.Set, matching int, request func(*rule.Request, int)) bench.Contestant {
 	e := testkit.Must(engine.New(engine.Options{Store: inMemory(t)}))(t)
 	t.Cleanup(e.Close)
 	e.Install(testkit.Must(rule.Compile(set, rule.Options{}))(t), 1)
-	return subject{1, func(int) func(int) error {
-		req, v := rule.Request{Method: "GET"}, engine.Verdict{}
-		return func(n int) error {
-			request(&req, n)
-			err := e.Check(context.Background(), &req, &v)
-			if err == nil && (!v.Allowed || len(v.Results) != matching) {
-				err = fmt.Errorf("%d results, allowed: %t", len(v.Results), v.Allowed)
-			}
-			return err
-		}
-	}}
+	return bench.Contestant{Asking: 1, Ask: func(int) func(int) error { return bench.Checks(e, matching, rule.Request{Method: "GET"}, request) }}
 }
 
 // overCosts measures requests of so many units. Units come back so soon that few are in use
 // at any time.
-func overCosts(a weir.Algorithm) func(testing.TB, int) subject {
-	return func(t testing.TB, cost int) subject {
+func overCosts(a weir.Algorithm) func(testing.TB, int) bench.Contestant {
+	return func(t testing.TB, cost int) bench.Contestant {
 		const keys = 1000
 		l := testkit.Must(weir.NewLimiter(inMemory(t), weir.Limit{Algorithm: a, N: 100 * int64(cost), Period: keys * 2 * time.Microsecond}))(t)
 		walk := strung(keys)
-		return subject{1, func(int) func(int) error {
+		return bench.Contestant{Asking: 1, Ask: func(int) func(int) error {
 			return func(n int) error { return bench.Allowed(l.Take(context.Background(), walk[n%len(walk)], int64(cost))) }
 		}}
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -21,8 +23,14 @@ func TestRun(t *testing.T) {
 
 // A contestant that denies somebody fails the run.
 func TestDenialsAreSeen(t *testing.T) {
-	never := func() func(int) bool { return func(i int) bool { return i != 3 } }
-	if _, err := measure(contestant{"never", never}, 1, options{keys: 10, checks: 1000}); err == nil {
+	never := contestant{"never", func() func(int) error {
+		return func(i int) error { return bench.Allowed(weir.Decision{Allowed: i != 3}, nil) }
+	}}
+	scope := testkit.Must(testkit.NewScope("engine"))(t)
+	defer scope.Close()
+	if scope.Try(func() {
+		options{keys: 10, checks: 1000, rounds: 1}.take(bench.Test(scope), "denials", 1, []contestant{never})
+	}) == nil {
 		t.Error("denials went unnoticed")
 	}
 }

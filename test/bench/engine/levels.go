@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,7 +9,6 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
@@ -41,8 +39,10 @@ var known = []struct {
 }{
 	{"user and tier in the request", func(r *rule.Request, _, user string) { r.User, r.Tier = user, "pro" }, false},
 	{"user in the request, tier in the directory", func(r *rule.Request, _, user string) { r.User = user }, true},
-	{"API key in the request, the rest in the directory", func(r *rule.Request, key, _ string) { r.APIKey = key }, true},
+	{"API key in the request, the rest in the directory", byKey, true},
 }
+
+func byKey(r *rule.Request, key, _ string) { r.APIKey = key }
 
 // RunLevels writes the tables of levels and known clients.
 func RunLevels(r *bench.Run) { runLevels(r, bench.Pick(r, full, quick)) }
@@ -50,49 +50,36 @@ func RunLevels(r *bench.Run) { runLevels(r, bench.Pick(r, full, quick)) }
 func runLevels(r *bench.Run, o options) {
 	table := bench.NewTable("<store", "<contestant", "ns", "÷ one limit", "÷ four rules")
 	tiers := bench.NewTable("<store", "<a check of one limit, with", "ns", "÷")
-	addr, cluster := testredis.Start(r).Addr, testredis.StartSteadyCluster(r).Addrs
-	for _, in := range []struct {
-		name            string
-		callers, checks int
-		open            func() weir.Store
-	}{
-		{"memory", 1, o.checks, func() weir.Store { return memory.New(memory.Options{}) }},
-		{"Redis", 32, max(1, o.checks/100), func() weir.Store { return bench.OpenRedis(r, addr) }},
-		{"Redis Cluster", 32, max(1, o.checks/100), func() weir.Store { return bench.OpenURL(r, "redis+cluster://"+strings.Join(cluster, ",")) }},
-	} {
-		o.checks = in.checks
+	cluster := testredis.StartSteadyCluster(r).Addrs
+	for _, p := range append(places(r), place{"Redis Cluster", 32, 100, func() weir.Store { return bench.OpenURL(r, "redis+cluster://"+strings.Join(cluster, ",")) }}) {
 		var all []contestant
 		for _, c := range leveled {
-			all = append(all, contestant{c.name, checkLine(r, o.keys, levelsHead+c.rules, c.results, in.open())})
+			all = append(all, contestant{c.name, checkClients(r, o.keys, levelsHead+c.rules, c.results, p.open(), true, byKey)})
 		}
-		res := take(r, o, "levels in "+in.name, in.callers, all)
-		for i := range leveled {
-			table.Row("%s|%s|%.0f|%.2f|%.2f", in.name, leveled[i].name, res.Median(i, bench.Round.CallerNanos),
+		res := o.in(p).take(r, "levels in "+p.name, p.callers, all)
+		for i, name := range res.Names {
+			table.Row("%s|%s|%.0f|%.2f|%.2f", p.name, name, res.Median(i, bench.Round.CallerNanos),
 				res.Ratio(i, 0, bench.Round.CallerNanos), res.Ratio(i, 1, bench.Round.CallerNanos))
 		}
 		all = nil
 		for _, k := range known {
-			all = append(all, contestant{k.name, checkClients(r, o.keys, levelsHead+tiered, 1, in.open(), k.directory, k.ask)})
+			all = append(all, contestant{k.name, checkClients(r, o.keys, levelsHead+tiered, 1, p.open(), k.directory, k.ask)})
 		}
-		res = take(r, o, "known clients in "+in.name, in.callers, all)
+		res = o.in(p).take(r, "known clients in "+p.name, p.callers, all)
 		for i, name := range res.Names {
-			tiers.Row("%s|%s|%.0f|%.2f", in.name, name, res.Median(i, bench.Round.CallerNanos), res.Ratio(i, 0, bench.Round.CallerNanos))
+			tiers.Row("%s|%s|%.0f|%.2f", p.name, name, res.Median(i, bench.Round.CallerNanos), res.Ratio(i, 0, bench.Round.CallerNanos))
 		}
 	}
-	out := r.File("levels.txt")
-	fmt.Fprintf(out, "%v\n\nns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit. In a Cluster, which has six servers on this machine, the levels of a request are in several slots.\n\n", bench.Describe())
-	table.Write(out)
-	fmt.Fprint(out, "\nWith the same directory, in which users have a tier. ÷: ratio to the first row of the store. The aim for a tier in the directory is at most 1.1.\n\n")
-	tiers.Write(out)
+	r.Write("levels.txt", bench.Describe(),
+		"ns: time of one check of a client with an API key, a user, a team and an organization, which a directory knows; in Redis, while 32 callers check; median of the rounds.\n"+
+			"÷: ratio of the same round; median. The aims for four levels are at most 1.1 of four rules, and in Redis at most 3.3 of one limit. "+
+			"In a Cluster, which has six servers on this machine, the levels of a request are in several slots.", table,
+		"With the same directory, in which users have a tier. ÷: ratio to the first row of the store. The aim for a tier in the directory is at most 1.1.", tiers)
 }
 
-// checkLine checks requests that have an API key alone. Ten keys have a user, ten users a team, ten teams an organization.
-func checkLine(t testing.TB, keys int, rules string, results int, store weir.Store) func() func(int) bool {
-	return checkClients(t, keys, rules, results, store, true, func(r *rule.Request, key, _ string) { r.APIKey = key })
-}
-
-// checkClients checks requests of such clients, with or without the directory.
-func checkClients(t testing.TB, keys int, rules string, results int, store weir.Store, directory bool, ask func(r *rule.Request, key, user string)) func() func(int) bool {
+// checkClients checks requests of clients, with or without the directory, in which ten keys have a
+// user, ten users a team, and ten teams an organization.
+func checkClients(t testing.TB, keys int, rules string, results int, store weir.Store, directory bool, ask func(r *rule.Request, key, user string)) func() func(int) error {
 	names, users := bench.Keys(keys), make([]string, keys)
 	var clients strings.Builder
 	for i, name := range names {
@@ -120,12 +107,7 @@ func checkClients(t testing.TB, keys int, rules string, results int, store weir.
 	if directory {
 		e.InstallClients(engine.Clients{Directory: d})
 	}
-	return func() func(int) bool {
-		var req rule.Request
-		var v engine.Verdict
-		return func(i int) bool {
-			ask(&req, names[i], users[i])
-			return e.Check(context.Background(), &req, &v) == nil && v.Allowed && len(v.Results) == results && v.Degraded == nil
-		}
+	return func() func(int) error {
+		return bench.Checks(e, results, rule.Request{}, func(r *rule.Request, i int) { ask(r, names[i], users[i]) })
 	}
 }

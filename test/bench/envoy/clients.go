@@ -46,77 +46,54 @@ func expect(r *pb.RateLimitResponse) error {
 	return nil
 }
 
-// walkLen is a power of two.
-const walkLen = 1 << 14
-
 // lean is a client that leaves most of the machine to the services.
 type lean struct{ lines []*line }
 
-// line is a connection, and who asks over it.
+// line is a connection, over which many ask.
 type line struct {
-	conn    *unary.Conn
-	callers []unary.Caller
-	took    loadgen.Histogram
-}
-
-// caller asks one request after the other.
-type caller struct {
-	walk     []uint32
-	at       int
-	requests [][]byte // one for each value
-	took     *loadgen.Histogram
+	conn     *unary.Conn
+	asks     unary.Asks
+	took     loadgen.Histogram
 	response pb.RateLimitResponse
 }
 
 func dialLean(t testing.TB, address string, requests [][]byte, o options) *lean {
-	l := &lean{}
-	for range o.connections {
-		conn := testkit.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)
-		t.Cleanup(func() { _ = conn.Close() })
-		l.lines = append(l.lines, &line{conn: conn})
+	all := &lean{}
+	for i := range o.connections {
+		l := &line{conn: testkit.Must(unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName))(t)}
+		t.Cleanup(func() { _ = l.conn.Close() })
+		order := bench.NewOrder(i, o.values, bench.Short)
+		l.asks = unary.Asks{InFlight: o.callers / o.connections, Ask: func(n int) []byte { return requests[order.At(n)] }, Answered: l.answered}
+		all.lines = append(all.lines, l)
 	}
-	for i := range o.callers {
-		line := l.lines[i%len(l.lines)]
-		line.callers = append(line.callers, &caller{walk: bench.Walk(i, o.values, walkLen), requests: requests, took: &line.took})
+	return all
+}
+
+func (l *line) answered(_ int, message []byte, took time.Duration) error {
+	l.took.Record(took)
+	if err := proto.Unmarshal(message, &l.response); err != nil {
+		return err
 	}
-	return l
+	return expect(&l.response)
 }
 
 // ask has all callers ask for a while.
-func (l *lean) ask(length time.Duration) (round, error) {
+func (l *lean) ask(length time.Duration) (bench.Round, error) {
 	errs := make([]error, len(l.lines))
 	var over atomic.Bool
 	timer := time.AfterFunc(length, func() { over.Store(true) })
 	defer timer.Stop()
 	r := bench.AtOnce(len(l.lines), func(i int) {
 		l.lines[i].took = loadgen.Histogram{}
-		errs[i] = l.lines[i].conn.Run(l.lines[i].callers, over.Load)
+		errs[i] = l.lines[i].conn.Run(l.lines[i].asks, over.Load)
 	})
 	var all loadgen.Histogram
 	for _, line := range l.lines {
 		all.Merge(&line.took)
 	}
-	return sumUp(r, &all, 0, errs...)
-}
-
-// Ask implements [unary.Caller].
-func (c *caller) Ask() []byte {
-	c.at++
-	return c.requests[c.walk[c.at&(walkLen-1)]]
-}
-
-// Answered implements [unary.Caller].
-func (c *caller) Answered(message []byte, took time.Duration) error {
-	c.took.Record(took)
-	if err := proto.Unmarshal(message, &c.response); err != nil {
-		return err
-	}
-	return expect(&c.response)
-}
-
-func sumUp(r bench.Round, took *loadgen.Histogram, unsent int, errs ...error) (round, error) {
-	r.Done, r.P50, r.P99 = int(took.Count())-unsent, took.Quantile(0.5), took.Quantile(0.99)
-	return round{Round: r, unsent: unsent, p999: took.Quantile(0.999)}, errors.Join(errs...)
+	r.Done = int(all.Count())
+	r.Tell(&all)
+	return r, errors.Join(errs...)
 }
 
 // giveUp is when a caller has no use for an answer any more.
@@ -137,7 +114,7 @@ func dialStock(t testing.TB, address string, requests []*pb.RateLimitRequest) *s
 }
 
 // ask asks once.
-func (s *stock) ask(ctx context.Context, request uint32) error {
+func (s *stock) ask(ctx context.Context, request int) error {
 	answer, err := s.client.ShouldRateLimit(ctx, s.requests[request])
 	if err != nil {
 		return err
@@ -146,15 +123,14 @@ func (s *stock) ask(ctx context.Context, request uint32) error {
 }
 
 // closed keeps so many requests in flight for a while.
-func (s *stock) closed(ctx context.Context, inFlight int, length time.Duration) (round, error) {
+func (s *stock) closed(ctx context.Context, inFlight int, length time.Duration) (bench.Round, error) {
 	// One deadline for all: Envoy names one, too, and a timer for each call is not what is measured.
 	ctx, cancel := context.WithTimeout(ctx, length+giveUp)
 	defer cancel()
-	r, err := bench.Load{Callers: inFlight, Length: length, Timed: true}.Run(func(g int) func(int) error {
-		walk := bench.Walk(g, len(s.requests), walkLen)
-		return func(n int) error { return s.ask(ctx, walk[n&(walkLen-1)]) }
+	return bench.Load{Callers: inFlight, Length: length, Timed: true}.Run(func(g int) func(int) error {
+		order := bench.NewOrder(g, len(s.requests), bench.Short)
+		return func(n int) error { return s.ask(ctx, order.At(n)) }
 	})
-	return round{Round: r}, err
 }
 
 // serveVariable is in the environment of a process that does nothing but answer.

@@ -15,7 +15,6 @@
 package envoy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -58,7 +57,6 @@ func Run(r *bench.Run) {
 	r.Step(0, 1, "building envoyproxy/ratelimit and weir")
 	h := &field{Run: r, options: bench.Pick(r, full, quick)}
 	h.start(ctx)
-	h.connect()
 	h.measure(ctx).write(r, h.options)
 }
 
@@ -88,15 +86,20 @@ type field struct {
 	*bench.Run
 	options
 	contestants map[string]*contestant
+
+	// Of those that are weir.
+	program, config string
+	redis           *testredis.Server
 }
 
 // contestant is a service that is measured.
 type contestant struct {
-	address   string
+	name      string
 	processes []int // its own, and that of its Redis
 	lean      *lean
 	stock     *stock
-	prepare   func() error // before each of its rounds, if there is something to do
+	metrics   string       // where it tells them, if somebody asks
+	prepare   func() error // before each of its rounds; nil for nothing
 }
 
 // start starts all contestants.
@@ -106,10 +109,9 @@ func (h *field) start(ctx context.Context) {
 	testkit.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
 	h.startTheirs(ctx, root)
 	h.startNothing()
-	redis := testredis.Start(h)
-	weir := bench.Build(h)
-	h.startWeir(weirMemory, weir, config, "memory://")
-	h.startWeir(weirRedis, weir, config, "redis://"+redis.Addr+patience, redis.PID())
+	h.config, h.program, h.redis = config, bench.Build(h), testredis.Start(h)
+	h.startWeir(weirMemory, inMemory)
+	h.startWeir(weirRedis, "redis://"+h.redis.Addr+patience)
 }
 
 // startTheirs starts the other service with its own settings, and with those that suit
@@ -127,11 +129,19 @@ func (h *field) startTheirs(ctx context.Context, root string) {
 		fmt.Sprintf("REDIS_POOL_SIZE=%d", h.callers), "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=8", "LOG_LEVEL=error")
 }
 
+const inMemory = "memory://"
+
 // startWeir starts weir with its own settings, and so with metrics and statistics.
-func (h *field) startWeir(name, path, config, store string, others ...int) {
-	weir := bench.ServeWeir(h, path, h.TempDir(), bench.GRPC,
-		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--envoy-config", config, "--store", store)
-	h.add(name, weir.Address, append(others, weir.PID)...)
+func (h *field) startWeir(name, store string, flags ...string) {
+	address := testkit.Must(testredis.FreeAddr())(h)
+	p := bench.ServeWeir(h, h.program, h.TempDir(), bench.GRPC, append([]string{
+		"--http", address, "--grpc", "127.0.0.1:0", "--envoy-config", h.config, "--store", store,
+	}, flags...)...)
+	processes := []int{p.PID}
+	if store != inMemory {
+		processes = append(processes, h.redis.PID())
+	}
+	h.add(name, p.Address, processes...).metrics = address
 }
 
 // startNothing starts this program as a contestant. Its standard input ends with this process.
@@ -143,28 +153,15 @@ func (h *field) startNothing() {
 	h.add(doesNothing, p.Address, p.PID)
 }
 
-func (h *field) add(name, address string, processes ...int) {
+// add adds a contestant, with which the clients connect.
+func (h *field) add(name, address string, processes ...int) *contestant {
 	if h.contestants == nil {
 		h.contestants = map[string]*contestant{}
 	}
-	h.contestants[name] = &contestant{address: address, processes: processes}
-}
-
-// connect connects the clients with all contestants.
-func (h *field) connect() {
 	messages, encoded := requests(h, h.values)
-	for _, c := range h.contestants {
-		c.lean = dialLean(h, c.address, encoded, h.options)
-		c.stock = dialStock(h, c.address, messages)
-	}
-}
-
-// round is what one contestant did in one turn.
-type round struct {
-	bench.Round
-	unsent int // besides those that were answered, because too many were in flight
-	p999   time.Duration
-	asked  float64 // of them, those that waited for the store of a service with leases
+	c := &contestant{name: name, processes: processes, lean: dialLean(h, address, encoded, h.options), stock: dialStock(h, address, messages)}
+	h.contestants[name] = c
+	return c
 }
 
 // results are of all tables.
@@ -177,45 +174,32 @@ type results struct {
 
 // result is what contestants did in the rounds that they took turns in.
 type result struct {
-	bench.Results[round]
-	name  string
+	bench.Scores
 	bound float64 // that weir is to reach
 }
 
-// median is that of the rounds of a contestant.
-func (r *result) median(name string, by func(round) float64) float64 { return r.Median(r.At(name), by) }
-
-// ratio is that of two contestants in the same round; the median of the rounds.
-func (r *result) ratio(a, b string, by func(round) float64) float64 {
-	return r.Ratio(r.At(a), r.At(b), by)
-}
-
-// sum is that of all rounds of a contestant.
-func (r *result) sum(name string) (sum round) {
-	for _, one := range r.Rounds[r.At(name)] {
-		sum.CPU, sum.Done, sum.unsent = sum.CPU+one.CPU, sum.Done+one.Done, sum.unsent+one.unsent
+// cpu is the time that a request costs a contestant and its Redis, or nothing where Linux is not
+// there to say: of all rounds together, because one is too short for the unit in which Linux counts.
+func (r *result) cpu(name string) string {
+	if micros := r.Sum(r.At(name)).CPUMicros(); micros > 0 {
+		return fmt.Sprintf("%.0f", micros)
 	}
-	return sum
-}
-
-// cpu is the time that a request costs a contestant and its Redis: of all rounds together,
-// because one is too short for the unit in which Linux counts.
-func (r *result) cpu(name string) time.Duration {
-	sum := r.sum(name)
-	return sum.CPU / time.Duration(max(sum.Done, 1))
+	return ""
 }
 
 // fastest and promptest are the better of the other service's two settings.
 func (r *result) fastest() string {
-	return slices.MaxFunc([]string{theirs, theirsTuned}, func(a, b string) int {
-		return cmp.Compare(r.median(a, round.Rate), r.median(b, round.Rate))
-	})
+	if r.MedianOf(theirs, bench.Round.Rate) >= r.MedianOf(theirsTuned, bench.Round.Rate) {
+		return theirs
+	}
+	return theirsTuned
 }
 
 func (r *result) promptest() string {
-	return slices.MinFunc([]string{theirs, theirsTuned}, func(a, b string) int {
-		return cmp.Compare(r.median(a, round.P99Nanos), r.median(b, round.P99Nanos))
-	})
+	if r.MedianOf(theirs, bench.Round.P99Nanos) <= r.MedianOf(theirsTuned, bench.Round.P99Nanos) {
+		return theirs
+	}
+	return theirsTuned
 }
 
 // few requests in flight have a lower bound: most of their time goes into the client, whose
@@ -236,44 +220,34 @@ func (h *field) measure(ctx context.Context) *results {
 			h.Fatalf("%s: %v", name, err)
 		}
 	}
-	out := &results{lean: &result{name: "lean callers"}}
-	h.take(out.lean, []string{theirs, theirsTuned, doesNothing, weirMemory, weirRedis}, 1,
-		func(c *contestant, _ int) (round, error) { return c.lean.ask(h.round) })
-	for i, n := range h.inFlight {
-		r := &result{name: fmt.Sprintf("%d in flight", n), bound: 2}
+	out := &results{lean: h.take("lean callers", 0, []string{theirs, theirsTuned, doesNothing, weirMemory, weirRedis},
+		func(c *contestant, _ int) (bench.Round, error) { return c.lean.ask(h.round) })}
+	for _, n := range h.inFlight {
+		bound := 2.0
 		if n <= few {
-			r.bound = 1.5
+			bound = 1.5
 		}
-		h.take(r, withRedis, 2+i, func(c *contestant, _ int) (round, error) { return c.stock.closed(ctx, n, h.round) })
+		r := h.take(fmt.Sprintf("%d in flight", n), bound, withRedis, func(c *contestant, _ int) (bench.Round, error) { return c.stock.closed(ctx, n, h.round) })
 		out.stock = append(out.stock, r)
-		out.capacity = max(out.capacity, r.median(r.fastest(), round.Rate))
+		out.capacity = max(out.capacity, r.MedianOf(r.fastest(), bench.Round.Rate))
 	}
-	for i, load := range h.loads {
-		r, offers := &result{name: fmt.Sprintf("%.0f %%", 100*load), bound: 0.5}, load*out.capacity
-		h.take(r, withRedis, 2+len(h.inFlight)+i, func(c *contestant, n int) (round, error) {
+	for _, load := range h.loads {
+		offers := load * out.capacity
+		out.open = append(out.open, h.take(fmt.Sprintf("%.0f %%", 100*load), 0.5, withRedis, func(c *contestant, n int) (bench.Round, error) {
 			return c.stock.open(ctx, schedule(offers, h.round, uint64(n)))
-		})
-		out.open = append(out.open, r)
+		}))
 	}
 	return out
 }
 
 // take lets contestants take turns. Each plays with the number of its round.
-func (h *field) take(r *result, names []string, seed int, play func(c *contestant, n int) (round, error)) {
-	played := make([]int, len(names))
-	turns := bench.Turns{What: r.name, Names: names, Rounds: h.rounds, Seed: [2]uint64{6, uint64(seed)}}
-	r.Results = bench.Take(h.Run, turns, func(_, i int) (round, error) {
-		c := h.contestants[names[i]]
-		if c.prepare != nil {
-			if err := c.prepare(); err != nil {
-				return round{}, err
-			}
-		}
-		before, _ := bench.CPU(c.processes...) // 0 where it is unknown
-		one, err := play(c, played[i])
-		played[i]++
-		after, _ := bench.CPU(c.processes...)
-		one.CPU = after - before
-		return one, err
-	})
+func (h *field) take(what string, bound float64, names []string, play func(c *contestant, n int) (bench.Round, error)) *result {
+	contest := bench.Contest{What: what, Rounds: h.rounds}
+	for _, name := range names {
+		c := h.contestants[name]
+		contest.Contestants = append(contest.Contestants, bench.Contestant{
+			Name: name, Before: c.prepare, Play: func(n int) (bench.Round, error) { return play(c, n) }, Busy: bench.BusyOf(c.processes...),
+		})
+	}
+	return &result{contest.Run(h.Run), bound}
 }

@@ -55,7 +55,6 @@ func tiny(t *testing.T, service pb.RateLimitServiceServer, names ...string) *fie
 	for _, name := range names {
 		h.add(name, listen(t, service), os.Getpid())
 	}
-	h.connect()
 	return h
 }
 
@@ -99,11 +98,11 @@ func TestMeasure(t *testing.T) {
 	for _, one := range all {
 		for i, name := range one.Names {
 			if len(one.Rounds[i]) != h.rounds {
-				t.Errorf("%s, %s: %d rounds", one.name, name, len(one.Rounds[i]))
+				t.Errorf("%s, %s: %d rounds", one.What, name, len(one.Rounds[i]))
 			}
 			for _, f := range one.Rounds[i] {
 				if f.Done <= 0 || f.Rate() <= 0 || f.P50 <= 0 || f.P99 < f.P50 {
-					t.Errorf("%s, %s: %+v", one.name, name, f)
+					t.Errorf("%s, %s: %+v", one.What, name, f)
 				}
 			}
 		}
@@ -112,21 +111,21 @@ func TestMeasure(t *testing.T) {
 }
 
 // steady is three equal rounds of each contestant.
-func steady(name string, bound float64, names []string, all ...round) *result {
-	r := &result{name: name, bound: bound, Results: bench.Results[round]{Names: names}}
+func steady(what string, bound float64, names []string, all ...bench.Round) *result {
+	r := &result{bench.Scores{What: what, Names: names}, bound}
 	for _, one := range all {
-		r.Rounds = append(r.Rounds, []round{one, one, one})
+		r.Rounds = append(r.Rounds, []bench.Round{one, one, one})
 	}
 	return r
 }
 
 func TestReport(t *testing.T) {
-	made := func(rate float64, p99 time.Duration) round {
+	made := func(rate float64, p99 time.Duration) bench.Round {
 		wall := time.Duration(1000 / rate * 1e9)
-		return round{Round: bench.Round{Done: 1000, Wall: wall, P50: time.Millisecond, P99: p99, CPU: 70 * time.Millisecond}}
+		return bench.Round{Done: 1000, Wall: wall, P50: time.Millisecond, P99: p99, CPU: 70 * time.Millisecond}
 	}
 	cut := made(700, 8*time.Millisecond)
-	cut.unsent = 250
+	cut.Unsent = 250
 	r := &results{
 		capacity: 1234,
 		lean: steady("lean callers", 0, []string{theirs, theirsTuned, doesNothing, weirMemory, weirRedis},

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -45,21 +44,18 @@ func RunFleet(r *bench.Run) {
 	s := simulate(r, o)
 	store := f.storeAt(nearTrip)
 	for i := range o.instances[len(o.instances)-1] {
-		f.serve(at(weirLeased, nearTrip, i), store, "--lease", fleetTerm.String())
+		f.startWeir(at(weirLeased, nearTrip, i), store, "--lease", fleetTerm.String())
 	}
 	f.awaitLeases(ctx)
-	w := r.File("fleet.txt")
-	fmt.Fprintf(w, "%v\n\nProcesses of weir with leases of %v on one Redis, %v away. Calls are those of the store of limits. Clients, services and Redis\nshare the machine.\n", bench.Describe(), fleetTerm, nearTrip)
-
-	fmt.Fprint(w, "\nchecks of one client, under a limit that they do not reach; weir bound: calls by its formula; CPU of Redis: beyond what it takes without requests\n\n")
-	t := bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")
-	f.measureGrid(ctx, o, t)
-	t.Write(w)
-
-	fmt.Fprintf(w, "\nthe same requests in processes and in the simulation of store/lease: %d instances, 1.6 × the limit, %v; asked: requests that\nwaited for Redis; messages: about leases, with these and in the background; calls: of functions; all ÷ requests; ×: ÷ the simulation\n\n", s.instances, o.span)
-	t = bench.NewTable("<limit", "requests", "allowed", "×", "asked", "×", "messages", "×", "calls")
-	f.compare(ctx, s, t)
-	t.Write(w)
+	grid := bench.NewTable("checks/s", "instances", "calls a check", "weir bound", "CPU of Redis, µs a check")
+	f.measureGrid(ctx, o, grid)
+	compared := bench.NewTable("<limit", "requests", "allowed", "×", "asked", "×", "messages", "×", "calls")
+	f.compare(ctx, s, compared)
+	r.Write("fleet.txt", bench.Describe(),
+		fmt.Sprintf("Processes of weir with leases of %v on one Redis, %v away. Calls are those of the store of limits. Clients, services and Redis\nshare the machine.", fleetTerm, nearTrip),
+		"checks of one client, under a limit that they do not reach; weir bound: calls by its formula; CPU of Redis: beyond what it takes without requests", grid,
+		fmt.Sprintf("the same requests in processes and in the simulation of store/lease: %d instances, 1.6 × the limit, %v; asked: requests that\n"+
+			"waited for Redis; messages: about leases, with these and in the background; calls: of functions; all ÷ requests; ×: ÷ the simulation", s.instances, o.span), compared)
 }
 
 // measureGrid has instances share a rate, for one client at a time.
@@ -87,7 +83,7 @@ func (f *fleet) measureGrid(ctx context.Context, o fleetOptions, t *bench.Table)
 // share has so many instances asked for a while, and returns how many requests that were.
 func (f *fleet) share(ctx context.Context, instances int, value string, rate float64, length time.Duration) (done int) {
 	var all sync.WaitGroup
-	rounds, errs := make([]round, instances), make([]error, instances)
+	rounds, errs := make([]bench.Round, instances), make([]error, instances)
 	for i := range instances {
 		s := f.contestants[at(weirLeased, nearTrip, i)].one("user", value, expect)
 		all.Go(func() {
@@ -118,9 +114,7 @@ type outcome struct {
 // simulate has store/lease simulate requests, and say what they were.
 func simulate(r *bench.Run, o fleetOptions) *simulated {
 	file := filepath.Join(r.TempDir(), "fleet")
-	test := exec.Command("go", "test", "./store/lease", "-run", "^TestFleet$", "-count", "1", "-timeout", "0", "-args", "-fleet", file, "-span", o.span.String())
-	test.Dir = filepath.Join("..", "..")
-	if out, err := test.CombinedOutput(); err != nil {
+	if out, err := r.GoTest("../..", "./store/lease", "TestFleet", "-fleet", file, "-span", o.span.String()); err != nil {
 		r.Fatalf("%v\n%s", err, out)
 	}
 	return testkit.Must(readSimulated(testkit.Must(os.ReadFile(file))(r)))(r)

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,7 +14,6 @@ import (
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
@@ -71,9 +69,6 @@ const leasedConfiguration = configuration + `
 type fleet struct {
 	field
 	leasedOptions
-	program, config string
-	redis           *testredis.Server
-	metrics         map[string]string // addresses, by the name of a contestant
 }
 
 // RunLeased writes a table of each kind.
@@ -86,31 +81,25 @@ func RunLeased(r *bench.Run) {
 	f.Cleanup(func() { _ = leased.Close(context.Background()) })
 	f.awaitLeases(ctx)
 	f.awaitStore(ctx, leased)
-	w := r.File("leased.txt")
-	fmt.Fprintf(w, "%v\n\nWith leases, weir asks Redis for units, and decides in memory. ×: ratio to weir on memory, in the same round; figures are\nmedians of the rounds. Clients, services and Redis share the machine.\n", bench.Describe())
-
-	fmt.Fprintf(w, "\na check of the engine under one rule, with %s keys\n\n", bench.Count(f.values))
 	checks := f.checkEngines(leased)
-	t := bench.NewTable("<store", "ns", "×")
+	engines := bench.NewTable("<store", "ns", "×")
 	for i, name := range checks.Names {
-		t.Row("%s|%.0f|%.2f", name, checks.Median(i, bench.Round.CallerNanos), checks.Ratio(i, 0, bench.Round.CallerNanos))
+		engines.Row("%s|%.0f|%.2f", name, checks.Median(i, bench.Round.CallerNanos), checks.Ratio(i, 0, bench.Round.CallerNanos))
 	}
-	t.Write(w)
-
-	fmt.Fprintf(w, "\nEnvoy's rate limit service by the stock client of grpc-go, one connection, with %s values of one descriptor; leases are of 1s if not said\n\n", bench.Count(f.values))
-	t = bench.NewTable("requests", "<contestant", "requests/s", "×", "p50 ms", "p99 ms", "CPU µs")
-	f.measureClosed(ctx, t)
-	t.Write(w)
-
-	fmt.Fprint(w, "\nan open loop of one client, whose requests leave when a schedule says so; waited: for Redis; demand: ÷ the limit\n\n")
-	t = bench.NewTable("<to Redis", "demand", "<contestant", "p50 ms", "p99 ms", "p99.9 ms", "p50 ×", "waited %")
-	f.measureOpen(ctx, t)
-	t.Write(w)
+	closed := bench.NewTable("requests", "<contestant", "requests/s", "×", "p50 ms", "p99 ms", "CPU µs")
+	f.measureClosed(ctx, closed)
+	open := bench.NewTable("<to Redis", "demand", "<contestant", "p50 ms", "p99 ms", "p99.9 ms", "p50 ×", "waited %")
+	f.measureOpen(ctx, open)
+	r.Write("leased.txt", bench.Describe(),
+		"With leases, weir asks Redis for units, and decides in memory. ×: ratio to weir on memory, in the same round; figures are\nmedians of the rounds. Clients, services and Redis share the machine.",
+		fmt.Sprintf("a check of the engine under one rule, with %s keys", bench.Count(f.values)), engines,
+		fmt.Sprintf("Envoy's rate limit service by the stock client of grpc-go, one connection, with %s values of one descriptor; leases are of 1s if not said", bench.Count(f.values)), closed,
+		"an open loop of one client, whose requests leave when a schedule says so; waited: for Redis; demand: ÷ the limit", open)
 }
 
 // newFleet has a Redis, and no services yet.
 func newFleet(r *bench.Run, o leasedOptions) *fleet {
-	f := &fleet{field: field{Run: r, options: o.base}, leasedOptions: o, metrics: map[string]string{}}
+	f := &fleet{field: field{Run: r, options: o.base}, leasedOptions: o}
 	f.Step(0, 1, "starting weir")
 	f.config = filepath.Join(f.TempDir(), "config")
 	testkit.OK(f, os.Mkdir(f.config, 0o755))
@@ -121,14 +110,14 @@ func newFleet(r *bench.Run, o leasedOptions) *fleet {
 
 // startAll starts all services. Those with leases also come at each distance from Redis.
 func (f *fleet) startAll() {
-	f.serve(weirMemory, "memory://")
-	f.serve(weirRedis, "redis://"+f.redis.Addr+patience)
-	f.serve(weirLeased, "redis://"+f.redis.Addr+patience, "--lease", "1s")
-	f.serve(weirLonger, "redis://"+f.redis.Addr+patience, "--lease", "10s")
+	f.startWeir(weirMemory, inMemory)
+	f.startWeir(weirRedis, "redis://"+f.redis.Addr+patience)
+	f.startWeir(weirLeased, "redis://"+f.redis.Addr+patience, "--lease", "1s")
+	f.startWeir(weirLonger, "redis://"+f.redis.Addr+patience, "--lease", "10s")
 	for _, trip := range []time.Duration{nearTrip, farTrip} {
 		store := f.storeAt(trip)
-		f.serve(at(weirRedis, trip, 0), store)
-		f.serve(at(weirLeased, trip, 0), store, "--lease", "2s")
+		f.startWeir(at(weirRedis, trip, 0), store)
+		f.startWeir(at(weirLeased, trip, 0), store, "--lease", "2s")
 	}
 }
 
@@ -143,21 +132,6 @@ func at(name string, trip time.Duration, i int) string {
 	return fmt.Sprintf("%s, %v, %d", name, trip, i)
 }
 
-func (f *fleet) serve(name, store string, flags ...string) {
-	address := testkit.Must(testredis.FreeAddr())(f)
-	p := bench.ServeWeir(f, f.program, f.TempDir(), bench.GRPC, append([]string{
-		"--http", address, "--grpc", "127.0.0.1:0", "--envoy-config", f.config, "--store", store,
-	}, flags...)...)
-	processes := []int{p.PID}
-	if store != "memory://" {
-		processes = append(processes, f.redis.PID())
-	}
-	f.add(name, p.Address, processes...)
-	messages, _ := requests(f, f.values)
-	f.contestants[name].stock = dialStock(f, p.Address, messages)
-	f.metrics[name] = address
-}
-
 // asked is how many requests have asked the store of a service with leases; 0 of another one.
 func (f *fleet) asked(name string) float64 {
 	return f.metric(name, `weir_lease_checks_total{how="asked"}`)
@@ -165,7 +139,7 @@ func (f *fleet) asked(name string) float64 {
 
 // metric returns one, or 0 if the service does not have it.
 func (f *fleet) metric(name, metric string) float64 {
-	answer := testkit.Must(http.Get("http://" + f.metrics[name] + "/metrics"))(f)
+	answer := testkit.Must(http.Get("http://" + f.contestants[name].metrics + "/metrics"))(f)
 	defer answer.Body.Close()
 	for line := range strings.Lines(string(testkit.Must(io.ReadAll(answer.Body))(f))) {
 		if value, found := strings.CutPrefix(line, metric+" "); found {
@@ -210,29 +184,19 @@ func (f *fleet) awaitStore(ctx context.Context, s *lease.Store) {
 }
 
 // checkEngines lets engines in this process take turns.
-func (f *fleet) checkEngines(leased weir.Store) bench.Results[bench.Round] {
-	users, stores := bench.Keys(f.values), []weir.Store{memory.New(memory.Options{}), leased}
-	var asks []func(n int) error
-	for _, store := range stores {
-		e := bench.NewEngine(f, store, oneRule)
-		walk := bench.Walk(1, len(users), walkLen)
-		var req rule.Request
-		var v engine.Verdict
-		asks = append(asks, func(n int) error {
-			req.User = users[walk[n&(walkLen-1)]]
-			if err := e.Check(context.Background(), &req, &v); err != nil || !v.Allowed || v.Degraded != nil {
-				return fmt.Errorf("%+v: %w", v, err)
-			}
-			return nil
-		})
+func (f *fleet) checkEngines(leased weir.Store) bench.Scores {
+	users, order := bench.Keys(f.values), bench.NewOrder(1, f.values, bench.Short)
+	contestant := func(name string, store weir.Store) bench.Contestant {
+		ask := bench.Checks(bench.NewEngine(f, store, oneRule), 1, rule.Request{}, func(req *rule.Request, n int) { req.User = users[order.At(n)] })
+		for n := range 4 * len(users) { // the first requests of a key ask
+			testkit.OK(f, ask(n))
+		}
+		return bench.Contestant{Name: name, Ask: func(int) func(int) error { return ask }}
 	}
-	for n := range 4 * len(users) { // the first requests of a key ask
-		testkit.OK(f, asks[1](n))
-	}
-	turns := bench.Turns{What: "the engine", Names: []string{"memory", "leases on Redis"}, Rounds: f.rounds, Seed: [2]uint64{6, 19}}
-	return bench.Take(f.Run, turns, func(_, i int) (bench.Round, error) {
-		return bench.Load{Callers: 1, Count: f.checks}.Run(func(int) func(int) error { return asks[i] })
-	})
+	return bench.Contest{
+		What: "the engine", Rounds: f.rounds, Load: bench.Load{Callers: 1, Count: f.checks},
+		Contestants: []bench.Contestant{contestant("memory", memory.New(memory.Options{})), contestant("leases on Redis", leased)},
+	}.Run(f.Run)
 }
 
 // answered requires an answer by a limit, whatever it says.
@@ -249,57 +213,49 @@ func (c *contestant) one(key, value string, check func(*pb.RateLimitResponse) er
 }
 
 func (f *fleet) measureClosed(ctx context.Context, t *bench.Table) {
-	for i, n := range f.inFlight {
-		res := &result{name: fmt.Sprintf("%d in flight", n)}
+	for _, n := range f.inFlight {
 		for name, c := range f.contestants {
-			c.prepare = func() error {
-				ready := f.ready
-				if name == weirLonger {
-					ready *= 5 // until it knows how much its keys use while a lease lasts
-				}
-				_, err := c.stock.closed(ctx, n, ready)
-				return err
+			ready := f.ready
+			if name == weirLonger {
+				ready *= 5 // until it knows how much its keys use while a lease lasts
 			}
+			c.prepare = func() error { return testkit.Err(c.stock.closed(ctx, n, ready)) }
 		}
-		f.take(res, []string{weirMemory, weirLeased, weirLonger, weirRedis}, 20+i, func(c *contestant, _ int) (round, error) { return c.stock.closed(ctx, n, f.round) })
+		res := f.take(fmt.Sprintf("%d in flight", n), 0, []string{weirMemory, weirLeased, weirLonger, weirRedis}, func(c *contestant, _ int) (bench.Round, error) { return c.stock.closed(ctx, n, f.round) })
 		for _, name := range res.Names {
-			t.Row("%s|%s|%s", res.name, name, res.closedCells(name, weirMemory))
+			t.Row("%s|%s|%s", res.What, name, res.closedCells(name, weirMemory))
 		}
 	}
 }
 
 func (f *fleet) measureOpen(ctx context.Context, t *bench.Table) {
-	for i, trip := range []time.Duration{nearTrip, farTrip} {
-		key, length, rounds := "near", 2*f.round, f.rounds
+	for _, c := range f.contestants {
+		c.prepare = nil
+	}
+	for _, trip := range []time.Duration{nearTrip, farTrip} {
+		play, key, length := *f, "near", 2*f.round
 		if trip == farTrip {
-			key, length, rounds = "far", f.far, 1
+			key, length, play.field.rounds = "far", f.far, 1
 		}
-		names := []string{weirMemory, at(weirLeased, trip, 0), at(weirRedis, trip, 0)}
-		for j, demand := range f.demands {
-			res := &result{name: fmt.Sprintf("%v, %.1f × the limit", trip, demand)}
-			play := *f
-			play.field.rounds = rounds
-			for _, name := range names {
-				f.contestants[name].prepare = nil
-			}
-			play.take(res, names, 30+10*i+j, func(c *contestant, n int) (round, error) {
-				name := names[slices.IndexFunc(names, func(name string) bool { return f.contestants[name] == c })]
-				s := c.one(key, fmt.Sprint(name, demand), answered)
-				if _, err := s.open(ctx, schedule(demand*leasedRate, f.ready+2*trip, uint64(n))); err != nil {
-					return round{}, err
+		for _, demand := range f.demands {
+			rate := demand * leasedRate
+			res := play.take(fmt.Sprintf("%v, %.1f × the limit", trip, demand), 0, []string{weirMemory, at(weirLeased, trip, 0), at(weirRedis, trip, 0)}, func(c *contestant, n int) (bench.Round, error) {
+				s := c.one(key, fmt.Sprint(c.name, demand), answered)
+				if _, err := s.open(ctx, schedule(rate, f.ready+2*trip, uint64(n))); err != nil {
+					return bench.Round{}, err
 				}
-				before := f.asked(name)
-				one, err := s.open(ctx, schedule(demand*leasedRate, length, uint64(n)))
-				one.asked = f.asked(name) - before
+				before := f.asked(c.name)
+				one, err := s.open(ctx, schedule(rate, length, uint64(n)))
+				one.Waited = int(f.asked(c.name) - before)
 				return one, err
 			})
-			for k, name := range []string{weirMemory, weirLeased, weirRedis} {
-				waited := 100 * res.median(names[k], func(r round) float64 { return r.asked / float64(max(1, r.Done)) })
+			for i, name := range []string{weirMemory, weirLeased, weirRedis} {
+				waited := 100 * res.Median(i, func(r bench.Round) float64 { return float64(r.Waited) / float64(max(1, r.Done)) })
 				if name == weirRedis {
 					waited = 100
 				}
-				t.Row("%v|%.1f|%s|%s|%s|%s|%.2f|%.1f", trip, demand, name, millis(res.median(names[k], round.P50Nanos)), millis(res.median(names[k], round.P99Nanos)),
-					millis(res.median(names[k], func(r round) float64 { return float64(r.p999) })), res.ratio(names[k], weirMemory, round.P50Nanos), waited)
+				t.Row("%v|%.1f|%s|%s|%s|%s|%.2f|%.1f", trip, demand, name, millis(res.Median(i, bench.Round.P50Nanos)), millis(res.Median(i, bench.Round.P99Nanos)),
+					millis(res.Median(i, bench.Round.P999Nanos)), res.Ratio(i, 0, bench.Round.P50Nanos), waited)
 			}
 		}
 	}

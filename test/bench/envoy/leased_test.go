@@ -24,18 +24,14 @@ func TestLeasedTables(t *testing.T) {
 	}))
 	defer metrics.Close()
 	f := &fleet{
-		field:         field{Run: bench.Test(t), options: options{values: 10, inFlight: []int{2}, rounds: 3, round: 10 * time.Millisecond}},
+		field:         field{Run: bench.Test(t), redis: testredis.Start(t), options: options{values: 10, inFlight: []int{2}, rounds: 3, round: 10 * time.Millisecond}},
 		leasedOptions: leasedOptions{demands: []float64{0.4}, far: 10 * time.Millisecond, checks: 100},
-		redis:         testredis.Start(t), metrics: map[string]string{},
 	}
 	address := listen(t, nothing{})
-	messages, _ := requests(t, f.values)
 	for _, name := range []string{
 		weirMemory, weirRedis, weirLeased, weirLonger, at(weirLeased, nearTrip, 0), at(weirLeased, nearTrip, 1), at(weirRedis, nearTrip, 0), at(weirLeased, farTrip, 0), at(weirRedis, farTrip, 0),
 	} {
-		f.add(name, address)
-		f.contestants[name].stock = dialStock(t, address, messages)
-		f.metrics[name] = strings.TrimPrefix(metrics.URL, "http://")
+		f.add(name, address).metrics = strings.TrimPrefix(metrics.URL, "http://")
 	}
 	w := f.File("leased.txt")
 	o := fleetOptions{rates: []float64{400}, instances: []int{1, 2}, cell: 20 * time.Millisecond}
@@ -47,7 +43,7 @@ func TestLeasedTables(t *testing.T) {
 	} {
 		table := bench.NewTable([]string{"a", "b", "c", "d", "e", "f", "g", "h", "i"}[:[]int{7, 8, 5, 9}[i]]...)
 		measure(t.Context(), table)
-		table.Write(w)
+		w.WriteString(table.String())
 	}
 	for _, want := range []string{"| 2 in flight ", "| weir, leases |", "| 1ms ", "| 150ms ", "| 400 ", "100.0 |", "| token_bucket |   3 | 1.000 | 1.500 |"} {
 		if !strings.Contains(w.String(), want) {
@@ -68,7 +64,7 @@ func TestAsked(t *testing.T) {
 	text := ""
 	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }))
 	defer metrics.Close()
-	f := &fleet{field: field{Run: bench.Test(t)}, metrics: map[string]string{"a": strings.TrimPrefix(metrics.URL, "http://")}}
+	f := &fleet{field: field{Run: bench.Test(t), contestants: map[string]*contestant{"a": {metrics: strings.TrimPrefix(metrics.URL, "http://")}}}}
 	for said, want := range map[string]float64{
 		"": 0, "weir_lease_checks_total{how=\"local\"} 3\n": 0, "weir_lease_checks_total{how=\"local\"} 3\nweir_lease_checks_total{how=\"asked\"} 1200\n": 1200,
 	} {

@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -47,29 +48,30 @@ type loop struct {
 // open sends requests when they are due, whatever the answers do. A request's time counts
 // from when it was due, not from when it left: otherwise one that had to wait for the
 // client would seem fast.
-func (s *stock) open(ctx context.Context, due []time.Duration) (round, error) {
-	order := bench.Walk(0, len(s.requests), walkLen)
-	return openAt(ctx, due, func(ctx context.Context, n int) error { return s.ask(ctx, order[n&(walkLen-1)]) })
+func (s *stock) open(ctx context.Context, due []time.Duration) (bench.Round, error) {
+	order := bench.NewOrder(0, len(s.requests), bench.Short)
+	return openAt(ctx, due, func(ctx context.Context, n int) error { return s.ask(ctx, order.At(n)) })
 }
 
-func openAt(ctx context.Context, due []time.Duration, send func(ctx context.Context, n int) error) (round, error) {
+func openAt(ctx context.Context, due []time.Duration, send func(ctx context.Context, n int) error) (bench.Round, error) {
 	ctx, cancel := context.WithTimeout(ctx, due[len(due)-1]+giveUp)
 	defer cancel()
 	p, err := newPacer()
 	if err != nil {
-		return round{}, err
+		return bench.Round{}, err
 	}
 	defer p.close()
 	return openLoop(due, maxInFlight, p.until, func(n int) error { return send(ctx, n) })
 }
 
 // openLoop sends each request when the wait until it is due is over.
-func openLoop(due []time.Duration, inFlight int, until func(time.Time) error, send func(n int) error) (round, error) {
+func openLoop(due []time.Duration, inFlight int, until func(time.Time) error, send func(n int) error) (bench.Round, error) {
 	l := &loop{send: send, due: due, took: make([]time.Duration, len(due)), begin: time.Now()}
-	unsent, err := 0, error(nil)
+	var out bench.Round
+	var err error
 	for n := 0; n < len(due) && err == nil; n++ {
 		if err = until(l.begin.Add(due[n])); !l.hand(n, inFlight) {
-			unsent++
+			out.Unsent++
 			l.took[n] = giveUp
 		}
 	}
@@ -78,7 +80,9 @@ func openLoop(due []time.Duration, inFlight int, until func(time.Time) error, se
 	for _, took := range l.took {
 		all.Record(took)
 	}
-	return sumUp(bench.Round{Wall: time.Since(l.begin)}, &all, unsent, err, l.err)
+	out.Wall, out.Done = time.Since(l.begin), len(due)-out.Unsent
+	out.Tell(&all)
+	return out, errors.Join(err, l.err)
 }
 
 // hand gives a request to a worker. It reports whether there is one.

@@ -52,7 +52,7 @@ func TestOpenLoopWaitsForNoAnswer(t *testing.T) {
 		if want := [3]time.Duration{0, time.Millisecond, 2 * time.Millisecond}; left != want || err != nil {
 			t.Errorf("they left at %v, %v", left, err)
 		}
-		if r.Done != 3 || r.unsent != 0 || r.P99 != time.Second {
+		if r.Done != 3 || r.Unsent != 0 || r.P99 != time.Second {
 			t.Errorf("%+v", r)
 		}
 	})
@@ -80,7 +80,7 @@ func TestOpenLoopIsBounded(t *testing.T) {
 			inFlight.Add(-1)
 			return nil
 		})
-		if err != nil || r.Done != 3 || r.unsent != 2 || most.Load() != 2 {
+		if err != nil || r.Done != 3 || r.Unsent != 2 || most.Load() != 2 {
 			t.Errorf("%+v, at most %d in flight, %v", r, most.Load(), err)
 		}
 		if r.P50.Round(100*time.Millisecond) != time.Second || r.P99 != giveUp || r.Rate() != 1 {

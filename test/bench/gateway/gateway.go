@@ -58,69 +58,60 @@ var groups = []struct {
 	{"the gateway with and without a limit of requests in flight", serveThings, things(), places, ours, 0.92},
 }
 
-// round is what a contestant did, and how long it took until the first byte of the answer, with
-// one caller alone.
-type round struct {
-	bench.Round
-	first time.Duration
-}
-
 // Run writes the table.
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
 	table := bench.NewTable("<contestant", "<request", "requests a second", "×", "first byte", "allocs")
 	var aims []bench.Aim
-	for n, g := range groups {
+	for _, g := range groups {
 		all := []contestant{itself, g.reference, g.subject}
-		addresses, names := start(r, g.upstream, all), []string{itself.name, g.reference.name, g.subject.name}
+		addresses := start(r, g.upstream, all)
 		aim := bench.Aim{What: g.name, Bound: g.aim, AtLeast: true}
-		for k, q := range g.questions {
-			turns := bench.Turns{What: g.name + ": " + q.name, Names: names, Rounds: o.rounds, Seed: [2]uint64{uint64(n), uint64(k)}}
-			res := bench.Take(r, turns, func(_, i int) (round, error) { return ask(addresses[i], all[i], q, o) })
-			for i, name := range names {
-				first := res.Median(i, func(r round) float64 { return float64(r.first) })
-				table.Row("%s|%s|%.0f|%.2f|%d µs|%.0f", name, q.name, res.Median(i, round.Rate), res.Ratio(i, 1, round.Rate),
-					time.Duration(first).Microseconds(), res.Median(i, round.Allocs))
+		for _, q := range g.questions {
+			together := bench.Contest{What: g.name + ": " + q.name, Rounds: o.rounds, Load: bench.Load{Callers: o.callers, Count: o.requests}}
+			alone := bench.Contest{What: together.What + ", one caller", Rounds: o.rounds}
+			for i, c := range all {
+				together.Contestants = append(together.Contestants, bench.Contestant{Name: c.name, Ask: q.ask(r, addresses[i], c, o.callers)})
+				alone.Contestants = append(alone.Contestants, bench.Contestant{Name: c.name, Play: q.first(r, addresses[i], c, o)})
 			}
-			if ratio := res.Ratio(2, 1, round.Rate); k == 0 || ratio < aim.Measured {
-				aim.Measured, aim.Where = ratio, q.name
+			res, firsts := together.Run(r), alone.Run(r)
+			for i, name := range res.Names {
+				table.Row("%s|%s|%.0f|%.2f|%d µs|%.0f", name, q.name, res.Median(i, bench.Round.Rate), res.Ratio(i, 1, bench.Round.Rate),
+					time.Duration(firsts.Median(i, bench.Round.FirstNanos)).Microseconds(), res.Median(i, bench.Round.Allocs))
 			}
+			aim.Worst(res.Ratio(2, 1, bench.Round.Rate), q.name)
 		}
 		aims = append(aims, aim)
 	}
-	out := r.File("gateway.txt")
-	fmt.Fprintf(out, `%v
-
-%d callers with a connection each; each sends its next request after the answer; median of %d rounds
+	r.Write("gateway.txt", bench.Describe(), fmt.Sprintf(`%d callers with a connection each; each sends its next request after the answer; median of %d rounds
 that take turns. Callers, proxy and upstream share the machine.
 ×: rate divided by the rate of the reference in the same round; median of the rounds. The reference is
 a bare proxy with the same connections, timeouts and buffers; for tokens, the gateway that counts none.
 first byte: from the request to the first byte of the body, with one caller alone; median.
-allocs: allocations of a request, including those of the server and the upstream.
-
-`, bench.Describe(), o.callers, o.rounds)
-	table.Write(out)
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "worst with", aims)
+allocs: allocations of a request, including those of the server and the upstream.`, o.callers, o.rounds), table, bench.Aims("worst with", aims))
 }
 
-// ask lets all callers ask as often as they are to, each on a connection of its own.
-func ask(address string, c contestant, q question, o options) (out round, err error) {
+// ask has each caller ask on a connection of its own.
+func (q question) ask(t testing.TB, address string, c contestant, callers int) func(int) func(int) error {
+	return bench.AskHTTP(t, address, callers, func(int, int) []byte { return q.text }, func(a bench.Answer) error { return q.right(a, c) })
+}
+
+// first measures the time until the first byte, with one caller alone.
+func (q question) first(t testing.TB, address string, c contestant, o options) func(int) (bench.Round, error) {
 	var firsts []time.Duration
-	text := func(int, int) []byte { return q.text }
-	out.Round, err = bench.Load{Callers: o.callers, Count: o.requests}.RunHTTP(address, text, func(a bench.Answer) error { return q.right(a, c) })
-	if err != nil {
-		return out, err
-	}
-	_, err = bench.Load{Callers: 1, Count: max(1, o.requests/4)}.RunHTTP(address, text, func(a bench.Answer) error {
+	ask := bench.AskHTTP(t, address, 1, func(int, int) []byte { return q.text }, func(a bench.Answer) error {
 		firsts = append(firsts, a.First)
 		return q.right(a, c)
 	})
-	if err == nil {
-		out.first = bench.Median(firsts, func(d time.Duration) float64 { return float64(d) })
+	return func(int) (bench.Round, error) {
+		firsts = nil
+		round, err := bench.Load{Callers: 1, Count: max(1, o.requests/4)}.Run(ask)
+		if err == nil {
+			round.First = bench.Median(firsts, func(d time.Duration) float64 { return float64(d) })
+		}
+		return round, err
 	}
-	return out, err
 }
 
 // right requires the right answer of a contestant.

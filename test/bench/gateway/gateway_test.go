@@ -21,20 +21,21 @@ func TestRun(t *testing.T) {
 // are expected, one with another length, and one that is no success.
 func TestWrongAnswersAreSeen(t *testing.T) {
 	address := start(t, http.HandlerFunc(serveThings), []contestant{itself, bare})[1]
-	o, q := options{callers: 1, requests: 1}, things()[0]
-	if _, err := ask(address, bare, q, o); err != nil {
+	q := things()[0]
+	ask := func(c contestant, q question) error { return q.ask(t, address, c, 1)(0)(0) }
+	if err := ask(bare, q); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(address, ours, q, o); err == nil || !strings.Contains(err.Error(), "limits") {
+	if err := ask(ours, q); err == nil || !strings.Contains(err.Error(), "limits") {
 		t.Errorf("missing headers: %v", err)
 	}
 	other := q
 	other.body++
-	if _, err := ask(address, bare, other, o); err == nil || !strings.Contains(err.Error(), "bytes") {
+	if err := ask(bare, other); err == nil || !strings.Contains(err.Error(), "bytes") {
 		t.Errorf("another length: %v", err)
 	}
 	other.text = []byte("GET / HTTP/1.1\r\n\r\n")
-	if _, err := ask(address, bare, other, o); err == nil || !strings.Contains(err.Error(), "400") {
+	if err := ask(bare, other); err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("no success: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ package holds
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -43,10 +42,16 @@ type setting struct {
 // contestant is what one caller does for a client.
 type contestant struct {
 	name   string
-	do     func(l *weir.Limiter, key string) error
-	take   func(s weir.Store, limit *weir.Compiled, key string) error // instead of do, if it is set
-	change func(*weir.Limit)                                          // nil if it has the limit of the others
-	aim    *aim                                                       // nil if it has none
+	do     func(s subject, key string) error
+	change func(*weir.Limit) // nil if it has the limit of the others
+	aim    *aim              // nil if it has none
+}
+
+// subject is a limit in a store.
+type subject struct {
+	store   weir.Store
+	limit   *weir.Compiled
+	limiter *weir.Limiter
 }
 
 // aim is how many times as long as a take it may take in a store.
@@ -78,7 +83,7 @@ var (
 	calendar   = []contestant{{name: "take", do: take}, {name: "take, per calendar month", do: take, aim: monthAim, change: func(l *weir.Limit) {
 		l.Period, l.Starts = weir.Month, "15"
 	}}}
-	shares = []contestant{{name: "take of an op", take: takeOp(0)}, {name: "take of an op that leaves 20 %", take: takeOp(20), aim: shareAim}}
+	shares = []contestant{{name: "take of an op", do: takeOp(0)}, {name: "take of an op that leaves 20 %", do: takeOp(20), aim: shareAim}}
 
 	settings = []setting{
 		{inMemory, 1, weir.TokenBucket, withPlaces, false}, {inMemory, 2, weir.TokenBucket, withPlaces, false},
@@ -113,102 +118,88 @@ func run(r *bench.Run, o options) {
 			aims = append(aims, bench.Aim{What: fmt.Sprintf(a.what, store), Bound: a.bounds[store], Measured: worst[store][a]})
 		}
 	}
-	out := r.File("holds.txt")
-	fmt.Fprintf(out, "%v\n\nµs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns (of fixed windows and of ops, %d shorter ones).\n×: ratio to a take in the same round; median of the rounds.\n\n", bench.Describe(), bench.Things(o.keys, "key"), o.rounds, o.rounds*more)
-	table.Write(out)
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "", aims)
+	r.Write("holds.txt", bench.Describe(), fmt.Sprintf("µs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns (of fixed windows and of ops, %d shorter ones).\n"+
+		"×: ratio to a take in the same round; median of the rounds.", bench.Things(o.keys, "key"), o.rounds, o.rounds*more), table, bench.Aims("", aims))
 }
 
 // run lets the contestants of a setting take turns.
-func (s setting) run(r *bench.Run, addr string, o options) bench.Results[bench.Round] {
-	// A store in memory remembers the holds of a minute, so each round has a store of its own.
-	open := func() weir.Store { return memory.New(memory.Options{MaxKeys: 1 << 24}) }
-	if s.store == inRedis {
-		store := bench.OpenRedis(r, addr)
-		open = func() weir.Store { return store }
-	}
+func (s setting) run(r *bench.Run, addr string, o options) bench.Scores {
 	if s.fine {
 		o.round, o.rounds = o.round/4, o.rounds*more
 	}
+	contest := bench.Contest{What: fmt.Sprint(s.store, ", ", s.callers, ", ", s.algorithm), Rounds: o.rounds, Load: bench.Load{Callers: s.callers, Length: o.round}}
 	keys := bench.Keys(o.keys)
-	missing := slices.Repeat([]int{len(keys)}, len(s.contestants))
-	turns := bench.Turns{What: fmt.Sprint(s.store, ", ", s.callers, ", ", s.algorithm), Rounds: o.rounds, Seed: [2]uint64{7, 9}}
-	for _, c := range s.contestants {
-		turns.Names = append(turns.Names, c.name)
-	}
-	return bench.Take(r, turns, func(_, i int) (bench.Round, error) {
-		c, limit := s.contestants[i], weir.Limit{Name: fmt.Sprint("c", i), Algorithm: s.algorithm, N: 1_000_000_000, Period: time.Hour}
+	for i, c := range s.contestants {
+		limit := weir.Limit{Name: fmt.Sprint("c", i), Algorithm: s.algorithm, N: 1_000_000_000, Period: time.Hour}
 		if c.change != nil {
 			c.change(&limit)
 		}
-		store := open()
-		l, err := weir.NewLimiter(store, limit)
-		if err != nil {
-			return bench.Round{}, err
-		}
-		if c.take != nil {
-			compiled, err := limit.Compile()
-			if err != nil {
-				return bench.Round{}, err
-			}
-			c.do = func(_ *weir.Limiter, key string) error { return c.take(store, compiled, key) }
-		}
-		for _, key := range keys[:missing[i]] { // which are there before
-			if _, err := l.Take(context.Background(), key, 1); err != nil {
-				return bench.Round{}, err
-			}
-		}
-		if s.store == inRedis {
-			missing[i] = 0
-		}
-		runtime.GC()
-		return measure(c, l, keys, s.callers, o.round)
-	})
+		var with subject
+		contest.Contestants = append(contest.Contestants, bench.Contestant{
+			Name: c.name,
+			// A store in memory remembers the holds of a minute, so each round has a store of its own.
+			Before: func() (err error) {
+				switch {
+				case s.store == inMemory:
+					with, err = newSubject(memory.New(memory.Options{MaxKeys: 1 << 24}), limit, keys)
+				case with.store == nil:
+					with, err = newSubject(bench.OpenRedis(r, addr), limit, keys)
+				}
+				return err
+			},
+			Ask: func(g int) func(int) error {
+				order := bench.NewOrder(g, len(keys), bench.Short)
+				return func(n int) error { return c.do(with, keys[order.At(n)]) }
+			},
+		})
+	}
+	return contest.Run(r)
 }
 
-// measure lets callers do the same over and over for as long as a round lasts.
-func measure(c contestant, l *weir.Limiter, keys []string, callers int, round time.Duration) (bench.Round, error) {
-	const walkLen = 1 << 12
-	return bench.Load{Callers: callers, Length: round}.Run(func(g int) func(int) error {
-		walk := bench.Walk(g, len(keys), walkLen)
-		return func(n int) error { return c.do(l, keys[walk[n%walkLen]]) }
-	})
+// newSubject is a limit in a store in which the keys are.
+func newSubject(store weir.Store, limit weir.Limit, keys []string) (subject, error) {
+	limiter, err := weir.NewLimiter(store, limit)
+	if err != nil {
+		return subject{}, err
+	}
+	for _, key := range keys {
+		if _, err := limiter.Take(context.Background(), key, 1); err != nil {
+			return subject{}, err
+		}
+	}
+	compiled, err := limit.Compile()
+	return subject{store, compiled, limiter}, err
 }
 
-func take(l *weir.Limiter, key string) error {
-	return bench.Allowed(l.Take(context.Background(), key, cost))
+func take(s subject, key string) error {
+	return bench.Allowed(s.limiter.Take(context.Background(), key, cost))
 }
 
 // takeOp takes one unit, as rules do, and leaves so many percent.
-func takeOp(percent int64) func(weir.Store, *weir.Compiled, string) error {
-	return func(s weir.Store, limit *weir.Compiled, key string) error {
+func takeOp(percent int64) func(subject, string) error {
+	return func(s subject, key string) error {
 		var room [1]weir.Decision
-		d, err := s.Take(context.Background(), room[:0], weir.Op{Key: key, Limit: limit, Cost: 1, Leave: limit.Capacity() / 100 * percent})
-		if err != nil {
-			return err
-		}
-		return bench.Allowed(d[0], nil)
+		return bench.AllAllowed(s.store.Take(context.Background(), room[:0], weir.Op{Key: key, Limit: s.limit, Cost: 1, Leave: s.limit.Capacity() / 100 * percent}))
 	}
 }
 
-func takeAndRelease(l *weir.Limiter, key string) error {
-	d, err := l.Take(context.Background(), key, 1)
+func takeAndRelease(s subject, key string) error {
+	d, err := s.limiter.Take(context.Background(), key, 1)
 	if err := bench.Allowed(d, err); err != nil {
 		return err
 	}
-	return l.Refund(context.Background(), key, 1, d.Receipt)
+	return s.limiter.Refund(context.Background(), key, 1, d.Receipt)
 }
 
-func reserve(used int64) func(*weir.Limiter, string) error {
-	return func(l *weir.Limiter, key string) error {
-		hold, d, err := l.Reserve(context.Background(), key, cost, 0)
+func reserve(used int64) func(subject, string) error {
+	return func(s subject, key string) error {
+		hold, d, err := s.limiter.Reserve(context.Background(), key, cost, 0)
 		if err := bench.Allowed(d, err); err != nil {
 			return err
 		}
-		s, err := hold.Settle(context.Background(), used)
-		if err == nil && (s.State != weir.HoldSettled || s.Parts[0].Used != used) {
-			err = fmt.Errorf("not settled: %+v", s)
+		settled, err := hold.Settle(context.Background(), used)
+		if err == nil && (settled.State != weir.HoldSettled || settled.Parts[0].Used != used) {
+			err = fmt.Errorf("not settled: %+v", settled)
 		}
 		return err
 	}

@@ -31,15 +31,18 @@ func TestRunMany(t *testing.T) {
 
 // A denied request fails the run.
 func TestDenialsAreSeen(t *testing.T) {
-	l := testkit.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Limit{N: 100, Period: time.Hour}))(t)
-	full := testkit.Must(weir.NewLimiter(memory.New(memory.Options{}), weir.Concurrent(1, time.Hour)))(t)
-	testkit.Must(full.Take(t.Context(), "a", 1))(t)
+	few := testkit.Must(newSubject(memory.New(memory.Options{}), weir.Limit{N: 100, Period: time.Hour}, nil))(t)
+	full := testkit.Must(newSubject(memory.New(memory.Options{}), weir.Concurrent(1, time.Hour), []string{"a"}))(t)
 	for _, c := range withPlaces {
-		l := l
+		s := few
 		if c.name == inFlight.name {
-			l = full
+			s = full
 		}
-		if _, err := measure(c, l, []string{"a"}, 1, time.Minute); err == nil {
+		var err error
+		for n := 0; n < 100 && err == nil; n++ {
+			err = c.do(s, "a")
+		}
+		if err == nil {
 			t.Errorf("%s: denials went unnoticed", c.name)
 		}
 	}

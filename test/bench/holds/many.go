@@ -50,9 +50,8 @@ func runMany(r *bench.Run, o manyOptions) {
 		r.Step(i, len(weir.Algorithms()), algorithm.String())
 		d.row(table, algorithm)
 	}
-	out := r.File("holds-many.txt")
-	fmt.Fprintf(out, "# Many open holds of one key in Redis\n\n%v\n\nopen: processor time of Redis to reserve and settle, in µs, with so many open holds of the key; %s, %d callers.\n×: the latter ÷ the former.\n\n", bench.Describe(), bench.Things(o.pairs, "pair"), callers)
-	table.Write(out)
+	r.Write("holds-many.txt", "# Many open holds of one key in Redis", bench.Describe(),
+		fmt.Sprintf("open: processor time of Redis to reserve and settle, in µs, with so many open holds of the key; %s, %d callers.\n×: the latter ÷ the former.", bench.Things(o.pairs, "pair"), callers), table)
 }
 
 // manyDrive opens holds of one key.
@@ -115,22 +114,20 @@ func (d *manyDrive) row(table *bench.Table, algorithm weir.Algorithm) {
 
 // reserve opens holds, so many callers at once.
 func (d *manyDrive) reserve(op weir.Op, n int, ttl time.Duration) {
-	bench.AtOnce(min(n, callers), func(caller int) {
-		for i := caller; i < n; i += callers {
-			_ = testkit.Must(d.store.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: ttl}, op))(d)
-		}
-	})
+	testkit.OK(d, bench.All(min(n, callers), n, func(int) error {
+		return testkit.Err(d.store.Reserve(context.Background(), nil, weir.Reservation{ID: weir.NewHoldID(), TTL: ttl}, op))
+	}))
 }
 
 // pair is the processor time of Redis to reserve and settle, in microseconds.
 func (d *manyDrive) pair(op weir.Op) float64 {
 	begun := d.admin.Busy()
-	bench.AtOnce(callers, func(caller int) {
-		for i := caller; i < d.pairs; i += callers {
-			id := weir.NewHoldID()
-			_ = testkit.Must(d.store.Reserve(context.Background(), nil, weir.Reservation{ID: id}, op))(d)
-			_ = testkit.Must(d.store.Settle(context.Background(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 1 }}))(d)
+	testkit.OK(d, bench.All(callers, d.pairs, func(int) error {
+		id := weir.NewHoldID()
+		if _, err := d.store.Reserve(context.Background(), nil, weir.Reservation{ID: id}, op); err != nil {
+			return err
 		}
-	})
-	return float64((d.admin.Busy() - begun).Nanoseconds()) / 1e3 / float64(d.pairs)
+		return testkit.Err(d.store.Settle(context.Background(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 1 }}))
+	}))
+	return (d.admin.Busy() - begun).Seconds() * 1e6 / float64(d.pairs)
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"testing"
 	"time"
 
 	"github.com/weirhq/weir/test/bench/internal/bench"
@@ -25,13 +26,6 @@ var (
 	full  = options{connections: 32, time: 700 * time.Millisecond, calls: 100_000, rounds: 11}
 	quick = options{connections: 32, time: 100 * time.Millisecond, calls: 5_000, rounds: 3}
 )
-
-// round is what one contestant did over connections, and called directly.
-type round struct{ connected, direct bench.Round }
-
-func rate(r round) float64   { return r.connected.Rate() }
-func nanos(r round) float64  { return r.direct.CallerNanos() }
-func allocs(r round) float64 { return r.direct.Allocs() }
 
 // group is contestants that are asked the same.
 type group struct {
@@ -54,54 +48,40 @@ type contestant struct {
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
-	out := r.File("http.txt")
-	fmt.Fprintf(out, `%v
-
-rate: requests a second over %d connections to a server in the same process; median of the rounds.
+	const file = "http.txt"
+	r.Write(file, bench.Describe(), fmt.Sprintf(`rate: requests a second over %d connections to a server in the same process; median of the rounds.
 ns, allocs: time and allocations of a call of the handler. ×: ratio to the first row of the table in the same round.
-Aims are ratios of rates.
-`, bench.Describe(), o.connections)
+Aims are ratios of rates.`, o.connections))
 	var aims []bench.Aim
 	for _, g := range groups(r) {
-		turns := bench.Turns{What: g.name, Rounds: o.rounds, Seed: [2]uint64{7, 11}}
-		addresses := make([]string, len(g.contestants))
-		for i, c := range g.contestants {
-			turns.Names = append(turns.Names, c.name)
-			addresses[i] = bench.Serve(r, c.handler)
+		connected := bench.Contest{What: g.name, Rounds: o.rounds, Load: bench.Load{Callers: o.connections, Length: o.time}}
+		direct := bench.Contest{What: g.name + ", called", Rounds: o.rounds, Load: bench.Load{Callers: 1, Count: o.calls}}
+		for _, c := range g.contestants {
+			connected.Contestants = append(connected.Contestants, bench.Contestant{Name: c.name, Ask: g.connected(r, bench.Serve(r, c.handler), o.connections)})
+			direct.Contestants = append(direct.Contestants, bench.Contestant{Name: c.name, Ask: g.direct(c.handler)})
 		}
-		res := bench.Take(r, turns, func(_, i int) (f round, err error) {
-			if f.connected, err = g.connected(addresses[i], o); err == nil {
-				f.direct, err = g.direct(g.contestants[i].handler, o)
-			}
-			return f, err
-		})
-		// The median of each figure by itself: a round that was slow over the network need not be
-		// slow called directly.
+		rates, calls := connected.Run(r), direct.Run(r)
 		table := bench.NewTable("<contestant", "rate", "× (more is better)", "ns", "× (less is better)", "allocs")
-		for i, name := range res.Names {
-			table.Row("%s|%s|%.2f|%.0f|%.2f|%.1f", name, bench.Count(res.Median(i, rate)), res.Ratio(i, 0, rate), res.Median(i, nanos), res.Ratio(i, 0, nanos), res.Median(i, allocs))
+		for i, name := range rates.Names {
+			table.Row("%s|%s|%.2f|%.0f|%.2f|%.1f", name, bench.Count(rates.Median(i, bench.Round.Rate)), rates.Ratio(i, 0, bench.Round.Rate),
+				calls.Median(i, bench.Round.CallerNanos), calls.Ratio(i, 0, bench.Round.CallerNanos), calls.Median(i, bench.Round.Allocs))
 		}
-		fmt.Fprintf(out, "\n%s\n\n", g.name)
-		table.Write(out)
-		aims = append(aims, g.aims(res)...)
+		r.Write(file, g.name, table)
+		aims = append(aims, g.aims(rates)...)
 	}
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "fastest beside it", aims)
+	r.Write(file, bench.Aims("fastest beside it", aims))
 }
 
 // aims compares with the fastest peer, which is the one with the worst ratio.
-func (g *group) aims(res bench.Results[round]) (out []bench.Aim) {
+func (g *group) aims(rates bench.Scores) (out []bench.Aim) {
 	for i, c := range g.contestants {
 		if c.aim == 0 {
 			continue
 		}
 		a := bench.Aim{What: g.name + ": " + c.name, AtLeast: true, Bound: c.aim}
 		for j, peer := range g.contestants {
-			if !peer.peer {
-				continue
-			}
-			if r := res.Ratio(i, j, rate); a.Where == "" || r < a.Measured {
-				a.Measured, a.Where = r, peer.name
+			if peer.peer {
+				a.Worst(rates.Ratio(i, j, bench.Round.Rate), peer.name)
 			}
 		}
 		out = append(out, a)
@@ -118,15 +98,15 @@ func (g *group) expect(status int) error {
 }
 
 // connected asks over connections, one request after the other on each.
-func (g *group) connected(address string, o options) (bench.Round, error) {
-	return bench.Load{Callers: o.connections, Length: o.time}.RunHTTP(address,
+func (g *group) connected(t testing.TB, address string, connections int) func(int) func(int) error {
+	return bench.AskHTTP(t, address, connections,
 		func(caller, n int) []byte { return g.raw[(caller*7919+n)%len(g.raw)] },
 		func(a bench.Answer) error { return g.expect(a.Status) })
 }
 
 // direct calls the handler, as the server does.
-func (g *group) direct(handler http.Handler, o options) (bench.Round, error) {
-	return bench.Load{Callers: 1, Count: o.calls}.Run(func(int) func(int) error {
+func (g *group) direct(handler http.Handler) func(int) func(int) error {
+	return func(int) func(int) error {
 		w, body := &writer{header: http.Header{}}, bytes.NewReader(nil)
 		closer := io.NopCloser(body)
 		return func(n int) error {
@@ -141,7 +121,7 @@ func (g *group) direct(handler http.Handler, o options) (bench.Round, error) {
 			handler.ServeHTTP(w, r)
 			return g.expect(w.status)
 		}
-	})
+	}
 }
 
 // writer throws the answer away.

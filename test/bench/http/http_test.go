@@ -22,15 +22,15 @@ func TestRun(t *testing.T) {
 // Aims are beside the fastest peer, in the same round.
 func TestAims(t *testing.T) {
 	g := &group{name: "group", contestants: []contestant{{name: "alone"}, {name: "slow", peer: true}, {name: "fast", peer: true}, {name: weir, aim: 0.9}}}
-	var res bench.Results[round]
-	for _, rates := range [][]int{{400, 40, 4000}, {100, 10, 1000}, {200, 20, 2000}, {160, 16, 1600}} {
-		var rounds []round
-		for _, n := range rates {
-			rounds = append(rounds, round{connected: bench.Round{Done: n, Wall: time.Second}})
+	var rates bench.Scores
+	for _, all := range [][]int{{400, 40, 4000}, {100, 10, 1000}, {200, 20, 2000}, {160, 16, 1600}} {
+		var rounds []bench.Round
+		for _, n := range all {
+			rounds = append(rounds, bench.Round{Done: n, Wall: time.Second})
 		}
-		res.Rounds = append(res.Rounds, rounds)
+		rates.Rounds = append(rates.Rounds, rounds)
 	}
-	if aims := g.aims(res); len(aims) != 1 || aims[0].Measured != 0.8 || aims[0].Where != "fast" || aims[0].Verdict() != "missed" {
+	if aims := g.aims(rates); len(aims) != 1 || aims[0].Measured != 0.8 || aims[0].Where != "fast" || aims[0].Verdict() != "missed" {
 		t.Errorf("%+v", aims)
 	}
 }
@@ -52,11 +52,10 @@ func TestEcho(t *testing.T) {
 // A contestant that answers something else fails the run.
 func TestWrongAnswersAreSeen(t *testing.T) {
 	g := middlewares(t, "broken", 1_000_000, http.StatusOK)
-	o := options{connections: 1, time: time.Millisecond, calls: 10}
-	if _, err := g.connected(bench.Serve(t, http.NotFoundHandler()), o); err == nil {
+	if g.connected(t, bench.Serve(t, http.NotFoundHandler()), 1)(0)(0) == nil {
 		t.Error("wrong answers over a connection went unnoticed")
 	}
-	if _, err := g.direct(http.NotFoundHandler(), o); err == nil {
+	if g.direct(http.NotFoundHandler())(0)(0) == nil {
 		t.Error("wrong answers of a call went unnoticed")
 	}
 }

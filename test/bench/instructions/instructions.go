@@ -21,14 +21,15 @@ func Run(r *bench.Run) { run(r, bench.Pick(r, 300, 50), "") }
 
 // run is for the kinds of requests that have this in their names.
 func run(r *bench.Run, calls int, name string) {
-	own, out := drive(r, "", calls, name), r.File("instructions.txt")
+	own := drive(r, "", calls, name)
 	scripts := drive(r, "", calls, name, "--rename-command", "FCALL", "") // as of an older Redis
-	fmt.Fprintf(out, "%v\n\nInstructions of Redis, counted by callgrind: the mean of %d that come alone, and of ten times as many in calls of 50;\nby functions, and by scripts where there are none.\n", bench.Describe(), calls)
+	about := fmt.Sprintf("Instructions of Redis, counted by callgrind: the mean of %d that come alone, and of ten times as many in calls of 50;\n"+
+		"by functions, and by scripts where there are none.", calls)
 	columns := []string{"<request", "alone", "50", "scripts, alone", "scripts, 50"}
 	var other []result
 	if r.Beside != "" {
 		other, columns = drive(r, r.Beside, calls, name), append(columns, "× alone", "× 50", "× scripts, alone", "× scripts, 50")
-		fmt.Fprint(out, "×: ratio to the other version of weir.\n")
+		about += "\n×: ratio to the other version of weir."
 	}
 	table := bench.NewTable(columns...)
 	for i, x := range own {
@@ -48,8 +49,7 @@ func run(r *bench.Run, calls int, name string) {
 		}
 		table.Cells(cells)
 	}
-	fmt.Fprintln(out)
-	table.Write(out)
+	r.Write("instructions.txt", bench.Describe(), about, table)
 }
 
 // result is of one kind of request.

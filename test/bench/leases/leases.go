@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -31,29 +30,24 @@ var Files = []string{"leases.txt", "leases.svg"}
 // Run writes the tables. The simulation looks at more than a store shows, so it is a test of store/lease, which this runs.
 func Run(r *bench.Run) {
 	rows := filepath.Join(r.TempDir(), "rows")
-	test := exec.Command("go", "test", "./store/lease", "-run", "^TestFigures$", "-count", "1", "-timeout", "0", "-args", "-rows", rows)
-	test.Dir, test.Stderr = filepath.Join("..", ".."), os.Stderr
-	out, err := test.Output()
-	if err != nil {
+	if out, err := r.GoTest("../..", "./store/lease", "TestFigures", "-rows", rows); err != nil {
 		r.Fatalf("%v\n%s", err, out)
 	}
-	file := r.File(Files[0])
-	file.WriteString(heading)
+	r.Write(Files[0], heading)
 	var title string
 	var table *bench.Table
 	for line := range strings.Lines(string(testkit.Must(os.ReadFile(rows))(r))) {
 		cells := strings.Split(strings.TrimSuffix(line, "\n"), "|")
 		if cells[0] != title {
 			if table != nil {
-				table.Write(file)
+				r.Write(Files[0], title, table)
 			}
 			title = cells[0]
-			file.WriteString("\n" + title + "\n\n")
 			table = bench.NewTable("<limit", "<requests", "instances", "round trip", "allowed", "worst window", "over", "calls", "waited", "p50", "p99", "idle", "lost")
 		}
 		table.Cells(cells[1:])
 	}
-	table.Write(file)
+	r.Write(Files[0], title, table)
 	testkit.OK(r, draw(r.File(Files[1])))
 }
 

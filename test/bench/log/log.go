@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -37,31 +36,36 @@ var (
 func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
 func run(r *bench.Run, o options) {
-	server := testredis.Start(r)
+	addr := testredis.Start(r).Addr
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	table := bench.NewTable("N", "<phase", "script calls", "allowed", "mean µs", "slowest µs", "over 5 ms", "timed out", "bytes a unit")
 	for _, n := range o.sizes {
-		d := newDrive(ctx, r, server.Addr, n, o.some)
+		d := newDrive(ctx, r, addr, n, o.some)
 		for i, p := range phases {
-			d.phase = fmt.Sprintf("N = %s, %s", bench.Count(n), p.name)
-			r.Step(i, len(phases), d.phase)
-			f := d.measure(p)
-			table.Row("%s|%s|%s|%s|%d|%d|%s|%s|%s", bench.Count(n), p.name, bench.Count(f.Count), bench.Count(f.allowed), f.Mean,
-				f.Slowest.Microseconds(), bench.Count(f.Over), bench.Count(f.late), f.bytes)
+			d.Step(i, len(phases), fmt.Sprintf("N = %s, %s", bench.Count(n), p.name))
+			d.late.Store(0)
+			var allowed int64
+			var err error
+			calls := d.redis.Measure(func() { allowed, err = p.run(d) })
+			if err != nil {
+				d.Fatalf("N = %d, %s: %v", n, p.name, err)
+			}
+			table.Row("%s|%s|%s|%s|%d|%d|%s|%s|%s", bench.Count(n), p.name, bench.Count(calls.Count), bench.Count(allowed), calls.Mean,
+				calls.Slowest.Microseconds(), bench.Count(calls.Over), bench.Count(d.late.Load()), d.bytes())
 		}
-		d.close()
+		for _, s := range d.stores {
+			s.Close()
+		}
 	}
-	out := r.File("log.txt")
-	fmt.Fprintf(out, "# Large sliding logs in Redis\n\n%s\n\n%d callers, each with a store of its own; in the last phase of each N they share one.\n\n", bench.Describe(), callers)
-	table.Write(out)
+	r.Write("log.txt", "# Large sliding logs in Redis", bench.Describe(),
+		fmt.Sprintf("%d callers, each with a store of its own; in the last phase of each N they share one.", callers), table)
 }
 
 // drive is one log of N units. Its clock goes on by a microsecond a call, so that each
 // charge is an entry, and leaps when a phase says so.
 type drive struct {
-	testing.TB
-	phase  string
+	*bench.Run
 	ctx    context.Context
 	addr   string
 	n      int64
@@ -75,13 +79,11 @@ type drive struct {
 	receipts []weir.Op // of charges that may be given back
 }
 
-func newDrive(ctx context.Context, t testing.TB, addr string, n, some int64) *drive {
-	d := &drive{TB: t, phase: "start", ctx: ctx, addr: addr, n: n, some: some}
+func newDrive(ctx context.Context, r *bench.Run, addr string, n, some int64) *drive {
+	d := &drive{Run: r, ctx: ctx, addr: addr, n: n, some: some, redis: bench.NewServer(r, addr)}
 	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
-	d.redis = bench.NewServer(t, addr)
 	for range callers {
-		s := testkit.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
-		d.stores = append(d.stores, s)
+		d.stores = append(d.stores, testkit.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(r))
 	}
 	d.redis.Do("FLUSHALL")
 	return d
@@ -96,22 +98,9 @@ func (d *drive) open(clock func() weir.Micros, timeout time.Duration) (*redis.St
 	return config.Open()
 }
 
-// require ends the run if something has failed.
-func (d *drive) require(err error) {
-	if err != nil {
-		d.Fatalf("log: %s: %v", d.phase, err)
-	}
-}
-
-func (d *drive) close() {
-	for _, s := range d.stores {
-		s.Close()
-	}
-}
-
-// limit is a log of so many units an hour; all share the state of the one key.
-func limit(n int64) *weir.Compiled {
-	return weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", max(1, n)))
+// op is a charge of the one key, whose state all limits share: logs of so many units an hour.
+func op(n, cost int64) weir.Op {
+	return weir.Op{Key: "k", Limit: weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", max(1, n))), Cost: cost}
 }
 
 // pass lets time pass before the next call.
@@ -119,76 +108,46 @@ func (d *drive) pass(t time.Duration) { d.clock.Add(t.Microseconds()) }
 
 // take has the callers ask for so many requests in all, and returns how many were
 // allowed. Every so many, a receipt is kept.
-func (d *drive) take(stores []*redis.Store, requests int64, limit *weir.Compiled, cost int64) (int64, error) {
-	var left, allowed atomic.Int64
-	left.Store(requests)
-	err := d.each(stores, func(s *redis.Store) error {
-		var decisions []weir.Decision
-		for left.Add(-1) >= 0 {
-			op := weir.Op{Key: "k", Limit: limit, Cost: cost}
-			var err error
-			decisions, err = s.Take(d.ctx, decisions[:0], op)
-			if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, weir.ErrUnavailable)) && d.ctx.Err() == nil {
-				d.late.Add(1)
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			if !decisions[0].Allowed {
-				continue
-			}
-			if i := allowed.Add(1); i%max(1, requests/2000) == 0 {
-				op.Receipt = decisions[0].Receipt
-				d.mu.Lock()
-				d.receipts = append(d.receipts, op)
-				d.mu.Unlock()
-			}
+func (d *drive) take(stores []*redis.Store, requests int64, op weir.Op) (int64, error) {
+	var allowed atomic.Int64
+	err := bench.All(callers, int(requests), func(i int) error {
+		decisions, err := stores[i%len(stores)].Take(d.ctx, nil, op)
+		if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, weir.ErrUnavailable)) && d.ctx.Err() == nil {
+			d.late.Add(1)
+			return nil
+		}
+		if err != nil || !decisions[0].Allowed {
+			return err
+		}
+		if n := allowed.Add(1); n%max(1, requests/2000) == 0 {
+			kept := op
+			kept.Receipt = decisions[0].Receipt
+			d.mu.Lock()
+			d.receipts = append(d.receipts, kept)
+			d.mu.Unlock()
 		}
 		return nil
 	})
 	return allowed.Load(), err
 }
 
+// takeSome asks for some requests of one unit.
+func (d *drive) takeSome() (int64, error) { return d.take(d.stores, d.some, op(d.n, 1)) }
+
+// exactly fails unless so many were allowed; a late check may have been charged, or not.
+func (d *drive) exactly(stores []*redis.Store, want, requests int64, op weir.Op) (int64, error) {
+	got, err := d.take(stores, requests, op)
+	if err == nil && (got > want || got+d.late.Load() < want) {
+		err = fmt.Errorf("%d were allowed, want %d", got, want)
+	}
+	return got, err
+}
+
 // refund gives the kept receipts back, those in the middle first.
 func (d *drive) refund() error {
 	ops := append(d.receipts[len(d.receipts)/2:], d.receipts[:len(d.receipts)/2]...)
 	d.receipts = nil
-	var next atomic.Int64
-	return d.each(d.stores, func(s *redis.Store) error {
-		for i := next.Add(1) - 1; i < int64(len(ops)); i = next.Add(1) - 1 {
-			if err := s.Refund(d.ctx, ops[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-func (d *drive) each(stores []*redis.Store, do func(*redis.Store) error) error {
-	errs := make([]error, callers)
-	bench.AtOnce(callers, func(i int) { errs[i] = do(stores[i%len(stores)]) })
-	return errors.Join(errs...)
-}
-
-// figures of a phase.
-type figures struct {
-	bench.Calls
-	allowed int64
-	late    int64
-	bytes   string
-}
-
-func (d *drive) measure(p phase) (f figures) {
-	d.late.Store(0)
-	f.Calls = d.redis.Measure(func() {
-		var err error
-		f.allowed, err = p.run(d)
-		d.require(err)
-	})
-	f.late = d.late.Load()
-	f.bytes = d.bytes()
-	return f
+	return bench.All(callers, len(ops), func(i int) error { return d.stores[i%callers].Refund(d.ctx, ops[i]) })
 }
 
 // bytes is what a unit takes, if all of N are there.
@@ -198,9 +157,60 @@ func (d *drive) bytes() string {
 		return ""
 	}
 	used := d.redis.Do("MEMORY", "USAGE", keys[0].(string), "SAMPLES", "0").(int64)
-	decisions, err := d.stores[0].Peek(d.ctx, nil, weir.Op{Key: "k", Limit: limit(d.n), Cost: 1})
-	if d.require(err); decisions[0].Remaining > 0 {
+	if testkit.Must(d.stores[0].Peek(d.ctx, nil, op(d.n, 1)))(d)[0].Remaining > 0 {
 		return ""
 	}
 	return fmt.Sprintf("%.1f", float64(used)/float64(d.n))
+}
+
+// phase is something that happens to a log, after what happened before.
+type phase struct {
+	name string
+	run  func(*drive) (allowed int64, err error)
+}
+
+var phases = []phase{
+	{"a script that only counts", func(d *drive) (int64, error) { // what the machine does to a call of this length, whatever it is for
+		return 0, bench.All(callers, int(d.some), func(int) error {
+			d.redis.Do("EVAL", "for _ = 1, 4000 do end return 1", "0")
+			return nil
+		})
+	}},
+	{"grows by cost 1", func(d *drive) (int64, error) { return d.exactly(d.stores, d.n, d.n+1000, op(d.n, 1)) }},
+	{"is full, cost 1", func(d *drive) (int64, error) { return d.exactly(d.stores, 0, d.some, op(d.n, 1)) }},
+	{"is full, cost N/2", func(d *drive) (int64, error) { return d.exactly(d.stores, 0, d.some, op(d.n, d.n/2)) }},
+	{"N lowered to N/10", func(d *drive) (int64, error) { return d.exactly(d.stores, 0, d.some, op(d.n/10, 1)) }},
+	{"refunds", func(d *drive) (int64, error) { return 0, d.refund() }},
+	{"grows again", (*drive).takeSome},
+	{"slides", func(d *drive) (int64, error) {
+		// As many units stop counting as are taken.
+		d.pass(period - time.Duration(d.n)*time.Microsecond)
+		return d.takeSome()
+	}},
+	{"half expires", func(d *drive) (int64, error) {
+		d.pass(time.Duration(d.n/2) * time.Microsecond)
+		return d.takeSome()
+	}},
+	{"the newest half refunded", func(d *drive) (int64, error) {
+		newest := op(d.n, max(1, d.n/4))
+		newest.Receipt = weir.Latest
+		return 0, d.stores[0].Refund(d.ctx, newest)
+	}},
+	{"all expires", func(d *drive) (int64, error) {
+		d.pass(2 * period)
+		return d.takeSome()
+	}},
+	{"large costs", func(d *drive) (int64, error) {
+		d.pass(2 * period)
+		return d.exactly(d.stores, 100, d.some, op(d.n, d.n/100))
+	}},
+	{"reset of a full log", func(d *drive) (int64, error) { return 0, d.stores[0].Reset(d.ctx, op(d.n, 1)) }},
+	{"one store, real clock", func(d *drive) (int64, error) { // as in a process, whose callers share a store with the usual timeout
+		s, err := d.open(nil, redis.DefaultTimeout)
+		if err != nil {
+			return 0, err
+		}
+		defer s.Close()
+		return d.exactly([]*redis.Store{s}, d.n, d.n+d.some, op(d.n, 1))
+	}},
 }

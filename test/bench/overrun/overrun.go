@@ -71,29 +71,26 @@ type figure struct {
 // overrun is how much was used beyond the limit.
 func (f *figure) overrun() int64 { return max(0, f.used-limit) }
 
-// each does something n times: in order, or concurrently.
-type each func(n int, do func(i int))
-
 func now() weir.Micros { return weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)) }
 
-func inOrder(n int, do func(i int)) {
-	for i := range n {
-		do(i)
-	}
-}
-
-// play lets the requests of a load ask and finish, wave after wave.
-func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method, each each) figure {
+// play lets the requests of a load ask and finish, wave after wave: one after the other, or all at
+// the same time.
+func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method, atOnce bool) figure {
 	l := testkit.Must(weir.NewLimiter(store, weir.Limit{Algorithm: a, N: limit, Period: time.Minute}))(t)
 	var f figure
 	waiting := load.costs
 	for {
 		end := make([]func() error, len(waiting)) // of those that are allowed
-		errs := make([]error, len(waiting))
-		each(len(waiting), func(i int) { end[i], errs[i] = m.begin(l, waiting[i]) })
+		callers := 1
+		if atOnce {
+			callers = len(waiting)
+		}
+		testkit.OK(t, bench.All(callers, len(waiting), func(i int) (err error) {
+			end[i], err = m.begin(l, waiting[i])
+			return err
+		}))
 		var denied []int64
 		for i, cost := range waiting {
-			testkit.OK(t, errs[i])
 			if end[i] == nil {
 				denied = append(denied, cost)
 				continue
@@ -101,14 +98,12 @@ func play(t testing.TB, store weir.Store, a weir.Algorithm, load load, m method,
 			f.allowed++
 			f.used += cost
 		}
-		each(len(waiting), func(i int) {
-			if end[i] != nil {
-				errs[i] = end[i]()
+		testkit.OK(t, bench.All(callers, len(waiting), func(i int) error {
+			if end[i] == nil {
+				return nil
 			}
-		})
-		for _, err := range errs {
-			testkit.OK(t, err)
-		}
+			return end[i]()
+		}))
 		if len(denied) == len(waiting) || len(denied) == 0 {
 			return f
 		}
@@ -126,33 +121,29 @@ func (m *method) begin(l *weir.Limiter, cost int64) (end func() error, err error
 		if err != nil || !d.Allowed {
 			return nil, err
 		}
-		return func() error { _, err := l.Charge(ctx, client, cost); return err }, nil
+		return func() error { return testkit.Err(l.Charge(ctx, client, cost)) }, nil
 	}
 	hold, _, err := l.Reserve(ctx, client, m.estimate(cost), 0)
 	if err != nil || hold == nil {
 		return nil, err
 	}
-	return func() error { _, err := hold.Settle(ctx, cost); return err }, nil
+	return func() error { return testkit.Err(hold.Settle(ctx, cost)) }, nil
 }
 
 const heading = `Concurrent requests of one client whose limit is %d units a minute. All of them ask before the first
 is done. Denied requests ask again when the others are done, until no more are allowed.
 The first five are those of https://github.com/BerriAI/litellm/issues/18730.
-used: units that the allowed requests really cost. overrun: the part of it beyond the limit.
-
-`
+used: units that the allowed requests really cost. overrun: the part of it beyond the limit.`
 
 // Run writes the table.
 func Run(r *bench.Run) {
-	out := r.File("overrun.txt")
-	fmt.Fprintf(out, heading, limit)
 	table := bench.NewTable("<requests", "<method", "allowed", "used", "overrun", "used ÷ limit")
 	for _, load := range loads() {
 		for _, m := range methods {
 			// In memory and in order, so that two runs do not differ.
-			f := play(r, memory.New(memory.Options{Clock: now}), weir.FixedWindow, load, m, inOrder)
+			f := play(r, memory.New(memory.Options{Clock: now}), weir.FixedWindow, load, m, false)
 			table.Row("%s|%s|%d|%s|%s|%.1f", load.name, m.name, f.allowed, bench.Count(f.used), bench.Count(f.overrun()), float64(f.used)/limit)
 		}
 	}
-	table.Write(out)
+	r.Write("overrun.txt", fmt.Sprintf(heading, limit), table)
 }

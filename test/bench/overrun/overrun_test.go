@@ -16,8 +16,6 @@ import (
 	"github.com/weirhq/weir/test/bench/internal/bench"
 )
 
-func atOnce(n int, do func(i int)) { bench.AtOnce(n, do) }
-
 // If no estimate is below the cost, nobody exceeds the limit: on every algorithm, in memory and
 // in Redis, with a goroutine for each request. If the limit is charged after the requests, all of
 // them get through, which shows that an overrun would be seen.
@@ -35,7 +33,7 @@ func TestUpperBoundsAreNeverExceeded(t *testing.T) {
 			t.Run(name+" "+a.String(), func(t *testing.T) {
 				for i, load := range loads() {
 					for k, m := range methods[:3] {
-						f := play(t, open(t, strings.Join([]string{a.String(), "abc"[i : i+1], "abc"[k : k+1], ""}, ":")), a, load, m, atOnce)
+						f := play(t, open(t, strings.Join([]string{a.String(), "abc"[i : i+1], "abc"[k : k+1], ""}, ":")), a, load, m, true)
 						if m.estimate == nil {
 							if f.allowed != len(load.costs) || f.overrun() == 0 {
 								t.Errorf("%+v, of %d", f, len(load.costs))

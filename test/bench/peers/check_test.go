@@ -115,7 +115,7 @@ func TestCheckNoticesBrokenLimiters(t *testing.T) {
 		t.Fatalf("a correct counter fails: %v", err)
 	}
 	broken := map[string]Limiter{
-		"ignores its key":     keyless(goLimiter.New(Limit{N: n, Period: Month}, 1)),
+		"ignores its key":     keyless(GoLimiter.New(Limit{N: n, Period: Month}, 1)),
 		"always says yes":     always(true),
 		"always says no":      always(false),
 		"allows one too many": counter(n + 1),

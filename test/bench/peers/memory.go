@@ -15,10 +15,10 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// goLimiter is sethvargo/go-limiter: a map of counters that start again with
+// GoLimiter is sethvargo/go-limiter: a map of counters that start again with
 // every interval since the key's first request. The sweep, every six hours by
 // default, does not come within a measurement.
-var goLimiter = Contestant{
+var GoLimiter = Contestant{
 	Name:    "sethvargo/go-limiter",
 	Promise: "fixed window from the key's first request; up to 2N around a boundary",
 	Key:     "refers to the caller's string",

@@ -4,19 +4,13 @@
 // that each limits every key by itself: a benchmark of limiters without this proof has
 // been published with one empty key throughout.
 //
-// It measures what one check costs in memory, side by side. All contestants get the
-// same keys, the same limit, the same goroutines and the same walk over the keys. Their
-// rounds take turns, in another order each time, so that whatever else the machine does
-// hits all of them alike; a figure is the median of the rounds. In every round the
-// answers are counted: if a contestant denies requests that should be allowed, or the
-// other way round, the run fails.
+// It measures what one check costs in memory, side by side, and on a Redis. All contestants get
+// the same keys, the same limit, the same goroutines and the same order of the keys; on a Redis,
+// they get as much time. A figure is the median of the rounds. If a contestant denies a request
+// that should be allowed, or the other way round, the run fails.
 package peers
 
-import (
-	"fmt"
-	"io"
-	"time"
-)
+import "time"
 
 // Limiter is one contestant with its own memory. Take and Drain are safe for
 // concurrent use.
@@ -71,16 +65,6 @@ type Contestant struct {
 	New func(limit Limit, keys int) Limiter
 }
 
-// MarshalText names the contestant in raw results.
-func (c Contestant) MarshalText() ([]byte, error) { return []byte(c.Name), nil }
-
-// WriteNote writes what is to be said of the contestant below the tables, if anything is.
-func (c Contestant) WriteNote(w io.Writer) {
-	if c.Note != "" {
-		fmt.Fprintf(w, "\n%s: %s.\n", c.Name, c.Note)
-	}
-}
-
 // Outcome is what all checks of a scenario come to.
 type Outcome bool
 
@@ -97,24 +81,9 @@ func (o Outcome) String() string {
 	return "denied"
 }
 
-// MarshalText is for raw results.
-func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
-
-// Of requires that so many of all checks were allowed as this outcome means.
-func (o Outcome) Of(allowed, all int) error {
-	want := 0
-	if o == Allowed {
-		want = all
-	}
-	if allowed != want {
-		return fmt.Errorf("%d of %d checks were allowed instead of %d", allowed, all, want)
-	}
-	return nil
-}
-
 // InMemory returns the peers, then weir's algorithms with the headline first.
 func InMemory() []Contestant {
-	others := []Contestant{goLimiter, xTimeRate, throttledInMemory, httpRate, ululeInMemory}
+	others := []Contestant{GoLimiter, xTimeRate, throttledInMemory, httpRate, ululeInMemory}
 	return append(others, weirsInMemory()...)
 }
 

@@ -101,7 +101,7 @@ func weirsOnRedis(addr string) []Contestant {
 		limits := func(limit Limit) []weir.Limit {
 			return []weir.Limit{{Algorithm: a, N: int64(limit.N), Period: limit.Period}}
 		}
-		c := weirOnRedis(opened(addr), limits)
+		c := weirOnRedis(addr, opened, limits)
 		c.Name, c.Promise = "weir "+a.String(), promises[a]
 		c.Key = "weir:KIND{KEY}, " + stateOf(a)
 		if a == weir.SlidingLog {
@@ -110,12 +110,12 @@ func weirsOnRedis(addr string) []Contestant {
 		}
 		all = append(all, c)
 		if c.Name == WeirHeadline {
-			lent := weirOnRedis(onGoRedis(addr), limits)
+			lent := weirOnRedis(addr, onGoRedis, limits)
 			lent.Name, lent.Promise, lent.Key = WeirOnGoRedis, c.Promise, c.Key
 			all = append(all, lent)
 		}
 	}
-	three := weirOnRedis(opened(addr), func(limit Limit) []weir.Limit {
+	three := weirOnRedis(addr, opened, func(limit Limit) []weir.Limit {
 		n := int64(limit.N)
 		return []weir.Limit{
 			{Name: "user", Algorithm: weir.TokenBucket, N: n, Period: limit.Period},
@@ -140,33 +140,29 @@ func stateOf(a weir.Algorithm) string {
 }
 
 // opened is a store as weir serve has it, which is closed with its client.
-func opened(addr string) func() (store *redis.Store, stop func()) {
-	return func() (*redis.Store, func()) {
-		store := must(redis.Open("redis://" + addr + "?timeout=" + patience.String()))
-		return store, func() { store.Close() }
-	}
+func opened(addr string) (store *redis.Store, stop func()) {
+	store = must(redis.Open("redis://" + addr + "?timeout=" + patience.String()))
+	return store, store.Close
 }
 
 // onGoRedis is a store on a client of go-redis, set as the package advises.
-func onGoRedis(addr string) func() (store *redis.Store, stop func()) {
-	return func() (*redis.Store, func()) {
-		client := goredisclient.NewClient(&goredisclient.Options{Addr: addr, PoolSize: Callers, ReadTimeout: patience, ContextTimeoutEnabled: true})
-		store := must(goredis.New(client, redis.Options{Timeout: patience}))
-		return store, func() {
-			store.Close()
-			client.Close()
-		}
+func onGoRedis(addr string) (store *redis.Store, stop func()) {
+	client := goredisclient.NewClient(&goredisclient.Options{Addr: addr, PoolSize: Callers, ReadTimeout: patience, ContextTimeoutEnabled: true})
+	store = must(goredis.New(client, redis.Options{Timeout: patience}))
+	return store, func() {
+		store.Close()
+		client.Close()
 	}
 }
 
 // others make more keys of a client's one, for a request with several limits.
 var others = [...]string{"", "@address", "@tenant"}
 
-func weirOnRedis(open func() (*redis.Store, func()), limits func(Limit) []weir.Limit) Contestant {
+func weirOnRedis(addr string, open func(addr string) (*redis.Store, func()), limits func(Limit) []weir.Limit) Contestant {
 	return Contestant{
 		Weir: true,
 		New: func(limit Limit, _ int) Limiter {
-			store, stop := open()
+			store, stop := open(addr)
 			var compiled []*weir.Compiled
 			for _, l := range limits(limit) {
 				compiled = append(compiled, must(l.Compile()))

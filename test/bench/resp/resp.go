@@ -73,7 +73,7 @@ func start(t testing.TB) []contestant {
 // clients send all commands of a round.
 var clients = []struct {
 	name string
-	send func(c contestant, o options) (bench.Round, error)
+	send func(t testing.TB, c contestant, o options) func(n int) (bench.Round, error)
 }{{"redis-benchmark", byBenchmark}, {"go-redis", byGoRedis}}
 
 // Run writes the table.
@@ -83,47 +83,30 @@ func run(r *bench.Run, o options) {
 	contestants := start(r)
 	table := bench.NewTable("client", "<contestant", "commands/s", "×", "CPU µs")
 	var aims []bench.Aim
-	for at, client := range clients {
-		turns := bench.Turns{What: client.name, Rounds: o.rounds, Seed: [2]uint64{uint64(at), 7}}
+	for _, client := range clients {
+		contest := bench.Contest{What: client.name, Rounds: o.rounds}
 		for _, c := range contestants {
-			turns.Names = append(turns.Names, c.name)
+			contest.Contestants = append(contest.Contestants, bench.Contestant{Name: c.name, Play: client.send(r, c, o), Busy: bench.BusyOf(c.process)})
 		}
-		res := bench.Take(r, turns, func(_, i int) (round bench.Round, err error) {
-			cpu, err := bench.Busy(func() (err error) {
-				round, err = client.send(contestants[i], o)
-				return err
-			}, contestants[i].process)
-			round.CPU = cpu
-			return round, err
-		})
+		res := contest.Run(r)
 		for i, name := range res.Names {
-			ratio, middle := res.Ratio(i, 0, bench.Round.Rate), bench.Median(res.Rounds[i], bench.Round.Rate)
-			table.Row("%s|%s|%s|%.2f|%.2f", client.name, name, bench.Count(middle.Rate()), ratio, middle.CPU.Seconds()*1e6/float64(middle.Done))
+			ratio := res.Ratio(i, 0, bench.Round.Rate)
+			table.Row("%s|%s|%s|%.2f|%.2f", client.name, name, bench.Count(res.Median(i, bench.Round.Rate)), ratio, res.Median(i, bench.Round.CPUMicros))
 			if name == throttle {
 				aims = append(aims, bench.Aim{What: client.name + ": " + throttle + " × INCR", AtLeast: true, Bound: 0.8, Measured: ratio})
 			}
 		}
 	}
-	out := r.File("resp.txt")
-	fmt.Fprintf(out, `%v
-
-%d connections, pipelines of %d commands, %s keys; median of %d rounds that take turns. Client and
+	r.Write("resp.txt", bench.Describe(), fmt.Sprintf(`%d connections, pipelines of %d commands, %s keys; median of %d rounds that take turns. Client and
 server share the machine.
 ×: commands a second, divided by those of INCR in the same round; median of the rounds.
-CPU: what a command costs the server. Redis uses one core for commands.
-
-`, bench.Describe(), o.connections, o.pipeline, bench.Count(o.keys), o.rounds)
-	table.Write(out)
-	fmt.Fprintln(out)
-	bench.WriteAims(out, "", aims)
+CPU: what a command costs the server. Redis uses one core for commands.`, o.connections, o.pipeline, bench.Count(o.keys), o.rounds), table, bench.Aims("", aims))
 }
 
 // byBenchmark lets the tool that comes with Redis ask. It does not tell errors.
-func byBenchmark(c contestant, o options) (round bench.Round, err error) {
+func byBenchmark(t testing.TB, c contestant, o options) func(int) (bench.Round, error) {
 	host, port, err := net.SplitHostPort(c.address)
-	if err != nil {
-		return round, err
-	}
+	testkit.OK(t, err)
 	args := []string{
 		"-h", host, "-p", port, "-c", strconv.Itoa(o.connections), "-P", strconv.Itoa(o.pipeline),
 		"-n", strconv.Itoa(o.commands), "-r", strconv.Itoa(o.keys), "--csv",
@@ -134,41 +117,46 @@ func byBenchmark(c contestant, o options) (round bench.Round, err error) {
 		}
 		args = append(args, w)
 	}
-	out, err := exec.Command("redis-benchmark", args...).Output()
-	if err != nil {
-		return round, fmt.Errorf("redis-benchmark: %w", err)
+	return func(int) (round bench.Round, err error) {
+		out, err := exec.Command("redis-benchmark", args...).Output()
+		if err != nil {
+			return round, fmt.Errorf("redis-benchmark: %w", err)
+		}
+		table, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
+		if err != nil || len(table) != 2 || len(table[1]) < 2 {
+			return round, fmt.Errorf("redis-benchmark: %q: %w", out, err)
+		}
+		rate, err := strconv.ParseFloat(table[1][1], 64)
+		return bench.Round{Callers: o.connections, Done: o.commands, Wall: time.Duration(float64(o.commands) / rate * 1e9)}, err
 	}
-	table, err := csv.NewReader(strings.NewReader(string(out))).ReadAll()
-	if err != nil || len(table) != 2 || len(table[1]) < 2 {
-		return round, fmt.Errorf("redis-benchmark: %q: %w", out, err)
-	}
-	rate, err := strconv.ParseFloat(table[1][1], 64)
-	return bench.Round{Callers: o.connections, Done: o.commands, Wall: time.Duration(float64(o.commands) / rate * 1e9)}, err
 }
 
 // byGoRedis lets go-redis ask, a goroutine for each connection. Every answer is looked at.
-func byGoRedis(c contestant, o options) (bench.Round, error) {
+func byGoRedis(t testing.TB, c contestant, o options) func(int) (bench.Round, error) {
 	db := redis.NewClient(&redis.Options{Addr: c.address, PoolSize: o.connections, MinIdleConns: o.connections})
-	defer db.Close()
+	t.Cleanup(func() { _ = db.Close() })
 	ctx := context.Background()
-	round, err := bench.Load{Callers: o.connections, Count: o.commands / o.connections / o.pipeline}.Run(func(g int) func(int) error {
-		return func(n int) error {
-			answers, err := db.Pipelined(ctx, func(p redis.Pipeliner) error {
-				for k := range o.pipeline {
-					p.Do(ctx, c.command((g*7919+n*o.pipeline+k)%o.keys)...)
+	load := bench.Load{Callers: o.connections, Count: o.commands / o.connections / o.pipeline}
+	return func(int) (bench.Round, error) {
+		round, err := load.Run(func(g int) func(int) error {
+			return func(n int) error {
+				answers, err := db.Pipelined(ctx, func(p redis.Pipeliner) error {
+					for k := range o.pipeline {
+						p.Do(ctx, c.command((g*7919+n*o.pipeline+k)%o.keys)...)
+					}
+					return nil
+				})
+				for _, a := range answers {
+					if err == nil {
+						err = c.right(a.(*redis.Cmd).Val())
+					}
 				}
-				return nil
-			})
-			for _, a := range answers {
-				if err == nil {
-					err = c.right(a.(*redis.Cmd).Val())
-				}
+				return err
 			}
-			return err
-		}
-	})
-	round.Done *= o.pipeline
-	return round, err
+		})
+		round.Done *= o.pipeline
+		return round, err
+	}
 }
 
 func (c *contestant) command(number int) []any {

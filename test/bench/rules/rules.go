@@ -12,7 +12,6 @@ package rules
 
 import (
 	"fmt"
-	"runtime"
 	"time"
 
 	"github.com/weirhq/weir/internal/testkit"
@@ -24,12 +23,11 @@ type options struct {
 	rules  []int         // numbers of rules, ascending
 	rounds int           // of each set
 	round  time.Duration // what a round should last on average
-	trial  int           // matches by which to find out how many that takes
 }
 
 var (
-	full  = options{rules: []int{10, 1_000, 10_000}, rounds: 15, round: 60 * time.Millisecond, trial: 20_000}
-	quick = options{rules: []int{10, 1_000, 10_000}, rounds: 5, round: 20 * time.Millisecond, trial: 20_000}
+	full  = options{rules: []int{10, 1_000, 10_000}, rounds: 15, round: 60 * time.Millisecond}
+	quick = options{rules: []int{10, 1_000, 10_000}, rounds: 5, round: 20 * time.Millisecond}
 )
 
 const heading = `µs: time to find the three rules that match a request; median of the rounds, without
@@ -59,11 +57,8 @@ func run(r *bench.Run, o options) {
 			fmt.Sprintf("%.2f", last.loop/1000), fmt.Sprint(took.Milliseconds()), shape.what))
 		worsen(aims, shape.name, figures)
 	}
-	out := r.File("rules.txt")
-	fmt.Fprintf(out, "%v\n%s\n## Time to find the rules, by the number of rules\n\n", bench.Describe(), heading)
-	table.Write(out)
-	fmt.Fprint(out, "\n## Aims, for the worst shape\n\n")
-	bench.WriteAims(out, "shape", aims)
+	r.Write("rules.txt", fmt.Sprintf("%v\n%s", bench.Describe(), heading), "## Time to find the rules, by the number of rules", table,
+		"## Aims, for the worst shape", bench.Aims("shape", aims))
 }
 
 func newAims(rules []int) []bench.Aim {
@@ -75,100 +70,60 @@ func newAims(rules []int) []bench.Aim {
 }
 
 // worsen lets a shape replace the worst so far.
-func worsen(aims []bench.Aim, shape string, figures []round) {
-	worst := func(a *bench.Aim, measured float64) {
-		if a.Where == "" || measured > a.Measured {
-			a.Measured, a.Where = measured, shape
-		}
-	}
+func worsen(aims []bench.Aim, shape string, figures []figure) {
 	for _, f := range figures {
-		worst(&aims[0], f.ns/1000)
-		worst(&aims[2], f.allocs)
+		aims[0].Worst(f.ns/1000, shape)
+		aims[2].Worst(f.allocs, shape)
 	}
-	worst(&aims[1], figures[len(figures)-1].ns/figures[0].ns)
+	aims[1].Worst(figures[len(figures)-1].ns/figures[0].ns, shape)
 }
 
-// measure lets sets of all sizes take turns. It returns the median of each, and how long the last
-// took to compile.
-func (s shape) measure(r *bench.Run, o options) (figures []round, compile time.Duration) {
-	subjects, matches := make([]*subject, len(o.rules)), make([]int, len(o.rules))
-	turns := bench.Turns{What: s.name, Rounds: o.rounds}
-	for i, n := range o.rules {
-		compiled, took, err := s.compile(n)
+// figure is what a match takes.
+type figure struct {
+	ns     float64 // without the loop itself
+	loop   float64 // the loop itself
+	allocs float64
+}
+
+// measure lets sets of all sizes take turns, and the loop without matching. It returns the figures
+// of each, and how long the last took to compile.
+func (s shape) measure(r *bench.Run, o options) (figures []figure, compile time.Duration) {
+	contest := bench.Contest{What: s.name, Rounds: o.rounds, Load: bench.Load{Callers: 1, Length: o.round, Counted: true}}
+	for _, n := range o.rules {
+		table, took, err := s.compile(n)
 		testkit.OK(r, err)
-		turns.Names = append(turns.Names, bench.Things(n, "rule"))
-		subjects[i], compile = newSubject(compiled, s), took
-		trial := testkit.Must(subjects[i].round(o.trial))(r)
-		matches[i] = max(o.trial, int(float64(o.round.Nanoseconds())/max(1, trial.ns+trial.loop)))
+		compile = took
+		for _, match := range []bool{false, true} {
+			contest.Contestants = append(contest.Contestants, bench.Contestant{Name: bench.Things(n, "rule"), Ask: s.asks(table, match)})
+		}
 	}
-	measured := bench.Take(r, turns, func(_, i int) (round, error) {
-		runtime.GC()
-		return subjects[i].round(matches[i])
-	})
-	for _, m := range measured.Rounds {
-		figures = append(figures, bench.Median(m, func(r round) float64 { return r.ns }))
+	res := contest.Run(r)
+	for i := range o.rules {
+		loop := res.Median(2*i, bench.Round.CallerNanos)
+		figures = append(figures, figure{res.Median(2*i+1, bench.Round.CallerNanos) - loop, loop, res.Median(2*i+1, bench.Round.Allocs)})
 	}
 	return figures, compile
 }
 
-// walkLen is a power of two, long enough for no branch predictor to learn it.
-const walkLen = 1 << 16
-
-// subject is one set of rules and who asks about it.
-type subject struct {
-	table *rule.Table
-	ask   func(i int) (*letter, int)
-	walk  []uint32 // the order in which requests come, each by the rule that is its own
-}
-
-func newSubject(table *rule.Table, shape shape) *subject {
-	return &subject{table, shape.ask, bench.Walk(0, len(table.Rules())-common, walkLen)}
-}
-
-// round is what so many matches took.
-type round struct {
-	ns     float64 // each, without the loop itself
-	loop   float64 // the loop itself
-	allocs float64 // each
-}
-
-func (s *subject) round(matches int) (round, error) {
-	loop := bench.AtOnce(1, func(int) { s.loop(matches) })
-	wrong := 0
-	cost := bench.AtOnce(1, func(int) { wrong = s.match(matches) })
-	if wrong > 0 {
-		return round{}, fmt.Errorf("rules: %d of %d requests did not meet their own rule and the %d that are everybody's", wrong, matches, common)
-	}
-	per := func(x int64) float64 { return float64(x) / float64(matches) }
-	return round{
-		ns:     per(cost.Wall.Nanoseconds() - loop.Wall.Nanoseconds()),
-		loop:   per(loop.Wall.Nanoseconds()),
-		allocs: per(int64(cost.Mallocs)),
-	}, nil
-}
-
-// match is the measured loop. It returns how many answers were wrong.
-func (s *subject) match(matches int) (wrong int) {
-	var room [8]rule.Hit
-	req := rule.Request{Attributes: map[string]string{}}
-	rules := s.table.Rules()
-	for i := range matches {
-		at := s.walk[i&(walkLen-1)]
-		l, number := s.ask(int(at))
-		l.arrive(&req, number)
-		hits := s.table.Match(room[:0], &req)
-		if len(hits) != 1+common || hits[0].Entry != rules[at] {
-			wrong++
+// asks makes a caller whose requests come in random order, each by the rule that is its own.
+func (s shape) asks(table *rule.Table, match bool) func(int) func(int) error {
+	rules := table.Rules()
+	order := bench.NewOrder(0, len(rules)-common, bench.Long)
+	return func(int) func(int) error {
+		var room [8]rule.Hit
+		req := rule.Request{Attributes: map[string]string{}}
+		return func(n int) error {
+			at := order.At(n)
+			l, number := s.ask(at)
+			l.arrive(&req, number)
+			if !match {
+				return nil
+			}
+			hits := table.Match(room[:0], &req)
+			if len(hits) != 1+common || hits[0].Entry != rules[at] {
+				return fmt.Errorf("request %d did not meet its own rule and the %d that are everybody's", n, common)
+			}
+			return nil
 		}
-	}
-	return wrong
-}
-
-// loop is the same without matching.
-func (s *subject) loop(matches int) {
-	req := rule.Request{Attributes: map[string]string{}}
-	for i := range matches {
-		l, number := s.ask(int(s.walk[i&(walkLen-1)]))
-		l.arrive(&req, number)
 	}
 }

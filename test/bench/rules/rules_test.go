@@ -43,23 +43,27 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newSubject(table, shape).round(1000); err != nil {
+	ask := func() error {
+		_, err := bench.Load{Callers: 1, Count: 1000}.Run(shape.asks(table, true))
+		return err
+	}
+	if err := ask(); err != nil {
 		t.Errorf("all as wanted: %v", err)
 	}
-	ask := shape.ask
-	shape.ask = func(i int) (*letter, int) { return ask(i ^ 1) }
-	if _, err := newSubject(table, shape).round(1000); err == nil {
+	own := shape.ask
+	shape.ask = func(i int) (*letter, int) { return own(i ^ 1) }
+	if ask() == nil {
 		t.Error("requests that meet another's rule pass")
 	}
-	shape.ask = func(i int) (*letter, int) { return ask(i + i/17*100) }
-	if _, err := newSubject(table, shape).round(1000); err == nil {
+	shape.ask = func(i int) (*letter, int) { return own(i + i/17*100) }
+	if ask() == nil {
 		t.Error("a request that meets no rule of its own passes")
 	}
 }
 
 func TestRun(t *testing.T) {
 	r := bench.Test(t)
-	run(r, options{rules: []int{10, 40}, rounds: 1, round: time.Millisecond, trial: 200})
+	run(r, options{rules: []int{10, 40}, rounds: 1, round: time.Millisecond})
 	for _, s := range allShapes() {
 		if !strings.Contains(r.File("rules.txt").String(), "| "+s.name+" ") {
 			t.Errorf("%s is not in the table", s.name)
@@ -69,14 +73,14 @@ func TestRun(t *testing.T) {
 
 func TestAimsTakeTheWorst(t *testing.T) {
 	got := newAims([]int{10, 1000})
-	worsen(got, "good", []round{{ns: 100}, {ns: 150}})
+	worsen(got, "good", []figure{{ns: 100}, {ns: 150}})
 	for _, a := range got {
 		if a.Verdict() != "met" {
 			t.Errorf("%+v is missed", a)
 		}
 	}
-	worsen(got, "bad", []round{{ns: 600}, {ns: 1200, allocs: 1}})
-	worsen(got, "good again", []round{{ns: 100}, {ns: 140}})
+	worsen(got, "bad", []figure{{ns: 600}, {ns: 1200, allocs: 1}})
+	worsen(got, "good again", []figure{{ns: 100}, {ns: 140}})
 	for _, a := range got {
 		if s := a.Where + " " + a.Verdict(); s != "bad missed" {
 			t.Errorf("%s: %s", a.What, s)

@@ -35,28 +35,16 @@ var (
 	quick = options{rules: 10_000, keys: 1_000_000, rounds: 3, settle: time.Second, idle: 5 * time.Second}
 )
 
-// figure is a start, or a time without requests.
-type figure struct {
-	took   time.Duration // from the start of the process to the first answer
-	memory bench.Memory
-	busy   float64 // share of a core while idle
-}
-
-func (f figure) seconds() float64 { return f.took.Seconds() }
-
 // keysFile is where weir keeps what keys have used.
 const keysFile = "keys.snapshot"
 
 // Run writes the table.
-func Run(r *bench.Run) {
-	o := bench.Pick(r, full, quick)
-	names, starts, idle := measure(r, o)
-	write(r, o, names, starts, idle)
-}
+func Run(r *bench.Run) { run(r, bench.Pick(r, full, quick)) }
 
-func measure(r *bench.Run, o options) (names []string, starts []figure, idle figure) {
+func run(r *bench.Run, o options) {
 	r.Step(0, 2, "building weir, and making rules and keys")
 	path := bench.Build(r)
+	contest := bench.Contest{What: "starts", Rounds: o.rounds}
 	var dirs []string
 	for _, d := range []struct{ rules, keys int }{{1, 0}, {o.rules, 0}, {1, o.keys}, {o.rules, o.keys}} {
 		name := "one rule"
@@ -66,39 +54,31 @@ func measure(r *bench.Run, o options) (names []string, starts []figure, idle fig
 		if d.keys > 0 {
 			name += ", " + bench.Things(d.keys, "key")
 		}
-		names, dirs = append(names, name), append(dirs, prepare(r, d.rules, d.keys))
+		dir := prepare(r, d.rules, d.keys)
+		dirs = append(dirs, dir)
+		contest.Contestants = append(contest.Contestants, bench.Contestant{Name: name, Play: func(int) (bench.Round, error) { return start(r, path, dir) }})
 	}
-	turns := bench.Turns{What: "starts", Names: names, Rounds: o.rounds, Seed: [2]uint64{3, 5}}
-	res := bench.Take(r, turns, func(_, i int) (figure, error) { return start(r, path, dirs[i]) })
-	for _, rounds := range res.Rounds {
-		starts = append(starts, bench.Median(rounds, figure.seconds))
-	}
+	starts := contest.Run(r)
 	r.Step(1, 2, "idle")
-	return names, starts, testkit.Must(rest(r, path, dirs[0], o))(r)
-}
+	idle := testkit.Must(rest(r, path, dirs[0], o))(r)
 
-func write(r *bench.Run, o options, names []string, starts []figure, idle figure) {
-	out := r.File("start.txt")
-	fmt.Fprintf(out, `%v
-
-ms: from the start of the process to the first answer over HTTP; median of %d rounds that take turns.
+	about := fmt.Sprintf(`ms: from the start of the process to the first answer over HTTP; median of %d rounds that take turns.
 MB: resident memory then. own: without the pages of the program file, which the system can drop and
-read again.
-
-`, bench.Describe(), o.rounds)
+read again.`, o.rounds)
 	table := bench.NewTable("weir serve with", "ms", "MB", "own MB")
-	for i, f := range starts {
-		table.Row("%s|%d|%.1f|%.1f", names[i], f.took.Milliseconds(), float64(f.memory.Resident)/1e6, float64(f.memory.Own)/1e6)
+	for i, name := range starts.Names {
+		f := bench.Median(starts.Rounds[i], bench.Round.Seconds)
+		table.Row("%s|%d|%.1f|%.1f", name, f.Wall.Milliseconds(), float64(f.Memory.Resident)/1e6, float64(f.Memory.Own)/1e6)
 	}
-	table.Write(out)
-	resident, last := float64(idle.memory.Resident)/1e6, len(starts)-1
-	fmt.Fprintf(out, "\nWithout requests, for %v after %v: %.1f MB, of them %.1f MB own; %.2f %% of a core.\n\n",
-		o.idle, o.settle, resident, float64(idle.memory.Own)/1e6, 100*idle.busy)
-	bench.WriteAims(out, "", []bench.Aim{
-		{What: "start with " + names[last] + ", s", Bound: 1, Measured: starts[last].seconds()},
+	resident, last := float64(idle.Memory.Resident)/1e6, len(starts.Names)-1
+	busy := 100 * idle.CPU.Seconds() / idle.Wall.Seconds()
+	without := fmt.Sprintf("Without requests, for %v after %v: %.1f MB, of them %.1f MB own; %.2f %% of a core.",
+		o.idle, o.settle, resident, float64(idle.Memory.Own)/1e6, busy)
+	r.Write("start.txt", bench.Describe(), about, table, without, bench.Aims("", []bench.Aim{
+		{What: "start with " + starts.Names[last] + ", s", Bound: 1, Measured: starts.Median(last, bench.Round.Seconds)},
 		{What: "resident memory without requests, MB", Bound: 25, Measured: resident},
-		{What: "of a core without requests, %", Bound: 0.1, Measured: 100 * idle.busy},
-	})
+		{What: "of a core without requests, %", Bound: 0.1, Measured: busy},
+	}))
 }
 
 // prepare makes a directory with rules, and with the usage of keys in what weir saved last.
@@ -127,17 +107,17 @@ func prepare(t testing.TB, rules, keys int) string {
 
 var flags = []string{"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--data", "data"}
 
-// start measures one start.
-func start(t testing.TB, path, dir string) (f figure, err error) {
+// start measures one start, until the first answer.
+func start(t testing.TB, path, dir string) (out bench.Round, err error) {
 	begin := time.Now()
 	p := bench.ServeWeir(t, path, dir, bench.HTTP, flags...)
 	defer p.Stop()
 	if err := ask(p.Address); err != nil {
-		return f, err
+		return out, err
 	}
-	f.took = time.Since(begin)
-	f.memory, err = bench.MemoryOf(p.PID)
-	return f, err
+	out.Wall = time.Since(begin)
+	out.Memory, err = bench.MemoryOf(p.PID)
+	return out, err
 }
 
 // ask is an error unless weir allows a request by its first rule.
@@ -158,15 +138,13 @@ func ask(address string) error {
 }
 
 // rest measures a weir that nobody asks.
-func rest(t testing.TB, path, dir string, o options) (f figure, err error) {
+func rest(t testing.TB, path, dir string, o options) (out bench.Round, err error) {
 	p := bench.ServeWeir(t, path, dir, bench.HTTP, flags...)
 	defer p.Stop()
 	time.Sleep(o.settle)
-	busy, err := bench.Busy(func() error { time.Sleep(o.idle); return nil }, p.PID)
-	if err != nil {
-		return f, err
+	out.Wall = o.idle
+	if out.CPU, err = bench.Busy(func() error { time.Sleep(o.idle); return nil }, p.PID); err == nil {
+		out.Memory, err = bench.MemoryOf(p.PID)
 	}
-	f.busy = busy.Seconds() / o.idle.Seconds()
-	f.memory, err = bench.MemoryOf(p.PID)
-	return f, err
+	return out, err
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/notation"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -48,23 +49,20 @@ func (r *Report) Write(w io.Writer, seed uint64) {
 			rows[i] = append(rows[i], fmt.Sprint(cell))
 		}
 	}
-	for _, row := range rows {
-		fmt.Fprintf(w, "%-32s", row[0])
-		for _, cell := range row[1:] {
-			fmt.Fprintf(w, "%18s", cell)
-		}
-		fmt.Fprintln(w)
-	}
+	fmt.Fprint(w, notation.Grid(rows, 1))
 	for _, s := range r.Scenes {
 		s.writeViolations(w, seed)
 	}
+	attacks := [][]string{{"attack", "honest requests", "not answered", "longest answer"}}
+	for _, a := range r.Attacks {
+		attacks = append(attacks, []string{a.Attack, fmt.Sprint(a.Requests), fmt.Sprint(a.Failed), a.Longest.Round(time.Millisecond).String()})
+	}
 	if len(r.Attacks) > 0 {
-		fmt.Fprintf(w, "\n%-32s%18s%18s%18s\n", "attack", "honest requests", "not answered", "longest answer")
+		fmt.Fprintf(w, "\n%s", notation.Grid(attacks, 1))
 	}
 	for _, a := range r.Attacks {
-		fmt.Fprintf(w, "%-32s%18d%18d%18v\n", a.Attack, a.Requests, a.Failed, a.Longest.Round(time.Millisecond))
 		if a.Failed > 0 {
-			fmt.Fprintf(w, "  violated: %s\n", a.First)
+			fmt.Fprintf(w, "\nviolated by %s: %s\n", a.Attack, a.First)
 		}
 	}
 }
@@ -155,48 +153,19 @@ func save(s *scene, done *Scene) (string, error) {
 	return file.Name(), w.Flush()
 }
 
-// progress says how far a run is: on a terminal as a bar, elsewhere as a line now and then.
+// progress says how far a run is, now and then.
 type progress struct {
-	out      io.Writer
-	terminal bool
-	begun    time.Time
-	total    time.Duration
-	last     time.Time
+	Options
+	begun, last time.Time
 }
 
-const (
-	barWidth  = 24
-	lineEvery = 20 * time.Second
-)
-
-func newProgress(o Options) *progress {
-	out := o.Progress
-	if out == nil {
-		out = io.Discard
-	}
-	return &progress{out: out, terminal: o.Terminal, begun: time.Now(), total: o.Duration}
-}
+const tellEvery = 20 * time.Second
 
 // tell says what a scene does now.
 func (p *progress) tell(s *scene, doing string) {
-	if !p.terminal && time.Since(p.last) < lineEvery {
-		return
-	}
-	p.last = time.Now()
-	text := s.summary(doing)
-	elapsed := time.Since(p.begun)
-	if !p.terminal {
-		fmt.Fprintf(p.out, "%7s of %v  %s\n", elapsed.Round(time.Second), p.total, text)
-		return
-	}
-	full := min(barWidth, int(barWidth*elapsed/max(p.total, 1)))
-	fmt.Fprintf(p.out, "\r\x1b[K%s%s %s  %s", strings.Repeat("█", full), strings.Repeat("░", barWidth-full), elapsed.Round(time.Second), text)
-}
-
-// end leaves the line of the bar.
-func (p *progress) end() {
-	if p.terminal {
-		fmt.Fprintln(p.out)
+	if p.Progress != nil && time.Since(p.last) >= tellEvery {
+		p.last = time.Now()
+		fmt.Fprintf(p.Progress, "%7s of %v  %s\n", time.Since(p.begun).Round(time.Second), p.Duration, s.summary(doing))
 	}
 }
 

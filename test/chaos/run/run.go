@@ -23,7 +23,6 @@ type Options struct {
 	Weir       string          // the program
 	Out        string          // directory for the history of what went wrong
 	Progress   io.Writer       // default none
-	Terminal   bool            // Progress is one
 }
 
 // Report is what came of a run.
@@ -64,65 +63,47 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		o.Topologies = plan.Topologies()
 	}
 	report, begun := &Report{}, time.Now()
-	progress := newProgress(o)
-	defer progress.end()
+	progress := &progress{Options: o, begun: begun}
 	for i, t := range o.Topologies {
 		if ctx.Err() != nil {
 			break
 		}
 		share := (o.Duration - time.Since(begun)) / time.Duration(len(o.Topologies)-i)
-		if t == plan.Hostile {
-			var err error
-			if report.Attacks, err = attack(ctx, o, share, progress); err != nil {
-				return report, err
-			}
-			continue
-		}
-		done, err := runScene(ctx, o, t, share, progress)
-		if done != nil {
-			report.Scenes = append(report.Scenes, *done)
-		}
-		if err != nil {
+		if err := report.run(ctx, o, t, share, progress); err != nil {
 			return report, err
 		}
 	}
 	return report, nil
 }
 
-// attack lets hostile clients attack a weir, in each way they know.
-func attack(ctx context.Context, o Options, share time.Duration, p *progress) (outcomes []hostile.Outcome, err error) {
+// run runs chaos on a topology, or lets hostile clients attack a weir in each way they know.
+func (r *Report) run(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) error {
 	h, err := testkit.NewScope("chaos")
 	if err != nil {
-		return nil, err
-	}
-	defer h.Close()
-	s, all := newScene(ctx, o, h, plan.Hostile), hostile.Attacks()
-	err = h.Try(func() {
-		outcomes = hostile.Run(ctx, h, o.Weir, share/time.Duration(len(all)), all, func(doing string) { p.tell(s, doing) })
-	})
-	return outcomes, err
-}
-
-func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {
-	h, err := testkit.NewScope("chaos")
-	if err != nil {
-		return nil, err
+		return err
 	}
 	defer h.Close()
 	s := newScene(ctx, o, h, t)
+	if t == plan.Hostile {
+		all := hostile.Attacks()
+		return h.Try(func() {
+			r.Attacks = hostile.Run(ctx, h, o.Weir, share/time.Duration(len(all)), all, func(doing string) { p.tell(s, doing) })
+		})
+	}
 	err = s.play(share, p.tell)
 	if s.checker == nil {
-		return nil, err
+		return err
 	}
-	done := &Scene{Topology: t, Took: s.now(), Faults: s.faults, Samples: s.samples}
+	done := Scene{Topology: t, Took: s.now(), Faults: s.faults, Samples: s.samples}
 	done.Tally, done.Violations, done.More = s.checker.Result()
 	done.Violations = append(done.Violations, check.Grown(s.samples)...)
 	done.Stalled, done.Stall = s.line.Stalls()
 	if len(done.Violations) > 0 {
 		var saved error
-		if done.History, saved = save(s, done); err == nil {
+		if done.History, saved = save(s, &done); err == nil {
 			err = saved
 		}
 	}
-	return done, err
+	r.Scenes = append(r.Scenes, done)
+	return err
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -16,25 +15,32 @@ import (
 	"github.com/weirhq/weir/internal/testkit"
 )
 
-func TestTakeInterleaves(t *testing.T) {
-	var order []int
-	got := Take(Test(t), Turns{Names: make([]string, 4), Rounds: 5}, func(turn, i int) (string, error) {
-		if turn != len(order)%4 {
-			t.Errorf("turn %d after %d rounds", turn, len(order))
-		}
-		order = append(order, i)
-		return fmt.Sprint(i), nil
-	})
+// contestants note who plays.
+func contestants(names string, played *strings.Builder) (out []Contestant) {
+	for _, name := range strings.Split(names, "") {
+		out = append(out, Contestant{Name: name, Play: func(n int) (Round, error) {
+			played.WriteString(name)
+			return Round{Done: n}, nil
+		}})
+	}
+	return out
+}
+
+func TestContestantsTakeTurns(t *testing.T) {
+	var played strings.Builder
+	got := Contest{What: "x", Rounds: 5, Contestants: contestants("abcd", &played)}.Run(Test(t))
 	for i, rounds := range got.Rounds {
-		if want := slices.Repeat([]string{fmt.Sprint(i)}, 5); !slices.Equal(rounds, want) {
-			t.Errorf("contestant %d has the rounds %v", i, rounds)
+		for n, r := range rounds {
+			if r.Done != n || len(rounds) != 5 {
+				t.Errorf("contestant %d has the rounds %+v", i, rounds)
+			}
 		}
 	}
 	orders := map[string]bool{}
-	for r := range slices.Chunk(order, 4) {
-		orders[fmt.Sprint(r)] = true
-		if slices.Sort(r); !slices.Equal(r, []int{0, 1, 2, 3}) {
-			t.Errorf("a round of %v", r)
+	for round := range slices.Chunk([]byte(played.String()), 4) {
+		orders[string(round)] = true
+		if slices.Sort(round); string(round) != "abcd" {
+			t.Errorf("a round of %s", round)
 		}
 	}
 	if len(orders) < 2 {
@@ -42,21 +48,35 @@ func TestTakeInterleaves(t *testing.T) {
 	}
 }
 
-func TestTakeStopsAtTheDeadlineAfterThreeRounds(t *testing.T) {
-	got := Take(Test(t), Turns{Names: []string{"a"}, Rounds: 9, Deadline: time.Now()}, func(_, _ int) (int, error) { return 0, nil })
-	if n := len(got.Rounds[0]); n != 3 {
-		t.Errorf("%d rounds", n)
+func TestContestStopsAtAnError(t *testing.T) {
+	scope, turns := testkit.Must(testkit.NewScope("take"))(t), 0
+	defer scope.Close()
+	broken := Contestant{Name: "a", Play: func(int) (Round, error) { turns++; return Round{}, errors.New("broken") }}
+	err := scope.Try(func() { Contest{What: "x", Rounds: 2, Contestants: []Contestant{broken, broken}}.Run(Test(scope)) })
+	if err == nil || err.Error() != "take: x: a: broken" || turns != 1 {
+		t.Errorf("%v after %d turns", err, turns)
 	}
 }
 
-func TestTakeStopsAtAnError(t *testing.T) {
-	scope, turns := testkit.Must(testkit.NewScope("take"))(t), 0
-	defer scope.Close()
-	err := scope.Try(func() {
-		Take(Test(scope), Turns{What: "x", Names: []string{"a", "a"}, Rounds: 2}, func(_, _ int) (int, error) { turns++; return 0, errors.New("broken") })
-	})
-	if err == nil || err.Error() != "take: x: a: broken" || turns != 1 {
-		t.Errorf("%v after %d turns", err, turns)
+// Those who ask do it after a warm-up and a trial, in rounds of equal counts; what comes before a
+// round is not measured, and the processor time is that of the round.
+func TestContestOfCallers(t *testing.T) {
+	var asked atomic.Int64
+	before, busy := 0, time.Duration(0)
+	one := Contestant{
+		Name:   "a",
+		Ask:    func(int) func(int) error { return func(int) error { asked.Add(1); return nil } },
+		Before: func() error { before++; return nil },
+		Busy:   func() time.Duration { busy += time.Second; return busy },
+	}
+	got := Contest{What: "x", Rounds: 3, WarmUp: time.Millisecond, Load: Load{Callers: 2, Length: time.Microsecond, Counted: true}, Contestants: []Contestant{one}}.Run(Test(t))
+	for _, r := range got.Rounds[0] {
+		if r.Done != 2*trial || r.CPU != time.Second {
+			t.Errorf("%+v", r)
+		}
+	}
+	if before != 3 || asked.Load() <= 4*2*trial || got.Sum(0).Done != 3*2*trial {
+		t.Errorf("%d rounds were prepared; %d requests", before, asked.Load())
 	}
 }
 
@@ -70,8 +90,15 @@ func TestMedian(t *testing.T) {
 
 // A round in which both are slow does not change how they compare.
 func TestRatio(t *testing.T) {
-	r := Results[float64]{Rounds: [][]float64{{20, 2, 60, 8}, {10, 1, 20, 4}}}
-	if got := r.Ratio(0, 1, func(x float64) float64 { return x }); got != 2 {
+	var s Scores
+	for _, walls := range [][]time.Duration{{20, 2, 60, 8}, {10, 1, 20, 4}} {
+		var rounds []Round
+		for _, wall := range walls {
+			rounds = append(rounds, Round{Wall: wall})
+		}
+		s.Rounds = append(s.Rounds, rounds)
+	}
+	if got := s.Ratio(0, 1, Round.Seconds); got != 2 {
 		t.Errorf("the ratio is %v", got)
 	}
 }
@@ -95,21 +122,35 @@ func TestKeysAreDistinct(t *testing.T) {
 	}
 }
 
-func TestWalkVisitsTheKeys(t *testing.T) {
+func TestOrderVisitsTheKeys(t *testing.T) {
 	for keys, least := range map[int]int{1: 1, 1000: 1000, 100_000: 60_000} {
-		seen := make(map[uint32]struct{})
-		for _, i := range Walk(0, keys, 1<<17) {
-			if int(i) >= keys {
-				t.Fatalf("walk over %d keys goes to %d", keys, i)
+		seen, order := make(map[int]struct{}), NewOrder(0, keys, 1<<17)
+		for n := range 1 << 17 {
+			i := order.At(n)
+			if i >= keys {
+				t.Fatalf("an order of %d keys goes to %d", keys, i)
 			}
 			seen[i] = struct{}{}
 		}
-		if len(seen) < least {
-			t.Errorf("walk over %d keys visits only %d of them", keys, len(seen))
+		if len(seen) < least || order.At(1<<17+7) != order.At(7) {
+			t.Errorf("an order of %d keys visits only %d of them, or does not begin again", keys, len(seen))
 		}
 	}
-	if slices.Equal(Walk(0, 1000, 1000), Walk(1, 1000, 1000)) {
+	if both := NewOrders(2, 1000, 1000); slices.Equal(both[0], both[1]) {
 		t.Error("two goroutines walk in step")
+	}
+}
+
+// The worst of several measurements is what an aim is held against.
+func TestWorst(t *testing.T) {
+	for _, atLeast := range []bool{true, false} {
+		a := Aim{AtLeast: atLeast}
+		for where, measured := range map[string]float64{"low": 1, "high": 3, "middle": 2} {
+			a.Worst(measured, where)
+		}
+		if want := map[bool]string{true: "low", false: "high"}[atLeast]; a.Where != want {
+			t.Errorf("%+v, want %s", a, want)
+		}
 	}
 }
 
@@ -140,19 +181,23 @@ func TestCPU(t *testing.T) {
 }
 
 func TestWrite(t *testing.T) {
-	var b bytes.Buffer
 	table := NewTable("who", "ns", "<why")
 	table.Row("a|%d|short", 1)
 	table.Cells([]string{"bé", "1 000", "x"})
-	table.Write(&b)
+	r := Test(t)
+	r.Write("a", "Title", table, "End\n")
 	want := `
+Title
+
 | who |    ns | why   |
 |-----|------:|-------|
 | a   |     1 | short |
 | bé  | 1 000 | x     |
+
+End
 `
-	if b.String() != want[1:] {
-		t.Errorf("got\n%s", b.String())
+	if b := r.File("a"); b.String() != want[1:] {
+		t.Errorf("got\n%s", b)
 	}
 }
 
@@ -238,8 +283,8 @@ func TestRunner(t *testing.T) {
 
 func TestWriteLine(t *testing.T) {
 	r := Test(t)
-	r.WriteLine(r.File("a"), map[string]string{"kind": "x"}, Machine{Go: "go1"})
-	if got, want := r.File("a").String(), `{"kind":"x","go":"go1","os":"","arch":"","cpu":"","cpus":0}`+"\n"; got != want {
+	r.WriteLine(r.File("a"), "kind", "x", "rounds", []int{1, 2})
+	if got, want := r.File("a").String(), `{"kind":"x","rounds":[1,2],"go":"go`; !strings.HasPrefix(got, want) || !strings.HasSuffix(got, "}\n") {
 		t.Errorf("%s", got)
 	}
 }

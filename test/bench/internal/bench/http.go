@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // Conn asks an HTTP server one question after the other over a connection, as cheaply as it can
@@ -100,31 +102,23 @@ func (c *Conn) chunks() (total int, err error) {
 	}
 }
 
-// RunHTTP has each caller ask over a connection of its own, which is there before the round
-// begins. An answer that is not right ends the round.
-func (l Load) RunHTTP(address string, question func(caller, n int) []byte, right func(Answer) error) (Round, error) {
-	ask := func(c *Conn, question []byte) error {
-		a, err := c.Ask(question)
-		if err != nil {
-			return fmt.Errorf("the status is %d: %w", a.Status, err)
-		}
-		return right(a)
-	}
-	conns := make([]*Conn, l.Callers)
+// AskHTTP asks an address, each caller over a connection of its own, which is there before the
+// first round. An answer that is not right ends the round.
+func AskHTTP(t testing.TB, address string, callers int, question func(caller, n int) []byte, right func(Answer) error) func(int) func(int) error {
+	conns := make([]*Conn, callers)
 	for g := range conns {
-		c, err := Dial(address)
-		if err != nil {
-			return Round{}, err
-		}
-		defer c.Close()
-		if err := ask(c, question(g, 0)); err != nil {
-			return Round{}, err
-		}
-		conns[g] = c
+		conns[g] = testkit.Must(Dial(address))(t)
+		t.Cleanup(func() { _ = conns[g].Close() })
 	}
-	return l.Run(func(g int) func(int) error {
-		return func(n int) error { return ask(conns[g], question(g, n)) }
-	})
+	return func(g int) func(int) error {
+		return func(n int) error {
+			a, err := conns[g].Ask(question(g, n))
+			if err != nil {
+				return fmt.Errorf("the status is %d: %w", a.Status, err)
+			}
+			return right(a)
+		}
+	}
 }
 
 // Serve serves a handler on a port of its own, and returns the address.

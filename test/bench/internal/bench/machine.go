@@ -69,6 +69,14 @@ func CPU(processes ...int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
+// BusyOf tells for how long processes have kept a processor busy; 0 where that is unknown.
+func BusyOf(processes ...int) func() time.Duration {
+	return func() time.Duration {
+		busy, _ := CPU(processes...)
+		return busy
+	}
+}
+
 // Memory is what a process has in memory.
 type Memory struct {
 	Resident int64 // bytes in all

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"bufio"
+	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/testkit"
+	"github.com/weirhq/weir/rule"
 	_ "github.com/weirhq/weir/rule/rulefile"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -32,6 +35,20 @@ func NewEngine(t testing.TB, store weir.Store, document string) *engine.Engine {
 	t.Cleanup(e.Close)
 	testkit.OK(t, e.Load("bench", []byte(document)))
 	return e
+}
+
+// Checks is what a caller does who has an engine check requests: each is made of the first, and
+// as many rules as there are to be results must allow it.
+func Checks(e *engine.Engine, results int, first rule.Request, next func(req *rule.Request, n int)) func(n int) error {
+	req, v := first, engine.Verdict{}
+	return func(n int) error {
+		next(&req, n)
+		err := e.Check(context.Background(), &req, &v)
+		if err == nil && (!v.Allowed || len(v.Results) != results || v.Degraded != nil) {
+			err = fmt.Errorf("%d results, degraded: %v, allowed: %t", len(v.Results), v.Degraded, v.Allowed)
+		}
+		return err
+	}
 }
 
 // Build builds weir as releases are built, and returns where it is.

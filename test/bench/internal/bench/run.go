@@ -11,6 +11,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -43,19 +44,33 @@ type Run struct {
 
 	Clients int // how many there are
 
-	line  line
-	files map[string]*bytes.Buffer
+	files    map[string]*bytes.Buffer
+	progress io.Writer // nil for nowhere
+
+	mu   sync.Mutex
+	what string // comes, as it said last
 }
 
 // Test is a run within a test.
 func Test(t testing.TB) *Run { return &Run{TB: t, files: map[string]*bytes.Buffer{}} }
 
-// File is where to write a file of results.
+// File is what a file of results will have.
 func (r *Run) File(name string) *bytes.Buffer {
 	if r.files[name] == nil {
 		r.files[name] = &bytes.Buffer{}
 	}
 	return r.files[name]
+}
+
+// Write adds texts and tables to a file of results, with an empty line between them.
+func (r *Run) Write(name string, parts ...any) {
+	w := r.File(name)
+	for _, part := range parts {
+		if w.Len() > 0 {
+			w.WriteByte('\n')
+		}
+		fmt.Fprintln(w, strings.TrimSuffix(fmt.Sprint(part), "\n"))
+	}
 }
 
 // Pick is what the flag -quick chooses.
@@ -68,7 +83,7 @@ func Pick[O any](r *Run, full, quick O) O {
 
 // Main runs the suite that the first argument names, prints its first file, and keeps all of
 // them in the directory of results.
-func Main(suites []Suite, args []string, out, errors *os.File) (code int) {
+func Main(suites []Suite, args []string, out, errors io.Writer) (code int) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(errors)
 	quick := flags.Bool("quick", false, "a first look only")
@@ -121,7 +136,7 @@ func usage(suites []Suite, flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
-func (s Suite) run(quick bool, beside, dir string, out, progress *os.File) error {
+func (s Suite) run(quick bool, beside, dir string, out, progress io.Writer) error {
 	// The collector's share is the same whatever the environment says.
 	debug.SetGCPercent(100)
 	debug.SetMemoryLimit(math.MaxInt64)
@@ -130,12 +145,9 @@ func (s Suite) run(quick bool, beside, dir string, out, progress *os.File) error
 		return err
 	}
 	r := Test(scope)
-	r.Quick, r.Beside, r.Clients, r.line.out = quick, beside, s.Clients, progress
-	info, err := progress.Stat()
-	r.line.terminal = err == nil && info.Mode()&os.ModeCharDevice != 0
+	r.Quick, r.Beside, r.Clients, r.progress = quick, beside, s.Clients, progress
 	err = scope.Try(func() { s.Run(r) })
 	scope.Close()
-	r.line.clear()
 	if err != nil {
 		return err
 	}
@@ -153,48 +165,30 @@ func (s Suite) run(quick bool, beside, dir string, out, progress *os.File) error
 	return nil
 }
 
-// Step says how far the run has come, and what comes next.
-func (r *Run) Step(done, total int, what string) { r.line.step(done, total, what) }
-
-const width = 24
-
-// line shows the progress of a long run: one changing line on a terminal, one line for each
-// thing that is measured elsewhere. It is safe for concurrent use.
-type line struct {
-	out      io.Writer // nil for nowhere
-	terminal bool
-
-	mu   sync.Mutex
-	what string
+// GoTest runs a test of a package, which is in the module of a directory, with flags that say where to write figures.
+func (r *Run) GoTest(dir, pkg, test string, flags ...string) (out []byte, err error) {
+	args := []string{"test", pkg, "-run", "^" + test + "$", "-count", "1", "-timeout", "0", "-args"}
+	cmd := exec.Command("go", append(args, flags...)...)
+	cmd.Dir, cmd.Stderr = dir, os.Stderr
+	return cmd.Output()
 }
 
-func (l *line) step(done, total int, what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.out == nil:
-	case l.terminal:
-		bar := strings.Repeat("#", width*done/max(1, total))
-		fmt.Fprintf(l.out, "\r\x1b[K[%-*s] %d/%d %s", width, bar, done, total, what)
-	case what != l.what:
-		l.what = what
-		fmt.Fprintf(l.out, "%d/%d %s\n", done, total, what)
+// Step says how far the run has come and what comes next, if that is something new.
+func (r *Run) Step(done, total int, what string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.progress != nil && what != r.what {
+		r.what = what
+		fmt.Fprintf(r.progress, "%d/%d %s\n", done, total, what)
 	}
 }
 
-// clear removes the line, so that something else can be printed.
-func (l *line) clear() {
-	if l.terminal {
-		fmt.Fprint(l.out, "\r\x1b[K")
+// WriteLine writes names and values as one object of JSON, and then the machine.
+func (r *Run) WriteLine(w *bytes.Buffer, pairs ...any) {
+	w.WriteByte('{')
+	for i := 0; i < len(pairs); i += 2 {
+		fmt.Fprintf(w, "%q:%s,", pairs[i], testkit.Must(json.Marshal(pairs[i+1]))(r))
 	}
-}
-
-// WriteLine writes the fields of several values as one object of JSON.
-func (r *Run) WriteLine(w *bytes.Buffer, parts ...any) {
-	var fields [][]byte
-	for _, part := range parts {
-		object := testkit.Must(json.Marshal(part))(r)
-		fields = append(fields, object[1:len(object)-1])
-	}
-	fmt.Fprintf(w, "{%s}\n", bytes.Join(fields, []byte(",")))
+	w.Write(testkit.Must(json.Marshal(Describe()))(r)[1:])
+	w.WriteByte('\n')
 }

@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -25,8 +24,9 @@ func (t *Table) Row(format string, args ...any) {
 // Cells adds a row.
 func (t *Table) Cells(cells []string) { t.rows = append(t.rows, cells) }
 
-// Write writes the table.
-func (t *Table) Write(w *bytes.Buffer) {
+// String is the table, as it is written.
+func (t *Table) String() string {
+	var w strings.Builder
 	titles, left, widths := make([]string, len(t.header)), make([]bool, len(t.header)), make([]int, len(t.header))
 	for i, title := range t.header {
 		titles[i], left[i] = strings.CutPrefix(title, "<")
@@ -40,9 +40,9 @@ func (t *Table) Write(w *bytes.Buffer) {
 		for i, cell := range cells {
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if left[i] {
-				fmt.Fprintf(w, "| %s%s ", cell, pad)
+				fmt.Fprintf(&w, "| %s%s ", cell, pad)
 			} else {
-				fmt.Fprintf(w, "| %s%s ", pad, cell)
+				fmt.Fprintf(&w, "| %s%s ", pad, cell)
 			}
 		}
 		w.WriteString("|\n")
@@ -50,15 +50,16 @@ func (t *Table) Write(w *bytes.Buffer) {
 	line(titles)
 	for i, width := range widths {
 		if left[i] {
-			fmt.Fprintf(w, "|%s", strings.Repeat("-", width+2))
+			fmt.Fprintf(&w, "|%s", strings.Repeat("-", width+2))
 		} else {
-			fmt.Fprintf(w, "|%s:", strings.Repeat("-", width+1))
+			fmt.Fprintf(&w, "|%s:", strings.Repeat("-", width+1))
 		}
 	}
 	w.WriteString("|\n")
 	for _, row := range t.rows {
 		line(row)
 	}
+	return w.String()
 }
 
 // Count writes a whole number with its thousands apart: 1 000 000.
@@ -94,9 +95,16 @@ func (a Aim) Verdict() string {
 	return "missed"
 }
 
-// WriteAims writes a table of aims which are all of one kind. The title of the column for
+// Worst lets a measurement replace the worst so far.
+func (a *Aim) Worst(measured float64, where string) {
+	if a.Where == "" || (measured < a.Measured) == a.AtLeast && measured != a.Measured {
+		a.Measured, a.Where = measured, where
+	}
+}
+
+// Aims returns a table of aims which are all of one kind. The title of the column for
 // where they were measured may be empty.
-func WriteAims(w *bytes.Buffer, where string, aims []Aim) {
+func Aims(where string, aims []Aim) *Table {
 	header := []string{"aim", "at most", "measured", "<verdict"}
 	if len(aims) > 0 && aims[0].AtLeast {
 		header[1] = "at least"
@@ -112,5 +120,5 @@ func WriteAims(w *bytes.Buffer, where string, aims []Aim) {
 			t.Row("%s|%.2f|%.2f|%s|%s", a.What, a.Bound, a.Measured, a.Where, a.Verdict())
 		}
 	}
-	t.Write(w)
+	return t
 }

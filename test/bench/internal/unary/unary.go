@@ -20,13 +20,15 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// Caller asks, is answered, and asks again.
-type Caller interface {
-	// Ask returns the next message. It is not kept.
-	Ask() []byte
+// Asks are what is asked: many at a time, and each answer is followed by another request.
+type Asks struct {
+	InFlight int
+
+	// Ask returns the n-th message, from 0. It is not kept.
+	Ask func(n int) []byte
 
 	// Answered looks at the answer to it, which is not to be kept.
-	Answered(message []byte, took time.Duration) error
+	Answered func(n int, message []byte, took time.Duration) error
 }
 
 // Conn is a connection. It is not safe for concurrent use.
@@ -53,9 +55,9 @@ type Conn struct {
 
 // query is a request that is under way.
 type query struct {
-	caller Caller
-	begin  time.Time
-	body   []byte
+	n     int
+	begin time.Time
+	body  []byte
 }
 
 const (
@@ -111,12 +113,12 @@ func Dial(address, method string) (*Conn, error) {
 // Close ends the connection.
 func (c *Conn) Close() error { return c.conn.Close() }
 
-// Run has every caller ask again and again until it is over, and then waits for the last
-// answers. It gives up when there is no answer at all for ten seconds. After an error the
-// connection is good for nothing.
-func (c *Conn) Run(callers []Caller, over func() bool) error {
-	for _, who := range callers {
-		if err := c.ask(who); err != nil {
+// Run asks again and again until it is over, and then waits for the last answers. It gives up
+// when there is no answer at all for ten seconds. After an error the connection is good for nothing.
+func (c *Conn) Run(a Asks, over func() bool) error {
+	n := 0
+	for ; n < a.InFlight; n++ {
+		if err := c.ask(n, a.Ask(n)); err != nil {
 			return err
 		}
 	}
@@ -137,22 +139,22 @@ func (c *Conn) Run(callers []Caller, over func() bool) error {
 		if err != nil {
 			return err
 		}
-		who, err := c.take(frame)
+		complete, err := c.take(frame, a)
 		if err != nil {
 			return err
 		}
-		if who != nil && !over() {
-			if err := c.ask(who); err != nil {
+		if complete && !over() {
+			if err := c.ask(n, a.Ask(n)); err != nil {
 				return err
 			}
+			n++
 		}
 	}
 	return c.out.Flush()
 }
 
 // ask writes a request into the buffer.
-func (c *Conn) ask(who Caller) error {
-	message := who.Ask()
+func (c *Conn) ask(n int, message []byte) error {
 	c.message = append(c.message[:0], 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint32(c.message[1:], uint32(len(message)))
 	c.message = append(c.message, message...)
@@ -168,10 +170,10 @@ func (c *Conn) ask(who Caller) error {
 	id := c.next
 	c.next += 2
 	q := &query{}
-	if n := len(c.idle); n > 0 {
-		q, c.idle = c.idle[n-1], c.idle[:n-1]
+	if last := len(c.idle) - 1; last >= 0 {
+		q, c.idle = c.idle[last], c.idle[:last]
 	}
-	q.caller, q.begin, q.body = who, time.Now(), q.body[:0]
+	q.n, q.begin, q.body = n, time.Now(), q.body[:0]
 	c.streams[id] = q
 	if err := c.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: c.block.Bytes(), EndHeaders: true}); err != nil {
 		return err
@@ -179,51 +181,51 @@ func (c *Conn) ask(who Caller) error {
 	return c.framer.WriteData(id, true, c.message)
 }
 
-// take reads a frame, and returns the caller whose answer is complete with it.
-func (c *Conn) take(frame http2.Frame) (Caller, error) {
+// take reads a frame, and reports whether an answer is complete with it.
+func (c *Conn) take(frame http2.Frame, a Asks) (complete bool, err error) {
 	id := frame.Header().StreamID
 	switch f := frame.(type) {
 	case *http2.DataFrame:
 		q := c.streams[id]
 		if q == nil || f.StreamEnded() {
-			return nil, errors.New("unary: there is data where none is expected")
+			return false, errors.New("unary: there is data where none is expected")
 		}
 		q.body = append(q.body, f.Data()...)
-		return nil, c.credit(f.Length)
+		return false, c.credit(f.Length)
 	case *http2.HeadersFrame:
 		q := c.streams[id]
 		if q == nil || !f.HeadersEnded() {
-			return nil, errors.New("unary: there are headers where none are expected, or too many")
+			return false, errors.New("unary: there are headers where none are expected, or too many")
 		}
 		c.status, c.reason = "", ""
 		if _, err := c.decoder.Write(f.HeaderBlockFragment()); err != nil {
-			return nil, err
+			return false, err
 		}
 		if f.StreamEnded() {
-			return q.caller, c.end(id, q)
+			return true, c.end(id, q, a)
 		}
 	case *http2.SettingsFrame:
 		if f.IsAck() {
-			return nil, nil
+			return false, nil
 		}
 		if size, ok := f.Value(http2.SettingHeaderTableSize); ok {
 			c.encoder.SetMaxDynamicTableSize(min(size, 4096))
 		}
-		return nil, c.framer.WriteSettingsAck()
+		return false, c.framer.WriteSettingsAck()
 	case *http2.PingFrame:
 		if !f.IsAck() {
-			return nil, c.framer.WritePing(true, f.Data)
+			return false, c.framer.WritePing(true, f.Data)
 		}
 	case *http2.WindowUpdateFrame:
 		if id == 0 {
 			c.window += int64(f.Increment)
 		}
 	case *http2.RSTStreamFrame:
-		return nil, fmt.Errorf("unary: the service has given up a request: %v", f.ErrCode)
+		return false, fmt.Errorf("unary: the service has given up a request: %v", f.ErrCode)
 	case *http2.GoAwayFrame:
-		return nil, fmt.Errorf("unary: the service has given up the connection: %v %s", f.ErrCode, f.DebugData())
+		return false, fmt.Errorf("unary: the service has given up the connection: %v %s", f.ErrCode, f.DebugData())
 	}
-	return nil, nil
+	return false, nil
 }
 
 // credit tells the service now and then that what it has sent was read.
@@ -236,8 +238,8 @@ func (c *Conn) credit(bytes uint32) error {
 	return err
 }
 
-// end hands a complete answer to its caller.
-func (c *Conn) end(id uint32, q *query) error {
+// end hands over a complete answer.
+func (c *Conn) end(id uint32, q *query, a Asks) error {
 	delete(c.streams, id)
 	c.idle = append(c.idle, q)
 	if c.status != "0" {
@@ -246,5 +248,5 @@ func (c *Conn) end(id uint32, q *query) error {
 	if len(q.body) < prefix || q.body[0] != 0 || int(binary.BigEndian.Uint32(q.body[1:])) != len(q.body)-prefix {
 		return fmt.Errorf("unary: %d bytes are not one message without compression", len(q.body))
 	}
-	return q.caller.Answered(q.body[prefix:], time.Since(q.begin))
+	return a.Answered(q.n, q.body[prefix:], time.Since(q.begin))
 }

@@ -52,34 +52,12 @@ func listen(t *testing.T) (*service, string) {
 	return s, l.Addr().String()
 }
 
-// asker asks with names that grow, and expects each answer to be for its own.
-type asker struct {
-	t        *testing.T
-	n, size  int
-	answered int
-}
+// name is another one for each request.
+func name(n int) string { return strings.Repeat("x", n*(n%16+1)%3000) }
 
-func (a *asker) name() string { return strings.Repeat("x", (a.n*a.size)%5000) }
-
-func (a *asker) Ask() []byte {
-	a.n++
-	message, err := proto.Marshal(&health.HealthCheckRequest{Service: a.name()})
-	if err != nil {
-		a.t.Error(err)
-	}
+func ask(name string) []byte {
+	message, _ := proto.Marshal(&health.HealthCheckRequest{Service: name})
 	return message
-}
-
-func (a *asker) Answered(message []byte, took time.Duration) error {
-	var r health.HealthCheckResponse
-	if err := proto.Unmarshal(message, &r); err != nil {
-		return err
-	}
-	a.answered++
-	if want := len(a.name()) % 3; int(r.Status) != want || took <= 0 {
-		return errors.New("this is the answer to another question")
-	}
-	return nil
 }
 
 // Thousands of requests, sixteen at once and more bytes than the windows have, are each
@@ -91,56 +69,43 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	var callers []Caller
-	for i := range 16 {
-		callers = append(callers, &asker{t: t, size: i + 1})
-	}
 	for turn := range 3 { // a connection is used again
-		before := s.asked.Load()
-		if err := c.Run(callers, func() bool { return s.asked.Load() > before+3000 }); err != nil {
+		before, answered := s.asked.Load(), map[int]bool{}
+		asks := Asks{16, func(n int) []byte { return ask(name(n)) }, func(n int, message []byte, took time.Duration) error {
+			var r health.HealthCheckResponse
+			if err := proto.Unmarshal(message, &r); err != nil {
+				return err
+			}
+			if want := len(name(n)) % 3; int(r.Status) != want || took <= 0 || answered[n] {
+				return errors.New("this is the answer to another question")
+			}
+			answered[n] = true
+			return nil
+		}}
+		if err := c.Run(asks, func() bool { return s.asked.Load() > before+3000 }); err != nil {
 			t.Fatal(err)
 		}
-		answered := 0
-		for _, a := range callers {
-			answered += a.(*asker).answered
-		}
-		if n := s.asked.Load(); int(n) != answered || n < 3000 {
-			t.Errorf("turn %d: %d were answered of %d", turn, answered, n)
+		if n := int(s.asked.Load() - before); n != len(answered) || n < 3000 {
+			t.Errorf("turn %d: %d were answered of %d", turn, len(answered), n)
 		}
 	}
 }
-
-// bad asks for what fails.
-type bad struct{}
-
-func (bad) Ask() []byte {
-	message, _ := proto.Marshal(&health.HealthCheckRequest{Service: "bad"})
-	return message
-}
-
-func (bad) Answered([]byte, time.Duration) error { return nil }
-
-type doubtful struct{}
-
-func (doubtful) Ask() []byte { return nil }
-
-func (doubtful) Answered([]byte, time.Duration) error { return errors.New("no good") }
 
 func TestTroubleIsTold(t *testing.T) {
 	_, address := listen(t)
 	for want, c := range map[string]struct {
-		caller Caller
-		method string
+		name, method string
 	}{
-		"nobody knows it": {bad{}, method},
-		"unknown method":  {bad{}, method + "s"},
-		"no good":         {doubtful{}, method},
+		"nobody knows it": {"bad", method},
+		"unknown method":  {"bad", method + "s"},
+		"no good":         {"", method},
 	} {
 		conn, err := Dial(address, c.method)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := conn.Run([]Caller{c.caller}, func() bool { return false }); err == nil || !strings.Contains(err.Error(), want) {
+		asks := Asks{1, func(int) []byte { return ask(c.name) }, func(int, []byte, time.Duration) error { return errors.New("no good") }}
+		if err := conn.Run(asks, func() bool { return false }); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 		conn.Close()

@@ -86,15 +86,20 @@ func isCall(command string) bool {
 	return command == function || strings.HasPrefix(command, "eval")
 }
 
-// Number is one of INFO.
-func (r *Server) Number(section, name string) float64 {
+// Field is one of INFO.
+func (r *Server) Field(section, name string) string {
 	for line := range strings.Lines(r.Do("INFO", section).(string)) {
 		if n, value, _ := strings.Cut(strings.TrimSpace(line), ":"); n == name {
-			return testkit.Must(strconv.ParseFloat(value, 64))(r)
+			return value
 		}
 	}
 	r.Fatalf("INFO %s has no %s", section, name)
-	return 0
+	return ""
+}
+
+// Number is one of INFO.
+func (r *Server) Number(section, name string) float64 {
+	return testkit.Must(strconv.ParseFloat(r.Field(section, name), 64))(r)
 }
 
 // Busy is the time that the server's main thread has run.

@@ -22,44 +22,50 @@ func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
 	}
 }
 
-func TestRoundNoticesWrongAnswers(t *testing.T) {
-	keys, walks := bench.Keys(10), [][]uint32{bench.Walk(0, 10, walkLen), bench.Walk(1, 10, walkLen)}
+func TestAsksNoticesWrongAnswers(t *testing.T) {
+	keys, orders := bench.Keys(10), bench.NewOrders(2, 10, bench.Short)
+	round := func(l Limiter, want Outcome) error {
+		_, err := bench.Load{Callers: 2, Count: 1000}.Run(l.asks(keys, orders, want))
+		return err
+	}
 	for _, answer := range []bool{true, false} {
 		l := always(answer)
-		if _, err := round(l, keys, walks, 1000, Outcome(answer)); err != nil {
+		if err := round(l, Outcome(answer)); err != nil {
 			t.Errorf("all as wanted: %v", err)
 		}
-		if _, err := round(l, keys, walks, 1000, Outcome(!answer)); err == nil {
+		if round(l, Outcome(!answer)) == nil {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
 	few := InMemory()[0].New(Limit{N: 50, Period: Month}, 10)
 	defer few.Close()
-	if _, err := round(few, keys, walks, 1000, true); err == nil {
+	if round(few, Allowed) == nil {
 		t.Error("a limit that is used up on the way passes as all allowed")
 	}
 }
 
 func TestRun(t *testing.T) {
 	r := bench.Test(t)
-	results := measure(r, options{keys: []int{1, 100}, procs: []int{1, 2}, rounds: 2, round: time.Millisecond, trial: 200, limit: time.Minute})
-	if want := 2 * 2 * 2 * (len(InMemory()) + 1); len(results.figures) != want {
-		t.Fatalf("%d figures, want %d", len(results.figures), want)
-	}
-	for _, f := range results.figures {
-		if len(f.Rounds) != 2 || f.Median <= 0 || f.Ratio <= 0 {
-			t.Errorf("%s, %s: %+v", f.Contestant.Name, f.scenario, f.Rounds)
+	h := run(r, options{keys: []int{1, 100}, callers: []int{1, 2}, rounds: 2, round: time.Millisecond})
+	figures := 0
+	for _, s := range h.stages {
+		for i, name := range s.Names {
+			if figures++; len(s.Rounds[i]) != 2 || s.Median(i, bench.Round.CallerNanos) <= 0 || s.ratio(name) <= 0 {
+				t.Errorf("%s, %s: %+v", name, s.scenario, s.Rounds[i])
+			}
 		}
 	}
-	results.write(r)
+	if want := 2 * 2 * 2 * (len(InMemory()) + 1); figures != want {
+		t.Errorf("%d figures, want %d", figures, want)
+	}
 	tables, raw := r.File("peers.txt").String(), r.File("peers.jsonl")
 	for _, c := range InMemory() {
 		if got := strings.Count(tables, "| "+c.Name+" "); got < 6 {
 			t.Errorf("%s is in %d of 6 tables", c.Name, got)
 		}
 	}
-	if lines := bytes.Count(raw.Bytes(), []byte("\n")); lines != len(results.figures)+len(results.sizes) {
-		t.Errorf("%d raw lines for %d figures", lines, len(results.figures)+len(results.sizes))
+	if lines := bytes.Count(raw.Bytes(), []byte("\n")); lines != figures+len(h.sizes) {
+		t.Errorf("%d raw lines for %d figures", lines, figures+len(h.sizes))
 	}
 	var line struct {
 		Go, Kind, Outcome string
@@ -87,26 +93,32 @@ func TestBytesOfAKey(t *testing.T) {
 		"once":      func(l Limiter, key string) { l.Take(key) },
 		"exhausted": func(l Limiter, key string) { l.Drain(key) },
 	} {
-		if got := bytesPerKey(c, keys, use); got < size || got > 2*size {
+		if got := bytesOnHeap(c, keys, use).bytes; got < size || got > 2*size {
 			t.Errorf("%s: %.0f bytes a key, of which %d are known", name, got, size)
 		}
 	}
 }
 
+// staged is a stage of contestants whose rounds had one check of each caller that took so long.
+func staged(sc scenario, contestants []Contestant, walls ...[]time.Duration) stage {
+	s := stage{scenario: sc, contestants: contestants}
+	for i, c := range contestants {
+		s.Names = append(s.Names, c.Name)
+		var rounds []bench.Round
+		for _, wall := range walls[i] {
+			rounds = append(rounds, bench.Round{Callers: 1, Done: 1, Wall: wall, P50: wall})
+		}
+		s.Rounds = append(s.Rounds, rounds)
+	}
+	return s
+}
+
 func TestFiguresComparePeersOnly(t *testing.T) {
 	contestants := []Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle}
-	var rounds [][]bench.Round
-	for _, ns := range [][]time.Duration{{300, 100, 200}, {99, 100, 900}, {50, 50, 50}, {1, 1, 1}} {
-		var some []bench.Round
-		for _, wall := range ns {
-			some = append(some, bench.Round{Callers: 1, Done: 1, Wall: wall})
-		}
-		rounds = append(rounds, some)
-	}
-	got := figures(contestants, scenario{}, 1, bench.Results[bench.Round]{Rounds: rounds})
+	s := staged(scenario{}, contestants, []time.Duration{300, 100, 200}, []time.Duration{99, 100, 900}, []time.Duration{50, 50, 50}, []time.Duration{1, 1, 1})
 	for i, want := range []float64{2, 1, 0.5, 0.01} {
-		if math.Abs(got[i].Ratio-want) > 1e-9 {
-			t.Errorf("%s: ratio %v, want %v", got[i].Contestant.Name, got[i].Ratio, want)
+		if got := s.ratio(s.Names[i]); math.Abs(got-want) > 1e-9 {
+			t.Errorf("%s: ratio %v, want %v", s.Names[i], got, want)
 		}
 	}
 }
