@@ -33,7 +33,7 @@ var breaking = strings.NewReplacer("    call = redis.call\n  end\n", `  local fu
 // end there.
 var interrupted = func() *strings.Replacer {
 	var pairs []string
-	for _, last := range []string{"BUCKET.letGo(", "self.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "lists.write(", "reserved.answer(", "decisions.decide("} {
+	for _, last := range []string{"self.letGo(", "self.refund(", "LOG.refund(", "SUB_WINDOWS.refund(", "lists.write(", "reserved.answer(", "decisions.decide("} {
 		pairs = append(pairs, "  function "+last, "  call('PING')\n  function "+last)
 	}
 	return strings.NewReplacer(pairs...)

@@ -195,10 +195,11 @@ func arithmeticOf(c *weir.Compiled) weir.Algorithm {
 	return weir.SlidingLog
 }
 
-// limit packs ten numbers. Of periods of the calendar they are where three of them end, the
-// one at a time and its neighbors.
+// limit packs a limit as a text of eleven numbers, by which a function remembers it. Of periods of the calendar
+// they are where three of them end, the one at a time and its neighbors.
 func (p *packer) limit(c *weir.Compiled, r *request) {
-	l, n := c.Limit(), c.Numbers()
+	p.text("")
+	begin, l, n := len(*p), c.Limit(), c.Numbers()
 	if arithmeticOf(c) == weir.SlidingLog {
 		n.Drain, n.Unit, n.Full = entryNumbers(n.Period)
 	}
@@ -206,10 +207,11 @@ func (p *packer) limit(c *weir.Compiled, r *request) {
 		n.Period, n.Unit, n.Full, n.Width = 0, int64(b[1]), int64(b[2]), int64(b[3])
 	}
 	for _, x := range [...]int64{
-		l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied), n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
+		int64(arithmeticOf(c)), l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied), n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
 	} {
 		p.number(x)
 	}
+	(*p)[begin-1] = byte(len(*p) - begin)
 }
 
 // op packs the cost, below 0 if it is only looked at, and last what the verb needs besides:
@@ -266,7 +268,7 @@ func truth(b bool) int64 {
 
 // length is of how many numbers a request is, without the time.
 func (r *request) length() int {
-	n := 1 + 11*len(r.limits) + 2*len(r.batch) + 5*len(r.ops)
+	n := 1 + 2*len(r.limits) + 2*len(r.batch) + 5*len(r.ops)
 	for _, c := range r.batch {
 		switch {
 		case c.verb == lease:

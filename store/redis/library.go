@@ -36,6 +36,7 @@ const (
 	needHolds
 	needHeld
 	needPlace
+	onlyFunctions // no script
 
 	needAll = 1<<iota - 1
 )
@@ -50,6 +51,7 @@ var files = []struct {
 	{"numbers", needHolds | needHeld},
 	{"division", needBucket | needSlidingWindow},
 	{"state", needAll},
+	{"limits", onlyFunctions},
 	{"bucket", needBucket},
 	{"windows", needFixedWindow | needSlidingWindow},
 	{"fixed_window", needFixedWindow},

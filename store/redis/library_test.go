@@ -3,6 +3,7 @@ package redis
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,6 +69,41 @@ func libraries(t *testing.T, client rueidis.Client) (names []string) {
 		names = append(names, testkit.Must(l.AsStrMap())(t)["library_name"])
 	}
 	return names
+}
+
+// A function remembers some limits, and takes none for another one: not of another algorithm with the same numbers
+// either. A script remembers none, and has the same answers.
+func TestLimitsAreRemembered(t *testing.T) {
+	const keep = "    limits[text], count = c, count + 1\n"
+	useFiles(t, func(text string) string {
+		text = strings.Replace(text, "local MOST, LONGEST = 256,", "local MOST, LONGEST = 3,", 1)
+		return strings.Replace(text, keep, keep+`
+    local kept = 0
+    for _ in pairs(limits) do kept = kept + 1 end
+    if kept > MOST then error('too many limits are kept') end
+`, 1)
+	})
+	client, clock := connect(t), func() weir.Micros { return 1_790_000_000_000_000 }
+	functions := storeOn(t, client, Options{Clock: clock})
+	scripts := onScripts(storeOn(t, client, Options{Clock: clock, Prefix: "scripts:"}))
+	// Somebody else calls the function of another algorithm with the text of a limit.
+	wrong := newRequest([]*check{functions.checkOf(take, []weir.Op{{Key: "k", Limit: weir.MustCompile("sliding_window 9/1h"), Cost: 1}})}, 0)
+	testkit.Must(functions.link.client.Eval(t.Context(), fcall, functions.library.function(fixedWindowSingles), []string{"weir:k"}, wrong.encode(1)))(t)
+	texts := []string{"sliding_window 9/1h", "token_bucket 9/1h", "leaky_bucket 9/1h", "fixed_window 9/1h", "sliding_log 9/1h", "sliding_buckets 9/1h", "token_bucket 8/1h", "in_flight 9/1h"}
+	for range 3 {
+		for i, text := range texts {
+			ops := []weir.Op{
+				{Key: text, Limit: weir.MustCompile(text), Cost: 4},
+				{Key: text, Limit: weir.MustCompile(texts[(i+1)%len(texts)]), Cost: 2},
+			}
+			for n := 1; n <= len(ops); n++ {
+				got := testkit.Must(functions.Take(t.Context(), nil, ops[:n]...))(t)
+				if want := testkit.Must(scripts.Take(t.Context(), nil, ops[:n]...))(t); !slices.Equal(got, want) {
+					t.Fatalf("%s: %+v, as a script %+v", text, got, want)
+				}
+			}
+		}
+	}
 }
 
 // Each kind of call has its function and, as a script, no file that it does not need.

@@ -178,7 +178,7 @@ func (r *request) encodeSingles(now int64) string {
 			n++
 		}
 		b.limit(g.limit, r)
-		if length += 11; !r.held {
+		if length += 2; !r.held {
 			b.number(g.leave)
 			length++
 		}

@@ -3,11 +3,8 @@
 
 BUCKET = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, wait = nil, prepare = nil }
 
-function BUCKET:limit(input, i)
-  return {
-    does = self, n = input[i], capacity = input[i + 2], shape = input[i + 3] == 1, countDenied = input[i + 4] == 1,
-    rate = input[i + 5], p = input[i + 6], full = input[i + 7],
-  }
+function BUCKET:limit(_, n, _, capacity, shape, countDenied, rate, p, full)
+  return { does = self, n = n, capacity = capacity, shape = shape == 1, countDenied = countDenied == 1, rate = rate, p = p, full = full }
 end
 
 function BUCKET.look(c, now, fresh, level, n)
@@ -16,8 +13,8 @@ function BUCKET.look(c, now, fresh, level, n)
     local drain = c.rate
     local rate, spent = drain, level
     if n ~= c.n then
-      BUCKET:prepare()
-      level, rate = BUCKET.recount(c, level, n)
+      c.does:prepare()
+      level, rate = c.does.recount(c, level, n)
     end
     local rest = spent % rate
     local last = fresh - (spent - rest) / rate
@@ -48,9 +45,9 @@ function BUCKET.wait(c, _, _, level, _, need)
 end
 
 function BUCKET:prepare()
-  if BUCKET.letGo then return end
+  if self.letGo then return end
   -- partsOf returns the rate and the parts of a unit of what is counted under another N in the same period.
-  function BUCKET.partsOf(c, n)
+  function self.partsOf(c, n)
     local period = c.p * (c.n / c.rate) -- that of n units
     local divisor, rest = n, period
     while rest ~= 0 do divisor, rest = rest, divisor % rest end
@@ -59,23 +56,23 @@ function BUCKET:prepare()
 
   -- recount makes a level that was counted under another N one in parts of this limit, rounded up. It
   -- returns the rate of the other, too.
-  function BUCKET.recount(c, level, n)
-    local rate, p = BUCKET.partsOf(c, n)
+  function self.recount(c, level, n)
+    local rate, p = self.partsOf(c, n)
     if math.floor(level / p) >= math.floor((EXACT - 1) / c.p) then return EXACT - 1, rate end
     return mulDiv(level, c.p, p, true), rate
   end
 
-  function BUCKET.delay(c, level) return mulDiv(level, 1, c.rate, true) end
+  function self.delay(c, level) return mulDiv(level, 1, c.rate, true) end
 
-  function BUCKET.room(c, at, level)
+  function self.room(c, at, level)
     local rest = math.min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - level
     return (rest - rest % c.p) / c.p
   end
 
-  function BUCKET.refund(c, fresh, spent, n, _, receipt, units)
+  function self.refund(c, fresh, spent, n, _, receipt, units)
     if n <= 0 then return fresh, spent, n end
     local level, rate = spent, c.rate
-    if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
+    if n ~= c.n then level, rate = self.recount(c, spent, n) end
     local last = fresh - mulDiv(spent, 1, rate, true)
     local back = math.min(units, math.floor((EXACT - 1) / c.p)) * c.p
     if receipt >= 0 and (receipt < fresh or c.p < c.rate) then
@@ -88,10 +85,10 @@ function BUCKET:prepare()
 
   -- letGo is the state without what has not drained of a hold, if what was there first drains first, and how
   -- much that was. Holds that were reserved later move up by as much.
-  function BUCKET.letGo(c, fresh, spent, n, receipt, height, since, units)
+  function self.letGo(c, fresh, spent, n, receipt, height, since, units)
     if n <= 0 or c.shape and receipt ~= fresh then return fresh, spent, n, 0 end
     local level, rate = spent, c.rate
-    if n ~= c.n then level, rate = BUCKET.recount(c, spent, n) end
+    if n ~= c.n then level, rate = self.recount(c, spent, n) end
     local part = spent % rate
     local last, back, rest = fresh - (spent - part) / rate, units * c.p, height
     if part > 0 then last = last - 1 end
@@ -99,7 +96,7 @@ function BUCKET:prepare()
       -- So much has left the bucket at most, if its N may have been another.
       local most = (last - since) * c.rate
       if n > c.n then
-        local other, p = BUCKET.partsOf(c, n)
+        local other, p = self.partsOf(c, n)
         other = (last - since) * other
         if other >= EXACT or math.floor(other / p) >= math.floor((EXACT - 1) / c.p) then
           most = EXACT

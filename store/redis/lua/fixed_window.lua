@@ -2,11 +2,8 @@
 
 FIXED_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, wait = nil, room = roomOfWindow, prepare = nil }
 
-function FIXED_WINDOW:limit(input, i)
-  return {
-    does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
-    p = input[i + 6], full = input[i + 7], width = input[i + 8],
-  }
+function FIXED_WINDOW:limit(_, n, period, capacity, _, countDenied, _, p, full, width)
+  return { does = self, n = n, period = period, capacity = capacity, countDenied = countDenied == 1, p = p, full = full, width = width }
 end
 
 function FIXED_WINDOW.look(c, now, fresh, used)

@@ -4,8 +4,8 @@
 -- args[1] is what to do, packed by Go (see single.go):
 --
 --   now, how many of the keys are states, and 1 if reservations write records, and 2 more if a key may have
---   many holds, which are not for this function; then for each limit ten
---   numbers, and of how many states it is; then for each of these how many requests there are, and for
+--   many holds, which are not for this function; then for each limit its text,
+--   and of how many states it is; then for each of these how many requests there are, and for
 --   each request
 --
 --   1, cost                                                   to take
@@ -49,9 +49,9 @@ local function held(does, keys, args)
   local maxDelay, leave, due, dueExpires, newRecord, recordLasts
   i = i + 2
   while key < last do
-    local c, following = does:limit(input, i), key + input[i + 10]
+    local c, following = readLimit(does, input[i]), key + input[i + 1]
     local shapes, limitOfHold = c.shape, nil
-    i = i + 11
+    i = i + 2
     while key < following do
       key = key + 1
       local name, value, count = keys[key], values[key], input[i]

@@ -411,10 +411,11 @@ local function holds(keys, args)
   prepareDecisions()
   prepareLists()
   local states, many = input[i], input[i + 1]
-  local t = {
-    keys = keys, input = input, now = now, keep = keep, out = { now }, length = 1, ops = {}, shift = 0,
-    fresh = {}, a = {}, b = {}, expires = {}, more = {}, limitOf = {}, changed = {}, lists = {},
-    moved = {}, many = {}, leases = {}, pairs = nil, grows = many % 2 == 1, readMoved = nil,
+  local t = { -- with room for few keys at once, as in requests
+    keys = keys, input = input, now = now, keep = keep, out = { now, nil, nil, nil, nil, nil, nil }, length = 1, ops = { nil, nil, nil, nil }, shift = 0,
+    fresh = { nil, nil, nil, nil }, a = { nil, nil, nil, nil }, b = { nil, nil, nil, nil }, expires = { nil, nil, nil, nil },
+    limitOf = { nil, nil, nil, nil }, changed = { nil, nil, nil, nil }, lists = { nil, nil, nil, nil },
+    more = {}, moved = {}, many = {}, leases = {}, pairs = nil, grows = many % 2 == 1, readMoved = nil,
   }
   if many >= 2 then t.pairs, t.readMoved = states, readMoved end
   local isShort

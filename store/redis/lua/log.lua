@@ -27,11 +27,8 @@ local RANKS = 4294967296 -- after so many units, ranks begin at 0 again
 -- and full after how long times begin again.
 LOG = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, wait = nil, prepare = nil }
 
-function LOG:limit(input, i)
-  return {
-    does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
-    rate = input[i + 5], p = input[i + 6], full = input[i + 7],
-  }
+function LOG:limit(_, n, period, capacity, _, countDenied, rate, p, full)
+  return { does = self, n = n, period = period, capacity = capacity, countDenied = countDenied == 1, rate = rate, p = p, full = full }
 end
 
 -- timeAt and rankAt read the entry at a byte of a text, from 0.

@@ -5,11 +5,10 @@
 -- In the place of the state is MOVED then, and the state is in a key of its own. So versions that know of lists
 -- only do not touch it; and other functions than holds answer FOREIGN, upon which Go asks holds.
 --
--- What was given back of a hold of a bucket moves up all that were reserved later. Holds of buckets have
--- numbers in the order of reservation, and a tree has the sums by how much they have moved up: a node has
--- one for each of its RADIX children, and a hold those of all nodes above it. Sums are modulo EXACT; a hold
--- knows its own when it was reserved. A node is in the set as long as a hold under it is open. A list's holds
--- are earlier than those here.
+-- What was given back of a hold of a bucket moves up all that were reserved later. Holds of buckets have numbers in the
+-- order of reservation, and a tree has the sums by how much they have moved up: a node has one for each of its RADIX
+-- children, and a hold those of all nodes above it. Sums are modulo EXACT; a hold knows its own when it was reserved. A node
+-- is in the set as long as a hold under it is open. A list's holds are earlier than those here.
 --
 -- When half of the holds are open that a key may have, those of each client are counted from then on; see
 -- weir.HoldShare. The count of a client is a node without children, at a level of its own.
@@ -222,8 +221,7 @@ local function prepareMany()
     return tonumber(call('ZSCORE', m.name, member) or nil), member
   end
 
-  -- remove takes a hold out, and returns its cost, receipt, level, since, number, and of its limit N and
-  -- whether it shapes.
+  -- remove takes a hold out, and returns its cost, receipt, level, since, number, and of its limit N and whether it shapes.
   function MANY.remove(m, c, member)
     local number, cost, receipt, level, sum, n, last = parse(OPENED, member, 17)
     local since, shapes = 0, last % 2 == 1

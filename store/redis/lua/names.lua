@@ -2,7 +2,7 @@
 -- a text at each definition that uses one, but for those around a function once.
 
 -- What Redis offers does not exist while a library is loaded, so a call looks it up if it is the
--- first. Nothing else outlives a call.
+-- first. Nothing else outlives a call but limits; see limits.lua.
 local call, try, pack, parse
 
 local EXACT = 9007199254740992 -- 2^53

@@ -1,7 +1,6 @@
--- The pages of a large sliding log. Each is a field of the hash, named by its number in four bytes.
--- The field 'd' is the directory: for each page, oldest first, its number and the rank after its
--- last unit. So nothing that a call reads or writes is longer than a page or the directory, which
--- grow with the square root of the log.
+-- The pages of a large sliding log. Each is a field of the hash, named by its number in four bytes. The field 'd' is the
+-- directory: for each page, oldest first, its number and the rank after its last unit. So nothing that a call reads or
+-- writes is longer than a page or the directory, which grow with the square root of the log.
 --
 -- Between the ranks of two entries of a page there is what was taken in between, but pages need not
 -- agree where to begin: what is given back changes ranks in its own page and in the directory.

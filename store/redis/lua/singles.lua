@@ -4,7 +4,7 @@
 --
 -- args[1] is what to do, packed by Go (see single.go):
 --
---   now; then for each limit ten numbers, what is left for others, and of how many keys it is; then
+--   now; then for each limit its text, what is left for others, and of how many keys it is; then
 --   for each of these how many units are asked for, one by one; or, below 0, how many requests there
 --   are, and cost, longest delay and what is left for others for each. If something is to be given
 --   back, -1 - cost and the receipt instead of the delay; and -1 as the last if nobody asks how the
@@ -29,9 +29,9 @@ local function singles(does, keys, args, readApart)
   if #keys > 1 then values = call('MGET', unpack(keys)) end
   local key, last, spare = 0, readApart and #keys / 2 or #keys, nil
   while key < last do
-    local c, usual, following = does:limit(input, i), input[i + 10], key + input[i + 11]
+    local c, usual, following = readLimit(does, input[i]), input[i + 1], key + input[i + 2]
     local shapes = c.shape
-    i = i + 12
+    i = i + 3
     while key < following do
       key = key + 1
       local name, count, cost, maxDelay, leave, each, changed = keys[key], input[i], 1, -1, usual, false, false

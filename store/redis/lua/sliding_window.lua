@@ -3,8 +3,8 @@
 
 SLIDING_WINDOW = { read = readHead, write = writeHead, limit = nil, look = nil, charge = nil, wait = nil, room = roomOfWindow, prepare = nil }
 
-function SLIDING_WINDOW:limit(input, i)
-  return { does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1 }
+function SLIDING_WINDOW:limit(_, n, period, capacity, _, countDenied)
+  return { does = self, n = n, period = period, capacity = capacity, countDenied = countDenied == 1 }
 end
 
 -- faded is how far into a window the previous count weighs at most room.

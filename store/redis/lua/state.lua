@@ -19,9 +19,8 @@ local function readHead(name, value)
   return 0, 0, 0, 0
 end
 
--- expiry is when Redis forgets a key: some time after it is as good as new, by a quarter of the
--- time until then and at least a second. So that of a key that is charged again and again need not
--- be set each time.
+-- expiry is when Redis forgets a key: some time after it is as good as new, by a quarter of the time until then and at least
+-- a second. So that of a key that is charged again and again need not be set each time.
 local function expiry(now, fresh)
   local after = (fresh - now) / 4
   after = after - after % 1
@@ -36,8 +35,7 @@ local function ttl(now, keep, expires)
   return string.format('%d', math.max(1, (expires - now + 999) / 1000)) -- which cuts the fraction off
 end
 
--- writeHead writes a state that was to expire at that time; 0 if there was none. What is behind it
--- stays.
+-- writeHead writes a state that was to expire at that time; 0 if there was none. What is behind it stays.
 local function writeHead(now, keep, name, fresh, a, b, before)
   if fresh <= 0 then
     local list = call('GETRANGE', name, '28', '30') -- open holds behind it are counted there
@@ -59,7 +57,7 @@ end
 
 -- What each algorithm does, by its number in package weir:
 --
---   limit    the ten numbers of a limit, of which it takes what it needs; with more than eight, a table costs twice as much
+--   limit    the numbers of a limit, of which it takes what it needs; with more than eight, a table costs twice as much
 --   read     the value of a key: fresh, a, b, when it expires, and what there is more, such as a log
 --   look     at a state: the time, which is never before the last charge, the state at that time, and the units that are free
 --   charge   units: the state with them
@@ -75,5 +73,8 @@ end
 -- prepare defines what is seldom needed, unless the last of it is there. Room is made at once: a table that
 -- grows costs several times as much.
 local BUCKET, FIXED_WINDOW, SLIDING_WINDOW, LOG, SUB_WINDOWS -- nil in a script without it
+
+-- readLimit makes a limit of the text that Go has packed: the number of its algorithm, and ten more. Nobody changes it.
+local function readLimit(does, text) return does:limit(cmsgpack.unpack(text)) end
 
 local FEW = 128 -- sub-windows that are read as a whole: a kilobyte

@@ -1,6 +1,5 @@
--- Sliding buckets. fresh: when the newest sub-window stops counting. a: units in the newest one. b:
--- units in the older ones that count when the newest begins. Behind the state is a tail with the
--- older counts, sub-window i at i mod its length.
+-- Sliding buckets. fresh: when the newest sub-window stops counting. a: units in the newest one. b: units in the older ones
+-- that count when the newest begins. Behind the state is a tail with the older counts, sub-window i at i mod its length.
 --
 -- Of a key there is besides the state
 --
@@ -15,11 +14,8 @@ local MOST = 64 -- words that are read at once otherwise
 
 SUB_WINDOWS = { read = nil, write = nil, limit = nil, look = nil, charge = nil, commit = nil, wait = nil, prepare = nil }
 
-function SUB_WINDOWS:limit(input, i)
-  return {
-    does = self, n = input[i], period = input[i + 1], capacity = input[i + 2], countDenied = input[i + 4] == 1,
-    width = input[i + 8], buckets = input[i + 9],
-  }
+function SUB_WINDOWS:limit(_, n, period, capacity, _, countDenied, _, _, _, width, buckets)
+  return { does = self, n = n, period = period, capacity = capacity, countDenied = countDenied == 1, width = width, buckets = buckets }
 end
 
 -- read returns what readHead does, and the rest: another tail, which is used again, if there is one. A
@@ -92,8 +88,7 @@ local function oldestAt(c, time)
   return (from - from % width) / width
 end
 
--- between adds up the sub-windows from one to another, the latter excluded; used is the count of the
--- newest.
+-- between adds up the sub-windows from one to another, the latter excluded; used is the count of the newest.
 local function between(tail, used, from, to)
   local sum, newest, words = 0, tail.newest, tail.words
   for i = from, math.min(to, newest) - 1 do sum = sum + word(tail, i % words) end
