@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -14,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -31,6 +35,38 @@ func TestDenied(t *testing.T) {
 		}
 		if got.StatusCode == 429 && got.Header.Get("Retry-After") == "" {
 			t.Error("there is no Retry-After")
+		}
+	}
+	if n := served.Load(); n != 3 {
+		t.Errorf("%d reached the upstream", n)
+	}
+}
+
+// A directory tells whose an API key is and at which levels it counts. Keys that nobody has do not reach an upstream, and
+// neither does the name of a client instead of a key.
+func TestDirectory(t *testing.T) {
+	directory, problems, err := rule.ReadDirectory("", strings.NewReader(`{"client": "api_key:k1", "parent": "user:ann"}
+{"client": "api_key:k2", "parent": "user:ann"}
+{"client": "api_key:k3", "parent": "user:bob"}
+{"client": "user:ann", "parent": "org:secret"}
+{"client": "user:bob", "parent": "org:secret"}
+{"client": "org:secret"}`))
+	testkit.OK(t, errors.Join(err, problems.Err()))
+	var served atomic.Int64
+	b := newStand(t, setup{
+		rules:   "{levels: [org, user], rules: [{id: budget, key: levels, algorithm: fixed_window, levels: {org: 3/1h, user: 2/1h}}]}",
+		clients: engine.Clients{Directory: directory, DenyUnknown: true},
+	}, upstream(t, func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+	for i, c := range []struct {
+		key, says string
+		want      int
+	}{
+		{"k1", "", 200}, {"k2", "", 200}, {"k1", "of the level user", 429}, {"k3", "", 200}, {"k3", "of the level org", 429},
+		{"invented", "A known API key is required.", 401}, {"user:ann", "A known API key is required.", 401},
+	} {
+		got := b.get("/", "X-API-Key: "+c.key)
+		if got.StatusCode != c.want || !strings.Contains(got.body, c.says) || strings.Contains(fmt.Sprint(got.Header, got.body), "secret") {
+			t.Errorf("request %d with %s: %d %v %s", i+1, c.key, got.StatusCode, got.Header, got.body)
 		}
 	}
 	if n := served.Load(); n != 3 {

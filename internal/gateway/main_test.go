@@ -44,6 +44,7 @@ type stand struct {
 // setup is what a test wants otherwise.
 type setup struct {
 	rules   string // default generous
+	clients engine.Clients
 	store   weir.Store
 	limit   httplimit.Options
 	observe []engine.Observer
@@ -70,7 +71,11 @@ func newStand(t *testing.T, s setup, routes ...string) *stand {
 	}
 	discard := slog.New(slog.DiscardHandler)
 	s.limit.Logger, s.limit.TrustedProxies = discard, s.options.TrustedProxies
-	s.options.Limit = limitOf(t, s.store, s.rules, s.limit, s.observe...)
+	e := engineOf(t, s.store, s.rules, s.observe...)
+	if s.clients != (engine.Clients{}) {
+		e.InstallClients(s.clients)
+	}
+	s.options.Limit = testkit.Must(httplimit.New(e, s.limit))(t)
 	s.options.Observe = func(o Outcome) { b.outcomes <- o }
 	if s.options.Logger == nil {
 		s.options.Logger = discard
@@ -101,7 +106,12 @@ func newStand(t *testing.T, s setup, routes ...string) *stand {
 	return b
 }
 
-func limitOf(t testing.TB, store weir.Store, rules string, o httplimit.Options, observers ...engine.Observer) *httplimit.Middleware {
+func limitOf(t testing.TB, store weir.Store, rules string, o httplimit.Options) *httplimit.Middleware {
+	t.Helper()
+	return testkit.Must(httplimit.New(engineOf(t, store, rules), o))(t)
+}
+
+func engineOf(t testing.TB, store weir.Store, rules string, observers ...engine.Observer) *engine.Engine {
 	t.Helper()
 	set, problems := rule.Parse("test.yaml", []byte(rules))
 	if err := problems.Err(); err != nil {
@@ -116,11 +126,7 @@ func limitOf(t testing.TB, store weir.Store, rules string, o httplimit.Options, 
 		t.Fatal(err)
 	}
 	e.Install(table, 1)
-	limit, err := httplimit.New(e, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return limit
+	return e
 }
 
 // upstream starts a server that answers by a function, and returns its URL.
