@@ -66,7 +66,7 @@ func TestCheckInDollars(t *testing.T) {
 		!strings.Contains(got, `"delay_ms":0,"display":{"policy":"20usd/day","cost":"$18.50","limit":"$20.00","remaining":"$1.50"},"degraded"`) {
 		t.Errorf("allowed: %s", got)
 	}
-	if got := check("1500001"); !strings.Contains(got, `"message":"The limit spend of $20.00/day is used up; try again in `) {
+	if got := check("1500001"); !strings.Contains(got, `"message":"The request costs $1.500001, and the limit spend of $20.00/day has $1.50 left; try again in `) {
 		t.Errorf("denied: %s", got)
 	}
 	var keys KeysAnswer
