@@ -71,10 +71,10 @@ rules:
 		`{event="reserved",rule="trial"} 2`, `{event="settled",rule="trial"} 2`, `{event="cancelled",rule="trial"} 0`)
 	want(t, b.Metrics, "weir_hold_overruns_total", `{rule="a"} 1`, `{rule="trial"} 1`)
 	want(t, b.Metrics, "weir_hold_units_total",
-		`{kind="reserved",rule="a"} 150`, `{kind="used",rule="a"} 100`, `{currency="usd",kind="refunded",rule="a"} 70`, `{kind="overrun",rule="a"} 20`,
-		`{kind="cancelled",rule="a"} 10`, `{currency="usd",kind="charged",rule="a"} 20000`, `{kind="excess",rule="a"} 9100`,
-		`{kind="reserved",rule="trial"} 150`, `{kind="used",rule="trial"} 100`, `{currency="usd",kind="refunded",rule="trial"} 70`, `{kind="overrun",rule="trial"} 20`,
-		`{kind="cancelled",rule="trial"} 0`, `{currency="usd",kind="charged",rule="trial"} 20000`, `{kind="excess",rule="trial"} 18450`)
+		`{kind="reserved",rule="a"} 150`, `{kind="used",rule="a"} 100`, `{kind="refunded",rule="a"} 70`, `{kind="overrun",rule="a"} 20`,
+		`{kind="cancelled",rule="a"} 10`, `{kind="charged",rule="a"} 20000`, `{kind="excess",rule="a"} 9100`,
+		`{kind="reserved",rule="trial"} 150`, `{kind="used",rule="trial"} 100`, `{kind="refunded",rule="trial"} 70`, `{kind="overrun",rule="trial"} 20`,
+		`{kind="cancelled",rule="trial"} 0`, `{kind="charged",rule="trial"} 20000`, `{kind="excess",rule="trial"} 18450`)
 	want(t, b.Metrics, "weir_requests_total",
 		`{outcome="allowed"} 2`, `{outcome="denied"} 1`, `{outcome="shadow_denied"} 1
 {outcome="soft_denied"} 0`, `{outcome="unknown_client"} 0`, `{outcome="blocked"} 0`, `{outcome="exempt"} 0`,
