@@ -63,13 +63,15 @@ func TestOneAsksAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := weir.MustCompile("fixed_window 40/1h")
 		s, n := opened(t, 100*time.Millisecond)
-		for take(t, s, "k", limit, 1).Allowed {
-		}
+		exhaust(t, s, n, limit)
 		for range 10 {
 			time.Sleep(100 * time.Millisecond)
-			if s.entry(t, "k").deniedUntil > s.now().elapsed {
+			if synctest.Wait(); s.entry(t, "k").deniedUntil > s.now().elapsed {
 				take(t, s, "k", limit, 1)
 			}
+		}
+		for synctest.Wait(); s.entry(t, "k").deniedUntil > s.now().elapsed; synctest.Wait() { // since the last one, which may have asked
+			time.Sleep(100 * time.Millisecond)
 		}
 		calls := n.calls.Load()
 		var wg sync.WaitGroup
@@ -104,11 +106,10 @@ func TestDenialBeforeReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := weir.MustCompile("fixed_window 40/1h")
 		s, n := opened(t, time.Millisecond)
-		for take(t, s, "k", limit, 1).Allowed {
-		}
+		exhaust(t, s, n, limit)
 		op := weir.Op{Key: "k", Limit: limit, Cost: 1}
 		testkit.OK(t, s.Reset(t.Context(), op)) // forgets the denial; the units are used up again
-		testkit.Must(n.reference.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 40}))(t)
+		testkit.Must(n.reference.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 40, Always: true}))(t)
 		n.set(func() { n.trip = 100 * time.Millisecond })
 		var wg sync.WaitGroup
 		wg.Go(func() {

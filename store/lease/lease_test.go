@@ -112,6 +112,18 @@ func take(t *testing.T, s weir.Store, key string, limit *weir.Compiled, cost int
 	return testkit.Must(s.Take(t.Context(), nil, weir.Op{Key: key, Limit: limit, Cost: cost}))(t)[0]
 }
 
+// exhaust takes single units of "k" until all are used, also those that a message which is under way brings.
+func exhaust(t *testing.T, s *Store, n *network, limit *weir.Compiled) {
+	t.Helper()
+	for denied := 0; denied < 2; denied++ {
+		for take(t, s, "k", limit, 1).Allowed {
+			denied = 0
+		}
+		time.Sleep(2 * n.trip)
+		synctest.Wait()
+	}
+}
+
 // warm takes single units until some are leased, and returns how many it took.
 func warm(t *testing.T, s *Store, key string, limit *weir.Compiled) (taken int64) {
 	t.Helper()

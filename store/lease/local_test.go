@@ -107,8 +107,7 @@ func TestDenialIsRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := weir.MustCompile("fixed_window 40/1h")
 		s, n := opened(t, time.Millisecond)
-		for take(t, s, "k", limit, 1).Allowed {
-		}
+		exhaust(t, s, n, limit)
 		calls := n.calls.Load()
 		var d weir.Decision
 		for cost := range int64(100) {
@@ -152,8 +151,7 @@ func TestShortDenial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limit := weir.MustCompile("token_bucket 36000/1h burst 20") // a unit in 100ms
 		s, n := opened(t, 0)
-		for take(t, s, "k", limit, 1).Allowed {
-		}
+		exhaust(t, s, n, limit)
 		time.Sleep(time.Millisecond)
 		d := take(t, s, "k", limit, 1)
 		calls := n.calls.Load()
