@@ -169,7 +169,7 @@ func (l *priceList) raise(p *price) {
 // find returns the price of a model, by its name or by one that is the same without vendor, region and date. It is
 // nil if there is none.
 func (l *priceList) find(model string) *price {
-	for {
+	for len(l.models) > 0 {
 		if p := l.undated(model); p != nil {
 			return p
 		}
@@ -180,10 +180,11 @@ func (l *priceList) find(model string) *price {
 		}
 		_, rest, found := strings.Cut(model, "/")
 		if !found {
-			return nil
+			break
 		}
 		model = rest
 	}
+	return nil
 }
 
 // regions begin the names of models on Bedrock.
