@@ -60,7 +60,7 @@ func testConcurrent(b *table) {
 		if user == 0 && round%4 == 0 {
 			had, err := b.Store.Reset(t.Context(), k...)
 			if err != nil || had[0] != -2*had[1] {
-				return fmt.Errorf("Reset = %v, %w", had, err)
+				return fmt.Errorf("a reset gave %v, %v", had, err)
 			}
 			taken[0], taken[1] = taken[0]+had[0], taken[1]+had[1]
 		}
