@@ -30,11 +30,6 @@ type stage struct {
 	bench.Scores
 }
 
-// median is that of a contestant's figures.
-func (s stage) median(name string, figure func(bench.Round) float64) float64 {
-	return s.Median(s.At(name), figure)
-}
-
 // size is what a contestant keeps of each of many keys, in bytes: after one check of each key, and
 // after all hundred units of each key.
 type size struct {
