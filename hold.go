@@ -50,6 +50,11 @@ type Reservation struct {
 	// Client is a hash of who reserves, the same in every process. It keeps one client from
 	// taking all open holds that a shared key may have; see [HoldShare]. Default 0: it is unknown.
 	Client uint32
+
+	// InProcess is that the caller settles the hold by the same Store, whatever happens, or ends with it. A store that
+	// decides in memory can then keep the hold there, where others do not see it, and it does not expire before.
+	// Default false.
+	InProcess bool
 }
 
 // clientNumbers is how many clients are told apart on one key.

@@ -98,3 +98,68 @@ func TestReadsTheClockOfLeasesOnce(t *testing.T) {
 		}
 	})
 }
+
+// askedHolds counts the reservations and settlements that a store is asked for.
+type askedHolds struct {
+	granting
+	calls *atomic.Int64
+}
+
+func (a askedHolds) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	a.calls.Add(1)
+	return a.granting.Reserve(ctx, dst, r, ops...)
+}
+
+func (a askedHolds) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
+	a.calls.Add(1)
+	return a.granting.Settle(ctx, s)
+}
+
+// A request that this process serves from begin to end reserves and settles leased units. A reservation that others may settle
+// asks the store.
+func TestServesOnLeasedUnits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		s := lease.New(askedHolds{granting{memory.New(memory.Options{}), nil}, &calls}, lease.Options{})
+		e, err := New(Options{Store: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { e.Close(); _ = s.Close(context.Background()) }()
+		if err := e.Load("rules.json", []byte(`{"rules": [{"id": "a", "key": "user", "limit": "1000000/1h", "count": {"status": ["4xx"]}}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		gate, err := NewGate(e, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req := rule.Request{User: "alice"}
+		serve := func(status int) (spent int64) {
+			var v Verdict
+			before := s.Stats().Leased
+			if ok, err := gate.Reserve(t.Context(), &req, time.Minute, &v, new(Denial)); !ok || err != nil || v.Hold == (weir.HoldID{}) || v.Degraded != nil {
+				t.Fatal(ok, err, v.Hold, v.Degraded)
+			}
+			if err := gate.Serve(&req, time.Minute, &v).End(&rule.Response{Status: status}, nil); err != nil {
+				t.Fatal(err)
+			}
+			return before - s.Stats().Leased
+		}
+		for range 20 {
+			serve(404)
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		for status, want := range map[int]int64{200: 0, 404: 1} {
+			had := calls.Load()
+			if got := serve(status); got != want || calls.Load() != had {
+				t.Errorf("status %d: %d spent, want %d, and %d calls of the store", status, got, want, calls.Load()-had)
+			}
+		}
+		had := calls.Load()
+		var v Verdict
+		if err := e.Reserve(t.Context(), &req, time.Minute, &v); err != nil || calls.Load() != had+1 {
+			t.Errorf("%v, %d calls", err, calls.Load()-had)
+		}
+	})
+}

@@ -196,7 +196,7 @@ func (e *Engine) reserveResults(ctx context.Context, v *Verdict, g group, result
 func (e *Engine) openHold(ctx context.Context, v *Verdict, g group, ops []weir.Op) (decisions []weir.Decision, id weir.HoldID, err error) {
 	for h := &v.charging; ; {
 		if id = sibling(h.id, h.groups); h.named == nil || e.kept.holdOf(id, e.clock) == nil {
-			r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags, Client: h.client}
+			r := weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tags, Client: h.client, InProcess: h.served}
 			if e.partial != nil && g == enforced {
 				decisions, v.failed, err = e.partial.ReservePartial(ctx, v.decisions[:0], r, ops...)
 			} else {

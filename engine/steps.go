@@ -106,7 +106,7 @@ func (h *Hold) reserveStep(part int, n int64) (left int64, ok bool) {
 	defer cancel()
 	s := step{id: weir.NewHoldID(), part: part, reserved: n}
 	h.engine.issued.put(issuedKey(s.id), struct{}{})
-	r := weir.Reservation{ID: s.id, TTL: h.ttl, Tags: g.tags, Client: h.engine.hashOf(h.request)}
+	r := weir.Reservation{ID: s.id, TTL: h.ttl, Tags: g.tags, Client: h.engine.hashOf(h.request), InProcess: true}
 	decisions, err := h.engine.holds.Reserve(ctx, nil, r, g.ops...)
 	switch {
 	case err == nil && weir.Allowed(decisions):

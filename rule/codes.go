@@ -215,7 +215,7 @@ var warningCodes = []Code{
 		"The lease is longer than a 10th of a period. What an instance that was killed had of a client counts as used for a large part of the period.",
 		"Write a lease of at most a 10th of the shortest period, or remove it."},
 	{"W023", "lease that saves nothing",
-		"With a lease, an instance decides without the store for a client of which it has units. That saves nothing if the rule has concurrency, because each request asks the store for its place. In the gateway and the middleware it saves nothing if the rule has tokens or count, because each request reserves units, and reservations ask the store. It saves nothing either if a rule that matches all requests asks for each of them, because of concurrency, shape, count_denied, penalty or on_expiry: release. And it saves very little if a client has less than 20 units: each instance asks for its first two requests, and then for a part of what is left.",
+		"With a lease, an instance decides without the store for a client of which it has units. That saves nothing if the rule has concurrency, because each request asks the store for its place. It saves nothing either if a rule that matches all requests asks for each of them, because of concurrency, shape, count_denied, penalty or on_expiry: release. And it saves very little if a client has less than 20 units: each instance asks for its first two requests, and then for a part of what is left.",
 		"Remove the lease. If the rule has concurrency, put its limit into a rule of its own, for other requests. weir bound shows what leases save."},
 	{"W024", "cost that only requests know",
 		"The limits of the rule are of money, and nothing in it says what a request costs. A request that does not say so itself counts as a millionth.",

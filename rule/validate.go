@@ -264,8 +264,6 @@ func (p *parser) warnLease(r *pending, q *placedQuota, rate Rate) {
 	switch {
 	case max(q.Concurrency, r.Quota.Concurrency) > 0:
 		p.warnf("W023", at, whose+"lease", "each request asks the store for its place, because of concurrency; put the limit into a rule of its own without one, or remove the lease")
-	case r.Tokens != nil || len(r.Count.Status) > 0:
-		p.warnf("W023", at, whose+"lease", "the gateway and the middleware reserve units for each request, because of %s, and reservations ask the store; remove the lease, unless requests come over /v1/check", map[bool]string{true: "tokens", false: "count"}[r.Tokens != nil])
 	case max(rate.N, q.Burst) < fewUnits:
 		p.warnf("W023", at, whose+"lease", "%s is less than %d units, too few to be leased to two instances; remove the lease", rate, fewUnits)
 	}

@@ -97,7 +97,6 @@ type bound struct {
 	Tier     string  `json:"tier,omitempty"`
 	Limit    string  `json:"limit"`
 	Leased   bool    `json:"leased"`
-	Reserves bool    `json:"reserves,omitempty"` // in the gateway and the middleware, where it is not leased
 	Exceeded int64   `json:"exceeded_units"`
 	Unused   int64   `json:"unused_units"`
 	Instance int64   `json:"lost_instance_units"`
@@ -133,7 +132,7 @@ func (f *boundFlags) print(cmd *cobra.Command, table *rule.Table) error {
 					if places && b.Leased { // each request asks for its place, and for all other limits in the same call
 						b = bound{Limit: b.Limit, Calls: f.rate, Bytes: f.rate * bytesOfCheck, spoken: b.spoken}
 					}
-					b.Rule, b.Tier, b.Reserves = r.ID, tier, b.Leased && r.Settles()
+					b.Rule, b.Tier = r.ID, tier
 					all = append(all, b)
 				}
 			}
@@ -147,7 +146,7 @@ func (f *boundFlags) print(cmd *cobra.Command, table *rule.Table) error {
 	rows := make([][]string, len(all))
 	for i, b := range all {
 		rows[i] = []string{
-			column(b.Rule), column(cmp.Or(b.Tier, "-")), b.spoken, b.leased(),
+			column(b.Rule), column(cmp.Or(b.Tier, "-")), b.spoken, map[bool]string{true: "yes", false: "no"}[b.Leased],
 			fmt.Sprint(b.Exceeded), fmt.Sprint(b.Unused), fmt.Sprint(b.Instance), fmt.Sprint(b.Region), figure(b.Calls), figure(b.Bytes),
 		}
 	}
@@ -156,27 +155,10 @@ func (f *boundFlags) print(cmd *cobra.Command, table *rule.Table) error {
 EXCEEDED is by how many units a limit can be exceeded, beyond what its algorithm allows, as
 long as Redis loses no writes. UNUSED units are the most that are on lease and not spent, at
 all instances. LOST units count as used when the lease of a dead instance, or of all those
-of a region, ends. Without a lease, each request asks Redis.
+of a region, ends. Without a lease, each request asks Redis. The figures are those of
+requests that cost 1; calls of /v1/reserve ask Redis in any case.
 `)
-	if slices.ContainsFunc(all, func(b bound) bool { return b.Reserves }) {
-		out.WriteString(`
-LEASED "checks" is a rule with tokens, count or actual cost. Its figures are those of requests
-to /v1/check that cost 1. In the gateway and the middleware, each request reserves units, and
-reservations ask Redis.
-`)
-	}
 	return say(cmd, "%s", out.String())
-}
-
-// leased says for whom a limit is leased.
-func (b *bound) leased() string {
-	switch {
-	case b.Reserves:
-		return "checks"
-	case b.Leased:
-		return "yes"
-	}
-	return "no"
 }
 
 // figure is a number with about two digits.

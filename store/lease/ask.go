@@ -178,7 +178,7 @@ func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.Leas
 	if n := e.held(now); n > 0 {
 		e.counts.returned.Add(n - held)
 	} else {
-		e.counts.lost.Add(max(0, e.keep-e.spent))
+		e.counts.lost.Add(max(0, e.rest()))
 	}
 	a.answers, a.seq, a.from, a.to = e.answers, e.seq+1, e.toldAt, e.serial
 	if e.flight || e.unsure || e.spent == e.told {
@@ -188,7 +188,7 @@ func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.Leas
 	if e.used+e.horizon <= now.elapsed || s.closing.Load() || e.keep > maxTotal {
 		a.want = 0
 	}
-	e.seq, e.told, e.toldAt, e.keep = a.seq, e.spent, e.serial, e.spent+held
+	e.seq, e.told, e.toldAt, e.keep = a.seq, e.spent, e.serial, e.spent+e.reserved+held
 	e.flight, e.refill = true, false
 	e.probe(e.deniedCost, now.elapsed, s.roundTrip())
 	a.keep = e.keep
@@ -256,7 +256,7 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 	e.until, e.untilWall = sent.elapsed+good, sent.wall+int64(good)
 	e.renew = together(sent.elapsed+renewal(e.term, s.roundTrip()), e.term)
 	e.watch(now.elapsed, s.roundTrip())
-	if e.keep > maxTotal && e.keep <= e.spent && e.spent == e.charged {
+	if e.keep > maxTotal && !e.open() {
 		e.begin(0)
 	}
 	s.agenda.hasten(e, e.renew)

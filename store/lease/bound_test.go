@@ -28,11 +28,16 @@ type journal struct {
 }
 
 // add notes a request that was allowed: when it was decided, here or in the store.
-func (j *journal) add(d *weir.Decision, cost int64) {
-	at := wallNow()
+func (j *journal) add(d *weir.Decision, cost int64) { j.addAt(decidedAt(d), cost) }
+
+func decidedAt(d *weir.Decision) weir.Micros {
 	if d.Receipt < localReceipt {
-		at = d.ResetAt - weir.Micros(d.ResetAfter/time.Microsecond)
+		return d.ResetAt - weir.Micros(d.ResetAfter/time.Microsecond)
 	}
+	return wallNow()
+}
+
+func (j *journal) addAt(at weir.Micros, cost int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.all = append(j.all, admission{at, cost})
@@ -94,7 +99,7 @@ func schedule(t *testing.T, limit *weir.Compiled, seed uint64, round int) (local
 	end := time.Now().Add(min(10*limit.Limit().Period, 12*time.Second))
 	var stores []*Store
 	for i := range 4 {
-		n := &network{reference: shared, trip: time.Duration(random.Int64N(int64(20 * time.Millisecond)))}
+		n := &holding{network: &network{reference: shared, trip: time.Duration(random.Int64N(int64(20 * time.Millisecond)))}, holds: map[weir.HoldID]*theirs{}}
 		var store weir.Store = n
 		if i > 0 {
 			s := holder(t, n, Options{Term: []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second}[random.IntN(3)]})
@@ -102,7 +107,7 @@ func schedule(t *testing.T, limit *weir.Compiled, seed uint64, round int) (local
 			store = s
 		}
 		if round > 1 {
-			wg.Go(func() { worsen(n, rand.New(rand.NewPCG(seed, uint64(i))), end) })
+			wg.Go(func() { worsen(n.network, rand.New(rand.NewPCG(seed, uint64(i))), end) })
 		}
 		for c := range 3 {
 			random := rand.New(rand.NewPCG(seed, uint64(10+3*i+c)))
@@ -161,6 +166,11 @@ func client(t *testing.T, store weir.Store, limit, other *weir.Compiled, random 
 			ops = append(ops, weir.Op{Key: fmt.Sprint(random.IntN(2)), Limit: other, Cost: 1})
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		if s, ok := store.(*Store); ok && random.IntN(4) == 0 {
+			serve(ctx, s, ops, random, j)
+			cancel()
+			continue
+		}
 		d, err := store.Take(ctx, nil, ops...)
 		cancel()
 		if err == nil && weir.Allowed(d) {
@@ -174,4 +184,18 @@ func client(t *testing.T, store weir.Store, limit, other *weir.Compiled, random 
 		}
 		time.Sleep(time.Duration(random.Int64N(int64(pace))))
 	}
+}
+
+// serve reserves units for a request, which uses some of them, or all.
+func serve(ctx context.Context, s *Store, ops []weir.Op, random *rand.Rand, j *journal) {
+	id := weir.NewHoldID()
+	d, err := s.Reserve(ctx, nil, weir.Reservation{ID: id, InProcess: true}, ops...)
+	if err != nil || !weir.Allowed(d) {
+		return
+	}
+	at, used := decidedAt(&d[0]), random.Int64N(ops[0].Cost+1)
+	time.Sleep(time.Duration(random.Int64N(1 << (10 + random.IntN(22)))))
+	j.addAt(at, used)
+	// If it fails, what was reserved stays charged.
+	_, _ = s.Settle(context.Background(), weir.Settlement{ID: id, Used: func(_ string, cost int64) int64 { return min(used, cost) }})
 }

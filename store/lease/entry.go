@@ -22,6 +22,8 @@ type entry struct {
 
 	// The lease. Totals since it began, as in weir.LeaseOp.
 	keep, spent int64
+	reserved    int64         // units of keep that open holds have
+	epoch       uint32        // of the lease; holds of another one have nothing in reserved
 	serial      int64         // units spent, also those that were refunded since
 	until       time.Duration // units may be spent until one of the clocks is there
 	untilWall   int64
@@ -109,6 +111,7 @@ func (s *Store) newEntry(hash uint64, op *weir.Op, seen, now time.Duration) *ent
 func (e *entry) begin(spent int64) {
 	rand.Read(e.id[:])
 	e.spent, e.charged, e.keep, e.told = spent, 0, spent, 0
+	e.reserved, e.epoch = 0, e.epoch+1
 	e.until, e.untilWall, e.reports = 0, 0, nil
 	e.serial, e.toldAt = 0, 0
 }
@@ -118,8 +121,11 @@ func (e *entry) held(now instant) int64 {
 	if now.elapsed >= e.until || now.wall >= e.untilWall {
 		return 0
 	}
-	return max(0, e.keep-e.spent)
+	return max(0, e.rest())
 }
+
+// rest is what was neither spent nor reserved of a lease, also if that has ended.
+func (e *entry) rest() int64 { return e.keep - e.spent - e.reserved }
 
 // unknown is how many units the store knows as on lease here, if it has answered what was reported last.
 func (e *entry) unknown() int64 { return max(0, e.keep-e.charged) }
@@ -184,8 +190,11 @@ func (e *entry) surplus(now instant, trip time.Duration) int64 {
 	return max(0, e.held(now)-2*e.target(now.elapsed, trip))
 }
 
-// open reports whether there is something to tell the store.
-func (e *entry) open() bool { return e.keep > e.spent || e.spent > e.charged }
+// open reports whether the lease has to go on, or there is something to tell the store.
+func (e *entry) open() bool { return e.hasNews() || e.reserved > 0 }
+
+// hasNews reports whether there is something to tell the store of a key that is idle.
+func (e *entry) hasNews() bool { return e.rest() > 0 || e.spent > e.charged }
 
 // learn takes in a decision of the store, to which it adds what is held here. That there is nothing is remembered until asking
 // again is worth a call: a denial, or that the store could not grant what is used, while little more comes back.
@@ -282,6 +291,9 @@ func (e *entry) deny(d *weir.Decision, cost int64, now instant) {
 	rest := max(e.retryAt, e.deniedUntil) - now.elapsed
 	d.RetryAfter = (rest + time.Microsecond - 1).Truncate(time.Microsecond)
 }
+
+// spend spends units that are held.
+func (e *entry) spend(units int64) { e.spent, e.serial = e.spent+units, e.serial+units }
 
 // receipt identifies the next units that are spent.
 func (e *entry) receipt() weir.Receipt {

@@ -22,11 +22,14 @@
 //     through this store end that at once; those through other processes do not.
 //   - The Receipt of a request that was decided here is 2^62 or more. Refund gives its units back to the lease, or to the
 //     store if they were reported lately, and gives nothing back later than that: within about 8 reports, as long as the key
-//     is in use.
+//     is in use. Nor does it while the report of these units is under way.
+//   - A hold that is settled in this process ([weir.Reservation.InProcess]) is on leased units, if there are enough. It does not expire, the
+//     lease goes on until it is settled, and is charged in full if the process dies. A call that is repeated after that finds no hold.
+//     What is used beyond the reservation, and is not leased here, the wrapped store charges.
 //
 // These ask the store, as without leases: a key that is used less than three times in a twentieth of the period; limits
 // that cannot be leased (see [weir.Compiled.Leasable]), and all other limits of such a request; periods under 100 ms;
-// ops with Always, Look, Final, MaxDelay or a Receipt; reservations and settlements, to which units on lease are not available.
+// ops with Always, Look, MaxDelay or a Receipt; all other reservations and settlements, to which units on lease are not available.
 //
 // Do not use it for limits that are small or seldom used: they gain nothing. The wrapped store should answer
 // within a tenth of the term.
@@ -95,6 +98,7 @@ type Store struct {
 	shards  [shardCount]shard
 
 	keys, unsure     atomic.Int64
+	waiting          atomic.Int64
 	asked, messages  atomic.Int64
 	names            names
 	full             atomic.Int64
@@ -110,6 +114,7 @@ type Store struct {
 type shard struct {
 	mu     sync.Mutex
 	keys   map[uint64]*entry // by hash; entries with the same one are a list
+	holds  map[weir.HoldID]*hold
 	local  int64
 	denied int64
 	seen   [sightings]sighting
@@ -136,7 +141,7 @@ func New(store weir.LeaseStore, o Options) *Store {
 	s.agenda.poke = make(chan struct{}, 1)
 	s.background, s.cancel = context.WithCancel(context.Background())
 	for i := range s.shards {
-		s.shards[i].keys = make(map[uint64]*entry)
+		s.shards[i].keys, s.shards[i].holds = make(map[uint64]*entry), make(map[weir.HoldID]*hold)
 	}
 	return s
 }

@@ -30,7 +30,7 @@ func (s *Store) decide(read time.Duration, dst []weir.Decision, ops []weir.Op) (
 		}
 		return decided, true
 	}
-	return s.decideMany(read, dst, ops)
+	return s.decideMany(read, dst, ops, nil)
 }
 
 // isPlain reports whether an op is one that units can serve.
@@ -109,26 +109,31 @@ func (s *Store) decideOne(read time.Duration, op *weir.Op, d *weir.Decision) (al
 
 // spendLocked spends units that are held.
 func (s *Store) spendLocked(e *entry, cost int64, d *weir.Decision, now instant) {
-	e.add(cost, now.elapsed, s.roundTrip())
 	if d != nil {
 		d.Receipt = e.receipt()
 	}
-	e.spent += cost
-	e.serial += cost
+	e.spend(cost)
+	s.useLocked(e, cost, d, now)
+}
+
+// useLocked notes that units were spent or reserved.
+func (s *Store) useLocked(e *entry, cost int64, d *weir.Decision, now instant) {
+	e.add(cost, now.elapsed, s.roundTrip())
 	e.local++
 	if d != nil {
 		e.describe(d, now)
 		d.Allowed = true
 	}
-	if e.keep-e.spent <= e.low && !e.flight && !e.unsure && !e.refill && now.elapsed >= e.deniedUntil {
+	if e.rest() <= e.low && !e.flight && !e.unsure && !e.refill && now.elapsed >= e.deniedUntil {
 		e.refill = true
 		s.agenda.hasten(e, now.elapsed)
 	}
 }
 
 // decideMany decides several ops, all or none. If a denial is remembered of one of them, the answer for the others is
-// that of Peek, from what was last known; if that would be another denial, the store is asked.
-func (s *Store) decideMany(read time.Duration, dst []weir.Decision, ops []weir.Op) ([]weir.Decision, bool) {
+// that of Peek, from what was last known; if that would be another denial, the store is asked. With a hold, it gets what is
+// allowed, but for ops that are final.
+func (s *Store) decideMany(read time.Duration, dst []weir.Decision, ops []weir.Op, h *hold) ([]weir.Decision, bool) {
 	var hashBuf [8]uint64
 	var entryBuf [8]*entry
 	var orderBuf [8]int
@@ -179,6 +184,11 @@ func (s *Store) decideMany(read time.Duration, dst []weir.Decision, ops []weir.O
 	for i, e := range entries {
 		var d weir.Decision
 		switch {
+		case allowed && h != nil && !h.final[i]:
+			d.Receipt = e.receipt() // which only says that it is charged
+			e.reserved += ops[i].Cost
+			h.parts = append(h.parts, part{e, e.epoch, ops[i].Cost, h.tag(i)})
+			s.useLocked(e, ops[i].Cost, &d, now)
 		case allowed:
 			s.spendLocked(e, ops[i].Cost, &d, now)
 		case e.held(now) < ops[i].Cost && e.denies(ops[i].Cost, now):

@@ -121,6 +121,13 @@ func (s *Store) tend(e *entry) bool {
 	closing := s.closing.Load() // not before the lock: Close sets it, waits for the lock, and then looks at what is in the agenda
 	idle := closing || now.elapsed-e.used >= e.horizon
 	due := e.used + e.horizon
+	if idle {
+		due = e.renew
+	}
+	if closing { // what holds have not settled yet is taken for used
+		e.spend(e.reserved)
+		e.reserved, e.epoch = 0, e.epoch+1
+	}
 	switch {
 	case e.flight:
 		due = now.elapsed + e.horizon
@@ -135,7 +142,7 @@ func (s *Store) tend(e *entry) bool {
 			s.agenda.wake()
 		}
 		return false
-	case idle || e.unsure || e.refill || e.surplus(now, s.roundTrip()) > 0 || e.open() && now.elapsed >= e.renew:
+	case idle && e.hasNews() || e.unsure || e.refill || e.surplus(now, s.roundTrip()) > 0 || e.open() && now.elapsed >= e.renew:
 		return true
 	case e.open():
 		due = min(due, e.renew)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -84,11 +85,17 @@ func (p *pairs) within(what, rule string, allowed, limit, local int) {
 	}
 }
 
-// Leases beside shadow rules, shares, lists, clients of a directory, overrides, resets, Envoy's service, RESP, and in the end
-// without Redis.
+// Leases beside shadow rules, shares, lists, clients of a directory, responses that count, overrides, resets, Envoy's service, RESP, and in
+// the end without Redis.
 func TestLeasesBesideOthers(t *testing.T) {
 	t.Parallel() // see leasing
 	redis := testredis.Start(t)
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.RawQuery == "none" {
+			http.NotFound(w, r)
+		}
+	}))
+	t.Cleanup(upstream.Close)
 	config := t.TempDir()
 	write(t, config, "edge.yaml", "domain: edge\ndescriptors:\n  - key: remote_address\n    rate_limit: {unit: year, requests_per_unit: 600}\n")
 	clients := write(t, config, "clients.ndjson", `{"client": "user:dora", "limits": {"dir": "600/1d"}}`+"\n")
@@ -98,11 +105,11 @@ func TestLeasesBesideOthers(t *testing.T) {
 	rules := "block: {ip: [192.0.2.66]}\nexempt: {ip: [192.0.2.77]}\nrules:\n  - {id: warm, match: {path: /warm}, key: global, limit: 10000000/1h}\n" +
 		one("real", "limit: 2000/1d") + strings.Replace(one("trial", "limit: 600/1d, mode: shadow"), "/trial", "/real", 1) +
 		one("share", "limit: 1000/1d, shares: {low: 60%}") + one("lists", "limit: 600/1d") + one("dir", "limit: 2000/1d") +
-		one("over", "limit: 10000/1d") +
+		one("over", "limit: 10000/1d") + strings.Replace(one("failed", "limit: 1000/1d, count: {status: [404]}"), "key: user", "key: global", 1) +
 		strings.ReplaceAll(one("reset", "limit: 1000/1d")+one("open", "limit: 1000/1d, on_failure: open")+one("closed", "limit: 1000/1d, on_failure: closed")+
 			one("local", "limit: 1000/1d, on_failure: {local: 1h, limit: 5/1d, then: closed}"), "lease: 5s", "lease: 1h") // which outlasts the test
 	c := client(t)
-	p := &pairs{t: t, c: c, all: leasing(t, c, 2, rules, "--store", "redis://"+redis.Addr+"?timeout=10s", "--lease", "1s",
+	p := &pairs{t: t, c: c, all: leasing(t, c, 2, rules, "gateway", "--listen", "127.0.0.1:0", "--upstream", upstream.URL, "--store", "redis://"+redis.Addr+"?timeout=10s", "--lease", "1s",
 		"--clients", clients, "--envoy-config", config, "--resp", "127.0.0.1:0")}
 
 	// A shadow rule denies nothing, and is never exceeded, either.
@@ -131,6 +138,7 @@ func TestLeasesBesideOthers(t *testing.T) {
 
 	// A client of the directory has its own limit.
 	p.within("a limit of its own", "dir", p.spread(1000, `{"user": "dora", "path": "/dir"}`), 600, p.sum(decisions("local", "dir")))
+	p.responses()
 	p.overrides()
 	p.resets()
 	p.envoy()
@@ -224,6 +232,24 @@ func (p *pairs) resets() {
 	if n := p.spread(2000, request); n > 1000 || n < 650 {
 		p.t.Errorf("%d were allowed under 1000 after a reset", n)
 	}
+}
+
+// The gateway reserves leased units, and settles them by the response: of two requests, one counts.
+func (p *pairs) responses() {
+	var counted, denied int
+	for i := range 3000 {
+		path := []string{"/failed", "/failed?none"}[i%2]
+		switch a := ask(p.t, p.c, "GET", p.all[i/2%2].Gateway+path, ""); a.Status {
+		case http.StatusNotFound:
+			counted++
+		case http.StatusTooManyRequests:
+			denied++
+		}
+	}
+	if denied == 0 {
+		p.t.Error("nothing was denied")
+	}
+	p.within("responses", "failed", counted, 1000, p.sum(decisions("local", "failed"))/2)
 }
 
 // Envoy's service decides by leases, too.

@@ -16,12 +16,12 @@ import (
 
 // leasing starts so many instances with rules, and returns when each has decided by leased units: they agree on the format
 // of leases first, which takes more than a minute. The rules have a lease for a request on /warm.
-func leasing(t *testing.T, c *http.Client, n int, rules string, args ...string) (all []*process) {
+func leasing(t *testing.T, c *http.Client, n int, rules, command string, args ...string) (all []*process) {
 	t.Helper()
 	for range n {
 		dir := t.TempDir()
 		write(t, dir, "rules.yaml", rules)
-		all = append(all, start(t, dir, append([]string{"serve", "--rules", "rules.yaml", "--http", "127.0.0.1:0"}, args...)...))
+		all = append(all, start(t, dir, append([]string{command, "--rules", "rules.yaml", "--http", "127.0.0.1:0"}, args...)...))
 	}
 	deadline := time.Now().Add(5 * time.Minute)
 	for _, p := range all {
@@ -75,7 +75,7 @@ func TestLeases(t *testing.T) {
 	c := client(t)
 	rules := "rules:\n  - {id: api, key: user, algorithm: sliding_log, limit: 6000/1d, lease: 20s}\n  - {id: all, key: global, limit: 10000000/1h, lease: 5s}\n" +
 		fmt.Sprintf("  - {id: quota, match: {path: /quota}, key: ip, algorithm: fixed_window, limit: 3000/month, starts: %d, lease: 20s}\n", (time.Now().Day()+13)%28+1)
-	instances := leasing(t, c, 3, rules, "--store", "redis://"+redis.Addr+"?timeout=10s")
+	instances := leasing(t, c, 3, rules, "serve", "--store", "redis://"+redis.Addr+"?timeout=10s")
 	victim := instances[2]
 	asks := func(p *process, request string) bool { return allows(c, p, request) }
 	series := func(p *process, name string) int { return series(t, c, p, name) }

@@ -120,22 +120,6 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	return err
 }
 
-// Reserve implements weir.HoldStore. Units that are leased here are not available to it.
-func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
-	if s.holds == nil {
-		return dst, errNoHolds
-	}
-	return s.holds.Reserve(ctx, dst, r, ops...)
-}
-
-// Settle implements weir.HoldStore.
-func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Settled, error) {
-	if s.holds == nil {
-		return weir.Settled{}, errNoHolds
-	}
-	return s.holds.Settle(ctx, settlement)
-}
-
 // TakePartial implements weir.PartialStore. If the ops are of several parts, what is to be said about leases is said in the
 // background.
 func (s *Store) TakePartial(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
@@ -149,16 +133,26 @@ func (s *Store) takePartial(ctx context.Context, read time.Duration, dst []weir.
 	if decisions, ok := s.decide(read, dst, ops); ok {
 		return decisions, nil, nil
 	}
-	if s.partial == nil || !slices.ContainsFunc(ops, func(op weir.Op) bool { return s.PartOf(op) != s.PartOf(ops[0]) }) {
+	if !s.isApart(ops) {
 		decisions, err := s.ask(ctx, dst, ops)
 		return decisions, nil, err
 	}
+	return s.askApart(dst, ops, func() ([]weir.Decision, []error, error) { return s.partial.TakePartial(ctx, dst, ops...) })
+}
+
+// isApart reports whether ops are of several parts.
+func (s *Store) isApart(ops []weir.Op) bool {
+	return s.partial != nil && slices.ContainsFunc(ops, func(op weir.Op) bool { return s.PartOf(op) != s.PartOf(ops[0]) })
+}
+
+// askApart makes a call with which messages about leases cannot go.
+func (s *Store) askApart(dst []weir.Decision, ops []weir.Op, call func() ([]weir.Decision, []error, error)) ([]weir.Decision, []error, error) {
 	s.countAsked(ops)
 	all, first := make([]asked, len(ops)), len(dst)
 	if canLease(ops) {
 		s.prepare(all, ops, s.now(), false)
 	}
-	dst, failed, err := s.partial.TakePartial(ctx, dst, ops...)
+	dst, failed, err := call()
 	if err == nil {
 		s.learn(all, dst[first:], failed, ops)
 	}
@@ -177,15 +171,6 @@ func (s *Store) PeekPartial(ctx context.Context, dst []weir.Decision, ops ...wei
 		s.addHeld(dst[first:], failed, ops)
 	}
 	return dst, failed, err
-}
-
-// ReservePartial implements weir.PartialStore.
-func (s *Store) ReservePartial(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, []error, error) {
-	if s.partial == nil {
-		decisions, err := s.Reserve(ctx, dst, r, ops...)
-		return decisions, nil, err
-	}
-	return s.partial.ReservePartial(ctx, dst, r, ops...)
 }
 
 // PartOf implements weir.PartialStore.
