@@ -56,7 +56,7 @@ func everything(t *testing.T) exposed {
 	play(t, m)
 	m.ObserveProtection(func() engine.Protection { return engine.Protection{} })
 	m.ObserveReserved(func() []engine.Reserved {
-		return []engine.Reserved{{Rule: "open", Currency: "usd"}}
+		return []engine.Reserved{{Rule: "open"}, {Rule: "open", Currency: "usd"}}
 	})
 	m.ObserveSpend(engine.Spend{Rule: "open", Currency: "usd", Units: 1})
 	m.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "open", Reserved: 2, Used: 1}}})

@@ -14,22 +14,18 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// maxLearned bounds the pairs of a rule and a model of which is known how long answers are. Clients can
-// invent names of models.
+// maxLearned bounds the pairs of a rule and a model of which is known how long answers are, and those of which
+// reservations are counted apart. Clients can invent names of models.
 const maxLearned = 500
 
 // unusedAge is after how long a model without answers makes room for others, even if much is known of it.
 const unusedAge = weir.Micros(24 * time.Hour / time.Microsecond)
 
-// answers are how long the answers of language models were lately, and what is reserved for those that
-// are open.
+// answers are how long the answers of language models were lately, and what is reserved for them.
 type answers struct {
-	mu      sync.Mutex
-	lengths map[answersOf]*lengths
-	open    map[string]Reserved // by rule
-
-	warned map[answersOf]struct{} // whose usage was not plausible
-	began  weir.Micros            // when warned was empty
+	mu       sync.Mutex
+	lengths  map[answersOf]*lengths
+	reserved map[reservedFor]*reservations
 }
 
 type answersOf struct{ rule, model string }
@@ -197,61 +193,4 @@ func (a *answers) forgetLocked(now weir.Micros) bool {
 	}
 	delete(a.lengths, key)
 	return true
-}
-
-// Reserved is what the requests that an engine serves have reserved under one rule that counts tokens.
-type Reserved struct {
-	Rule     string `json:"rule"`
-	Requests int64  `json:"requests"`
-	Units    int64  `json:"units"`  // that are reserved
-	Excess   int64  `json:"excess"` // that the requests may cost besides, so that limits can be exceeded by so much
-
-	Currency string          `json:"currency,omitempty"` // whose millionths units are, such as "usd", if the rule counts money
-	Display  ReservedDisplay `json:"display,omitzero"`   // of such a rule
-}
-
-// ReservedDisplay is the units of [Reserved] as people read them, such as "$13.37".
-type ReservedDisplay struct {
-	Units  string `json:"units"`
-	Excess string `json:"excess"`
-}
-
-// Reserved returns what is reserved now, by rule, for the requests that this engine serves; see
-// [Gate.Serve].
-func (e *Engine) Reserved() []Reserved {
-	a := &e.answers
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	all := make([]Reserved, 0, len(a.open))
-	for _, r := range a.open {
-		if r.Currency != "" {
-			r.Display = ReservedDisplay{rule.MoneyText(r.Currency, r.Units), rule.MoneyText(r.Currency, r.Excess)}
-		}
-		all = append(all, r)
-	}
-	slices.SortFunc(all, func(x, y Reserved) int { return cmp.Compare(x.Rule, y.Rule) })
-	return all
-}
-
-// reserve adds requests, or takes them away.
-func (a *answers) reserve(parts []HoldPart, requests int64) {
-	for i := range parts {
-		if p := &parts[i]; p.Rule.Tokens != nil {
-			a.change(p.Rule, Reserved{Requests: requests, Units: requests * p.Reserved, Excess: requests * max(0, p.most-p.Reserved)})
-		}
-	}
-}
-
-func (a *answers) change(of *rule.Entry, by Reserved) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.open == nil {
-		a.open = map[string]Reserved{}
-	}
-	r := a.open[of.ID]
-	r.Rule, r.Requests, r.Units, r.Excess = of.ID, r.Requests+by.Requests, r.Units+by.Units, r.Excess+by.Excess
-	r.Currency = of.Money()
-	if a.open[of.ID] = r; r.Requests == 0 {
-		delete(a.open, of.ID)
-	}
 }

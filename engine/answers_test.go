@@ -437,27 +437,6 @@ func TestLearnManyKeys(t *testing.T) {
 	}
 }
 
-// What is reserved, and by how much it may be exceeded, is known as long as requests are open.
-func TestReserved(t *testing.T) {
-	v := newVendor(t, "reserve: {output: 1000}")
-	a, b := v.call("a", "ann", "m", 20_000), v.call("b", "bob", "m", 500)
-	want := []engine.Reserved{{Rule: "team", Requests: 2, Units: 10_100 + 5100, Excess: 190_000, Currency: "usd", Display: engine.ReservedDisplay{Units: "$0.0152", Excess: "$0.19"}}}
-	if got := v.engine.Reserved(); len(got) != 1 || got[0] != want[0] {
-		t.Errorf("%+v", got)
-	}
-	v.answer(a, tokens(1))
-	if got := v.engine.Reserved(); len(got) != 1 || got[0] != (engine.Reserved{Rule: "team", Requests: 1, Units: 5100, Currency: "usd", Display: engine.ReservedDisplay{Units: "$0.0051", Excess: "$0.00"}}) {
-		t.Errorf("%+v", got)
-	}
-	if _, err := b.hold.Settle(t.Context(), engine.Units(0)); err != nil {
-		t.Fatal(err)
-	}
-	v.answer(b, tokens(1))
-	if got := v.engine.Reserved(); len(got) != 0 {
-		t.Errorf("%+v", got)
-	}
-}
-
 // agents are the load of a team whose answers have a tenth of what they ask for: each agent asks for the next
 // answer when it has one, and does something else for as long if a request is denied.
 type agents struct {

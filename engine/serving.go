@@ -55,9 +55,10 @@ type HoldPart struct {
 	Rule     *rule.Entry
 	Reserved int64
 
-	most   int64 // that the request may cost
-	growth growth
-	used   int64 // under a rule that settles by the response; what End finds
+	most    int64 // that the request may cost
+	growth  growth
+	used    int64         // under a rule that settles by the response; what End finds
+	counted *reservations // where it is shown, if the rule counts tokens
 }
 
 // Serve returns the hold of a request that [Gate.Reserve] or [Gate.Allow] allowed, or nil if it
@@ -88,7 +89,7 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 		}
 	}
 	if reserved {
-		h.engine.answers.reserve(h.Parts, 1)
+		h.engine.answers.reserve(h.Parts, modelOf(req))
 	}
 	h.engine.extensions.schedule(h, h.begin)
 	return h
@@ -240,6 +241,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	// If it fails, the hold expires.
 	done, _ := h.engine.settle(ctx, s, h.fewSettled[:0])
 	h.settleSteps(ctx)
+	h.count(&done, s.used)
 	h.mu.Lock()
 	h.pending = done.State == weir.HoldPending
 	h.mu.Unlock()
@@ -277,9 +279,7 @@ func (h *Hold) finish() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := !h.ended
-	if h.ended = true; first {
-		h.engine.answers.reserve(h.Parts, -1)
-	}
+	h.ended = true
 	h.endExtensionsLocked()
 	return first
 }
@@ -291,9 +291,13 @@ func (h *Hold) Settle(ctx context.Context, used Used) (Settled, error) {
 	if err := h.engine.validateSettlement(ctx, h.id, used); err != nil {
 		return Settled{}, err // End may do better
 	}
-	h.finish()
+	first := h.finish()
 	h.settleSteps(ctx) // with nothing, because all is charged once
-	return h.engine.settle(ctx, &settlement{id: h.id, used: used, kind: SettledHold}, nil)
+	done, err := h.engine.settle(ctx, &settlement{id: h.id, used: used, kind: SettledHold}, nil)
+	if first {
+		h.count(&done, used)
+	}
+	return done, err
 }
 
 type holdKey struct{}

@@ -131,7 +131,7 @@ func (h *Hold) adopt(ctx context.Context, s step) bool {
 	h.steps = append(h.steps, s)
 	p.Reserved += s.reserved
 	p.growth.next = p.Reserved - p.step()/4
-	h.engine.answers.change(p.Rule, Reserved{Units: s.reserved, Excess: -s.reserved})
+	h.engine.answers.change(p.counted, Reserved{Units: s.reserved, Excess: -s.reserved})
 	h.engine.observeHold(SteppedHold, []SettledPart{{Rule: p.Rule.ID, Unit: p.Rule.CostUnit(), Reserved: s.reserved}})
 	return true
 }
@@ -167,12 +167,6 @@ func (h *Hold) divide(part int) {
 func (h *Hold) settleSteps(ctx context.Context) {
 	for _, s := range h.steps {
 		// If it fails, the hold expires.
-		_, _ = h.engine.settle(ctx, &settlement{id: s.id, used: stepUsed(s.used), kind: SettledHold, step: true}, nil)
+		_, _ = h.engine.settle(ctx, &settlement{id: s.id, used: Units(s.used), kind: SettledHold, step: true}, nil)
 	}
 }
-
-// stepUsed is what was used of a step, in units of its rule.
-type stepUsed int64
-
-// Of implements Used.
-func (n stepUsed) Of(string, string, int64) int64 { return int64(n) }

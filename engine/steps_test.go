@@ -44,8 +44,11 @@ func TestSteps(t *testing.T) {
 			t.Errorf("%d tokens: %d steps, %+v", used, steps, v.engine.Reserved())
 		}
 		v.answer(c, tokens(used))
-		if got := v.standing("a"); got != 100+10*used || len(v.engine.Reserved()) > 0 {
+		if got := v.standing("a"); got != 100+10*used {
 			t.Errorf("%d are used after %d tokens", got, used)
+		}
+		if got, want := v.shown("team"), (engine.Reserved{Used: 100 + 10*used, Refunded: max(0, before-100-10*used)}); got != want {
+			t.Errorf("%d tokens: %+v, want %+v", used, got, want)
 		}
 		if spent := v.spent["attr:team:a"]; spent != 100+10*used || v.requests != 1 {
 			t.Errorf("%d tokens: %d requests spent %d", used, v.requests, spent)

@@ -18,8 +18,8 @@ func (h *Hold) capUsage(resp *rule.Response) {
 	said := *resp.Tokens
 	var parts []SettledPart
 	for i := range h.Parts {
-		c := h.Parts[i].Rule
-		if c.Tokens == nil {
+		c, reserved := h.Parts[i].Rule, h.Parts[i].counted
+		if reserved == nil {
 			continue
 		}
 		counted, capped := c.Plausible(h.request.Prompt, said)
@@ -28,8 +28,8 @@ func (h *Hold) capUsage(resp *rule.Response) {
 		}
 		*resp.Tokens, resp.Unfinished, resp.Cut = counted, true, false
 		parts = append(parts, SettledPart{Rule: c.ID, Unit: c.CostUnit()})
-		if model := h.request.Prompt.Model; h.engine.answers.warns(h.engine.clock(), answersOf{c.ID, model}) {
-			h.engine.logger.Warn("an upstream reports more usage than is plausible; less is charged", "rule", c.ID, "model", model,
+		if h.engine.answers.warns(h.engine.clock(), reserved) {
+			h.engine.logger.Warn("an upstream reports more usage than is plausible; less is charged", "rule", c.ID, "model", h.request.Prompt.Model,
 				"input", said.Input, "output", said.Output, "calls", said.ToolCalls, "charged_input", counted.Input, "charged_output", counted.Output, "charged_calls", counted.ToolCalls)
 		}
 	}
@@ -61,16 +61,13 @@ func (h *Hold) learn(p *HoldPart, resp *rule.Response) {
 // warnAge is after how long a rule and a model are in the log again.
 const warnAge = weir.Micros(time.Hour / time.Microsecond)
 
-// warns reports whether to log that the usage of a model was not plausible: once in an hour for each, and maxLearned times in all.
-func (a *answers) warns(now weir.Micros, key answersOf) bool {
+// warns reports whether to log that the usage of a model was not plausible: once in an hour for each that is counted apart.
+func (a *answers) warns(now weir.Micros, r *reservations) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.warned == nil || now-a.began > warnAge {
-		a.warned, a.began = map[answersOf]struct{}{}, now
-	}
-	if _, known := a.warned[key]; known || len(a.warned) >= maxLearned {
+	if r.warned > 0 && now-r.warned <= warnAge {
 		return false
 	}
-	a.warned[key] = struct{}{}
+	r.warned = now
 	return true
 }

@@ -66,12 +66,17 @@ var (
 	failedDesc   = desc("rules_reload_failures_total", "Rules, clients and Envoy configurations that could not be loaded.")
 	delayedDesc  = desc("delayed_requests", "Requests that are delayed now.")
 
-	reservedDesc = desc("reserved_units", "Units that are reserved for requests to language models that are open now.", "rule")
-	exceedDesc   = desc("reserved_exceed_units", "Units that requests to language models that are open now may use beyond what is reserved.", "rule")
-
-	reservedMoneyDesc = desc("reserved_money", "What is reserved for requests to language models that are open now under each rule that counts money.", "rule", "currency")
-	exceedMoneyDesc   = desc("reserved_exceed_money", "What requests to language models that are open now may cost beyond what is reserved, under each rule that counts money.", "rule", "currency")
-	spentDesc         = desc("spent_money_total", "What requests have cost under each rule that counts money, by model, and what of it was given back.", "rule", "model", "currency", "kind")
+	unitDescs = [...]*prometheus.Desc{ // reserved, exceed, settled
+		desc("reserved_units", "Units that are reserved for requests to language models that are open now, by the model that they name.", "rule", "model"),
+		desc("reserved_exceed_units", "Units that requests to language models that are open now may use beyond what is reserved.", "rule", "model"),
+		desc("settled_units_total", "Units of requests to language models that were settled: used, and refunded of what was reserved.", "rule", "model", "kind"),
+	}
+	moneyDescs = [...]*prometheus.Desc{ // the same, of rules that count money
+		desc("reserved_money", "What is reserved for requests to language models that are open now under each rule that counts money.", "rule", "model", "currency"),
+		desc("reserved_exceed_money", "What requests to language models that are open now may cost beyond what is reserved.", "rule", "model", "currency"),
+		desc("settled_money_total", "Money of requests to language models that were settled: used, and refunded of what was reserved.", "rule", "model", "currency", "kind"),
+	}
+	spentDesc = desc("spent_money_total", "What requests have cost under each rule that counts money, by model, and what of it was given back.", "rule", "model", "currency", "kind")
 
 	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
 	queueAgeDesc = desc("queue_oldest_seconds", "Waiting time of the oldest item that is ready.", "queue")

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,12 @@ import (
 	"github.com/weirhq/weir/internal/tally"
 )
 
-var _ engine.HoldObserver = (*Metrics)(nil)
+var (
+	_ engine.HoldObserver     = (*Metrics)(nil)
+	_ engine.ReservedObserver = (*Metrics)(nil)
+	_ engine.PlaceObserver    = (*Metrics)(nil)
+	_ engine.SpendObserver    = (*Metrics)(nil)
+)
 
 // What happens to a rule's part of a hold. Other events do not say which rules they are of.
 const (
@@ -94,28 +100,28 @@ func (c *collector) collectHolds(ch chan<- prometheus.Metric) {
 	}
 }
 
-var _ engine.ReservedObserver = (*Metrics)(nil)
-
 // ObserveReserved implements [engine.ReservedObserver].
 func (m *Metrics) ObserveReserved(state func() []engine.Reserved) { m.reserves.add(state) }
 
 func (c *collector) collectReserved(ch chan<- prometheus.Metric) {
-	sums := map[string]engine.Reserved{}
+	sums := map[engine.Reserved]engine.Reserved{} // by its names alone
 	for _, state := range c.reserves.list() {
 		for _, r := range state() {
-			s := sums[r.Rule]
-			sums[r.Rule] = engine.Reserved{Units: s.Units + r.Units, Excess: s.Excess + r.Excess, Currency: r.Currency}
+			of := engine.Reserved{Rule: r.Rule, Model: cmp.Or(r.Model, "(none)"), Currency: r.Currency}
+			s := sums[of]
+			sums[of] = engine.Reserved{Units: s.Units + r.Units, Excess: s.Excess + r.Excess, Used: s.Used + r.Used, Refunded: s.Refunded + r.Refunded}
 		}
 	}
-	rules := c.rules.Load()
-	for rule, s := range sums {
-		if _, own := rules.ByID(rule); own {
-			gauge(ch, reservedDesc, float64(s.Units), rule)
-			gauge(ch, exceedDesc, float64(s.Excess), rule)
-			if s.Currency != "" {
-				gauge(ch, reservedMoneyDesc, millionths(s.Units), rule, s.Currency)
-				gauge(ch, exceedMoneyDesc, millionths(s.Excess), rule, s.Currency)
-			}
+	for of, s := range sums {
+		descs, unit, values := unitDescs, 1.0, []string{of.Rule, of.Model}
+		if of.Currency != "" {
+			descs, unit, values = moneyDescs, 1e6, append(values, of.Currency)
+		}
+		if _, own := c.rules.Load().ByID(of.Rule); own {
+			gauge(ch, descs[0], float64(s.Units)/unit, values...)
+			gauge(ch, descs[1], float64(s.Excess)/unit, values...)
+			counterOf(ch, descs[2], float64(s.Used)/unit, append(values, "used")...)
+			counterOf(ch, descs[2], float64(s.Refunded)/unit, append(values, "refunded")...)
 		}
 	}
 }
@@ -133,8 +139,6 @@ func (h *holdCounters) collect(ch chan<- prometheus.Metric, label string) {
 		counter(ch, holdUnitsDesc, h.units[k].Load(), label, unitNames[k])
 	}
 }
-
-var _ engine.PlaceObserver = (*Metrics)(nil)
 
 // heldBounds are those of the histogram of how long places are held: from the answer of a
 // cache to a connection that lives for hours.

@@ -91,7 +91,8 @@ func TestHoldOfOthers(t *testing.T) {
 		`{event="reserved",rule="(other)"} 0`, `{event="settled",rule="(other)"} 1`, `{event="cancelled",rule="(other)"} 0`)
 }
 
-// What is reserved for requests that are open is shown by rule, with what they may use besides.
+// What is reserved for requests that are open is shown by rule and model, with what they may use besides, and then what was used: in
+// money under rules that count that, and never in both.
 func TestReserved(t *testing.T) {
 	b := holder(t, `rules:
   - {id: a, key: user, limit: 1000/1d, tokens: {reserve: {output: 20}}}
@@ -99,26 +100,41 @@ func TestReserved(t *testing.T) {
 `, Options{})
 	gate := testkit.Must(engine.NewGate(b.engine, 0, nil))(t)
 	req := alice
-	req.Prompt = &rule.Prompt{Input: 10, MaxOutput: 100}
+	req.Prompt = &rule.Prompt{Model: "gpt-4o", Input: 10, MaxOutput: 100}
 	var v engine.Verdict
 	var d engine.Denial
-	if ok, err := gate.Reserve(t.Context(), &req, time.Hour, &v, &d); !ok || err != nil {
-		t.Fatal(d, err)
+	serve := func() *engine.Hold {
+		t.Helper()
+		if ok, err := gate.Reserve(t.Context(), &req, time.Hour, &v, &d); !ok || err != nil {
+			t.Fatal(d, err)
+		}
+		return gate.Serve(&req, time.Hour, &v)
 	}
-	hold := gate.Serve(&req, time.Hour, &v)
-	want(t, b.Metrics, "weir_reserved_units", `{rule="a"} 30`, `{rule="spend"} 5010`)
-	want(t, b.Metrics, "weir_reserved_exceed_units", `{rule="a"} 80`, `{rule="spend"} 20000`)
-	want(t, b.Metrics, "weir_reserved_money", `{currency="usd",rule="spend"} 0.00501`)
-	want(t, b.Metrics, "weir_reserved_exceed_money", `{currency="usd",rule="spend"} 0.02`)
-	if all := b.engine.Reserved(); all[0].Display != (engine.ReservedDisplay{}) || all[1].Display != (engine.ReservedDisplay{Units: "$0.00501", Excess: "$0.02"}) {
-		t.Errorf("%+v", all)
-	}
-	if err := hold.End(&rule.Response{Status: 200, Tokens: &rule.Usage{Input: 10, Output: 5}}, nil); err != nil {
+	hold := serve()
+	want(t, b.Metrics, "weir_reserved_units", `{model="gpt-4o",rule="a"} 30`)
+	want(t, b.Metrics, "weir_reserved_exceed_units", `{model="gpt-4o",rule="a"} 80`)
+	want(t, b.Metrics, "weir_reserved_money", `{currency="usd",model="gpt-4o",rule="spend"} 0.00501`)
+	want(t, b.Metrics, "weir_reserved_exceed_money", `{currency="usd",model="gpt-4o",rule="spend"} 0.02`)
+	resp := rule.Response{Status: 200, Tokens: &rule.Usage{Input: 10, Output: 5}}
+	if err := hold.End(&resp, nil); err != nil {
 		t.Fatal(err)
 	}
-	want(t, b.Metrics, "weir_reserved_units")
-	want(t, b.Metrics, "weir_reserved_money")
-	want(t, b.Metrics, "weir_spent_money_total", `{currency="usd",kind="charged",model="(none)",rule="spend"} 0.00126`, `{currency="usd",kind="refunded",model="(none)",rule="spend"} 0`)
+	req.Prompt = &rule.Prompt{Input: 10, MaxOutput: 100}
+	if err := serve().End(&resp, nil); err != nil {
+		t.Fatal(err)
+	}
+	want(t, b.Metrics, "weir_reserved_units", `{model="(none)",rule="a"} 0`, `{model="gpt-4o",rule="a"} 0`)
+	b.ObserveReserved(func() []engine.Reserved { // of another engine
+		return []engine.Reserved{{Rule: "a", Model: "gpt-4o", Units: 1, Excess: 2, Used: 3, Refunded: 4}, {Rule: "gone", Model: "gpt-4o", Units: 1}}
+	})
+	want(t, b.Metrics, "weir_reserved_units", `{model="(none)",rule="a"} 0`, `{model="gpt-4o",rule="a"} 1`)
+	want(t, b.Metrics, "weir_reserved_exceed_units", `{model="(none)",rule="a"} 0`, `{model="gpt-4o",rule="a"} 2`)
+	want(t, b.Metrics, "weir_settled_units_total", `{kind="refunded",model="(none)",rule="a"} 15`, `{kind="refunded",model="gpt-4o",rule="a"} 19`,
+		`{kind="used",model="(none)",rule="a"} 15`, `{kind="used",model="gpt-4o",rule="a"} 18`)
+	want(t, b.Metrics, "weir_settled_money_total", `{currency="usd",kind="refunded",model="(none)",rule="spend"} 0.00375`, `{currency="usd",kind="refunded",model="gpt-4o",rule="spend"} 0.00375`,
+		`{currency="usd",kind="used",model="(none)",rule="spend"} 0.00126`, `{currency="usd",kind="used",model="gpt-4o",rule="spend"} 0.00126`)
+	want(t, b.Metrics, "weir_spent_money_total", `{currency="usd",kind="charged",model="(none)",rule="spend"} 0.00126`, `{currency="usd",kind="refunded",model="(none)",rule="spend"} 0`,
+		`{currency="usd",kind="charged",model="gpt-4o",rule="spend"} 0.00126`, `{currency="usd",kind="refunded",model="gpt-4o",rule="spend"} 0`)
 }
 
 // What was spent is shown in money, by rule and model. Models beyond a bound are counted together, and a rule that is removed

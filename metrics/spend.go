@@ -10,8 +10,6 @@ import (
 	"github.com/weirhq/weir/internal/tally"
 )
 
-var _ engine.SpendObserver = (*Metrics)(nil)
-
 // maxModels is how many models have series of their own under each rule. Clients can invent names.
 const maxModels = 50
 
@@ -53,10 +51,8 @@ func (s *spending) collect(ch chan<- prometheus.Metric, label string) {
 	}
 	s.byModel.Range(func(labels, of any) bool {
 		l, one := labels.(spentFor), of.(*spent)
-		counterOf(ch, spentDesc, millionths(one.charged.Load()), label, l.model, l.currency, "charged")
-		counterOf(ch, spentDesc, millionths(one.refunded.Load()), label, l.model, l.currency, "refunded")
+		counterOf(ch, spentDesc, float64(one.charged.Load())/1e6, label, l.model, l.currency, "charged")
+		counterOf(ch, spentDesc, float64(one.refunded.Load())/1e6, label, l.model, l.currency, "refunded")
 		return true
 	})
 }
-
-func millionths[N int64 | uint64](micros N) float64 { return float64(micros) / 1e6 }

@@ -125,7 +125,6 @@ type figures struct {
 	denied, allowed httpapi.TopAnswer
 	alerts          httpapi.AlertsAnswer
 	warnings        httpapi.WarningsAnswer
-	holds           [maxListed]httpapi.HoldsAnswer // of the first rules of minute.Reserved
 }
 
 // What is recent: so many seconds, up to so long ago. Instances that share a Redis have saved
@@ -146,18 +145,13 @@ func fetchFigures(ctx context.Context, server *client) (*figures, error) {
 	}
 	to := n.minute.To - recentDelay // by the server's clock, which may not be ours
 	recent := url.Values{"from": {strconv.FormatInt(to-recentSeconds, 10)}, "to": {strconv.FormatInt(to, 10)}}
-	errs := []error{
+	return n, cmp.Or(
 		server.fetch(ctx, "stats/summary", recent, &n.recent),
 		server.fetch(ctx, "stats/top", ranked("denied"), &n.denied),
 		server.fetch(ctx, "stats/top", ranked("allowed"), &n.allowed),
 		optional(server.fetch(ctx, "alerts", nil, &n.alerts)),
 		optional(server.fetch(ctx, "stats/warnings", url.Values{"n": {"20"}}, &n.warnings)),
-	}
-	for i, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
-		query := url.Values{"rule": {r.Rule}, "from": {strconv.FormatInt(n.minute.From, 10)}, "to": {strconv.FormatInt(n.minute.To, 10)}}
-		errs = append(errs, optional(server.fetch(ctx, "stats/holds", query, &n.holds[i])))
-	}
-	return n, cmp.Or(errs...)
+	)
 }
 
 // page is the tables as text, in at most so many rows; 0 is no bound.
@@ -169,6 +163,7 @@ func (n *figures) page(server *client, rows int) string {
 	n.writeOutcomes(&b)
 	n.writeLoad(&b)
 	n.writeInFlight(&b)
+	n.writeReserved(&b)
 	rules, clients := 20, 10
 	if rows > 0 {
 		const headings = 3 * 2 // each with a blank line
@@ -318,17 +313,6 @@ func (n *figures) writeLoad(b *strings.Builder) {
 	for _, a := range limits[:min(len(limits), maxListed)] { // those that are nearest to their limits
 		fmt.Fprintf(b, "adaptive    %s of %s   denied %s   %s\n", grouped(int64(a.InFlight)), grouped(int64(a.Limit)), grouped(int64(min(a.Denied, math.MaxInt64))), column(a.Upstream))
 	}
-	for i, r := range n.minute.Reserved[:min(len(n.minute.Reserved), maxListed)] {
-		write := grouped
-		if r.Currency != "" {
-			write = func(n int64) string { return printable(rule.MoneyText(r.Currency, n)) }
-		}
-		fmt.Fprintf(b, "reserved    %s by %s   may exceed by %s", write(r.Units), notation.Count(r.Requests, "request"), write(r.Excess))
-		if h := &n.holds[i]; h.Settled > 0 {
-			fmt.Fprintf(b, "   of %s used %s, returned %s", write(h.Reserved), write(h.Used), write(max(0, h.Reserved-h.Used)))
-		}
-		fmt.Fprintf(b, "   %s\n", column(r.Rule))
-	}
 	if p := n.minute.Protect; p != nil {
 		b.WriteString("protect     ")
 		if p.CPULimit > 0 {
@@ -381,6 +365,21 @@ func (n *figures) writeInFlight(b *strings.Builder) {
 		rows = append(rows, row)
 	}
 	writeTable(b, rows, 1)
+}
+
+// writeReserved writes the rules and models with the most open requests. Amounts may be of several currencies.
+func (n *figures) writeReserved(b *strings.Builder) {
+	all := slices.Clone(n.minute.Reserved)
+	slices.SortStableFunc(all, func(a, b engine.Reserved) int { return cmp.Compare(b.Requests, a.Requests) })
+	rows := [][]string{{"reserved under", "model", "open", "now", "may exceed", "used", "refunded"}}
+	for _, r := range all[:min(len(all), 2*maxListed)] {
+		write := grouped
+		if r.Currency != "" {
+			write = func(n int64) string { return printable(rule.MoneyText(r.Currency, n)) }
+		}
+		rows = append(rows, []string{column(r.Rule), column(cmp.Or(r.Model, "(none)")), grouped(r.Requests), write(r.Units), write(r.Excess), write(r.Used), write(r.Refunded)})
+	}
+	writeTable(b, rows, 2)
 }
 
 // writeClients writes a ranking. A count that may be too high has a tilde.

@@ -74,7 +74,7 @@ func drawnFigures(t *rapid.T) *figures {
 			s.Adaptive = append(s.Adaptive, engine.UpstreamLimit{Upstream: text.Draw(t, "upstream"), AdaptiveLimit: engine.AdaptiveLimit{Limit: rapid.Int().Draw(t, "limit"), InFlight: rapid.Int().Draw(t, "in flight"), Denied: rapid.Uint64().Draw(t, "denied")}})
 		}
 		for range rapid.IntRange(0, 5).Draw(t, "reserved") {
-			s.Reserved = append(s.Reserved, engine.Reserved{Rule: text.Draw(t, "reserving"), Requests: number.Draw(t, "open"), Units: number.Draw(t, "units"), Excess: number.Draw(t, "excess")})
+			s.Reserved = append(s.Reserved, engine.Reserved{Rule: text.Draw(t, "reserving"), Model: text.Draw(t, "model"), Currency: text.Draw(t, "currency"), Requests: number.Draw(t, "open"), Units: number.Draw(t, "units"), Excess: number.Draw(t, "excess")})
 		}
 		for range rapid.IntRange(0, 6).Draw(t, "priorities") {
 			s.Priorities = append(s.Priorities, stats.PrioritySummary{Priority: text.Draw(t, "priority"), Requests: number.Draw(t, "requests"), Counts: counts.Draw(t, "counts")})
@@ -128,8 +128,7 @@ func busyFigures() *figures {
 		{Priority: "low", Requests: 1200, Counts: archive.Counts{Allowed: 300, Denied: 900}},
 	}
 	m.Protect = &httpapi.StatsProtect{CPU: 0.913, CPULimit: 0.85, Shed: map[string]uint64{"low": 1234, "normal": 5}}
-	m.Reserved = []engine.Reserved{{Rule: "spend", Requests: 1, Units: 12_500_000, Excess: 3000, Currency: "usd"}, {Rule: "tokens", Requests: 7, Units: 900}}
-	n.holds[0].HoldCounts = archive.HoldCounts{Settled: 2, Reserved: 30_000_000, Used: 3_500_000}
+	m.Reserved = []engine.Reserved{{Rule: "spend", Model: "gpt-4o", Requests: 1, Units: 12_500_000, Excess: 3000, Used: 3_500_000, Refunded: 26_500_000, Currency: "usd"}, {Rule: "tokens", Requests: 7, Units: 900}}
 	for i, free := range []int{9, 0, 5, 2} {
 		m.Adaptive = append(m.Adaptive, engine.UpstreamLimit{Upstream: fmt.Sprint("http://", i), AdaptiveLimit: engine.AdaptiveLimit{Limit: 1000, InFlight: 1000 - free, Denied: 1234}})
 	}
@@ -170,7 +169,7 @@ func TestPageParts(t *testing.T) {
 		"\npriority  last minute  denied share\ncritical         10/s         0.0 %\nlow              20/s        75.0 %\n",
 		"\ndecisions   p50 0.0 µs   p90 0.0 µs   p99 0.0 µs\n", "\nupstream    p50 0.0 µs   p90 0.0 µs   p99 0.0 µs   errors 1.0 %\n",
 		"\nadaptive    1,000 of 1,000   denied 1,234   http://1\nadaptive    998 of 1,000   denied 1,234   http://3\nadaptive    995 of 1,000   denied 1,234   http://2\n",
-		"\nreserved    $12.50 by 1 request   may exceed by $0.003   of $30.00 used $3.50, returned $26.50   spend\nreserved    900 by 7 requests   may exceed by 0   tokens\n",
+		"\nreserved under  model   open     now  may exceed   used  refunded\ntokens          (none)     7     900           0      0         0\nspend           gpt-4o     1  $12.50      $0.003  $3.50    $26.50\n\n",
 		"\nprotect     cpu 91.3 % of 85.0 %   shed low 1,234 normal 5\n",
 		"\nin flight  last 5 s  most     p50    p99\nrule-12       1,500   102  2.5 ms  1.5 s\nrule-13         3.4   103       -      -\nrule-10           0   100  2.5 ms  1.5 s\n\n",
 		"\nrule     requests  allowed  denied  degraded  denied share\nrule-00     103/s    102/s   1.0/s     2.0/s         1.0 %\n",
@@ -180,7 +179,7 @@ func TestPageParts(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", part, page)
 		}
 	}
-	for _, c := range []struct{ rows, rules, clients int }{{0, 20, 20}, {72, 14, 14}, {52, 4, 4}, {24, 0, 0}} {
+	for _, c := range []struct{ rows, rules, clients int }{{0, 20, 20}, {72, 14, 12}, {52, 4, 2}, {24, 0, 0}} {
 		page := busyFigures().page(somewhere("127.0.0.1:8080"), c.rows)
 		rules, clients := strings.Count(page, "rule-")-3, strings.Count(page, "ip:10")
 		if c.rows > 0 && strings.Count(page, "\n") > c.rows || c.rules > 0 && rules != c.rules || clients != c.clients {

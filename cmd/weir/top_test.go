@@ -169,14 +169,14 @@ requests  most allowed, last minute
 	}
 }
 
-// What open requests have reserved is shown with what those that have ended have used and returned.
+// What open requests have reserved is shown with what those that have ended have used and got back, by model.
 func TestTopReserved(t *testing.T) {
 	r := serveStats(t, `rules: [{id: team, key: user, limit: 100000/day, tokens: {reserve: {output: 100}}}]`)
 	gate, err := engine.NewGate(r.engine, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	req := rule.Request{User: "alice", Prompt: &rule.Prompt{Input: 10, MaxOutput: 1000}}
+	req := rule.Request{User: "alice", Prompt: &rule.Prompt{Model: "gpt-4o", Input: 10, MaxOutput: 1000}}
 	serve := func() *engine.Hold {
 		var v engine.Verdict
 		var d engine.Denial
@@ -190,7 +190,7 @@ func TestTopReserved(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.pass(t, 1)
-	r.on(t, "top", "--once").want(t, 0, `(?m)^reserved    110 by 1 request   may exceed by 900   of 110 used 15, returned 95   team$`, "")
+	r.on(t, "top", "--once").want(t, 0, `(?m)^reserved under  model   open  now  may exceed  used  refunded\nteam            gpt-4o     1  110         900    15        95$`, "")
 	if err := open.End(&rule.Response{Status: 502}, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 const MaxSpenders = 1000
 
 // Spender identifies who spends money: a client of a rule, with a model. Key and Model are both Other for those
-// beyond MaxSpenders, who spend least. The Level is "" if the rule has none, and the Currency is such as "usd".
+// beyond MaxSpenders, who spend least of their currency. The Level is "" if the rule has none, and the Currency is such as "usd".
 type Spender struct{ Rule, Level, Currency, Key, Model string }
 
 // Spent is what requests have cost.
@@ -40,7 +40,8 @@ func (s *Spent) fields() [5]*int64 {
 // Spender returns what a line has spent, for adding to it.
 func (f *Frame) Spender(s Spender) *Spent { return entry(&f.Spend, s) }
 
-// trimSpend counts those who spend least as the others of their rule, level and currency, so that no sum changes.
+// trimSpend counts those who spend least as the others of their rule, level and currency, so that no sum changes. Amounts of
+// several currencies do not compare, so each keeps its first, then each its second, and so on.
 func (f *Frame) trimSpend() {
 	isRest := func(s Spender) bool { return s.Key == Other && s.Model == Other }
 	all := slices.DeleteFunc(slices.Collect(maps.Keys(f.Spend)), isRest)
@@ -50,6 +51,12 @@ func (f *Frame) trimSpend() {
 	slices.SortFunc(all, func(a, b Spender) int {
 		return cmp.Or(cmp.Compare(f.Spend[b].Units, f.Spend[a].Units), compareSpenders(a, b))
 	})
+	place, last := make(map[Spender]int, len(all)), map[string]int{}
+	for _, s := range all {
+		last[s.Currency]++
+		place[s] = last[s.Currency]
+	}
+	slices.SortStableFunc(all, func(a, b Spender) int { return cmp.Compare(place[a], place[b]) })
 	for _, s := range all[MaxSpenders:] {
 		f.Spender(Spender{s.Rule, s.Level, s.Currency, Other, Other}).Add(f.Spend[s])
 		delete(f.Spend, s)

@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -53,5 +56,52 @@ func TestDashboardSpend(t *testing.T) {
 	other.see(id("rule-full")+" dl", "1,000")
 	if n := other.count(card); n != 0 {
 		t.Error("a rule that counts requests has a table of dollars")
+	}
+}
+
+// The page of a rule that counts tokens shows what is reserved for answers that are open, and what was used, by model.
+func TestDashboardReserved(t *testing.T) {
+	t.Parallel()
+	asked, release := make(chan struct{}), make(chan struct{})
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), "slow") {
+			asked <- struct{}{}
+			<-release
+		}
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"id":"c","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"Hi"}}],"usage":{"prompt_tokens":10,"completion_tokens":40,"total_tokens":50}}`)
+	}))
+	t.Cleanup(upstream.Close)
+	dir := t.TempDir()
+	write(t, dir, "prices.json", `{"fast": {"input_cost_per_token": 1e-3, "output_cost_per_token": 0.1}, "slow": {"input_cost_per_token": 1e-3, "output_cost_per_token": 0.1}}`)
+	write(t, dir, "rules.yaml", "rules: [{id: spend, key: ip, limit: 200usd/day, tokens: {price: usd}}]")
+	p := start(t, dir, "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", upstream.URL, "--prices", "prices.json")
+	c := client(t)
+	chat := func(model string) {
+		body := fmt.Sprintf(`{"model": %q, "max_tokens": 100, "messages": [{"role": "user", "content": "Hello"}]}`, model)
+		if a, err := try(c, "POST", p.Gateway+"/v1/chat/completions", body); err != nil || a.Status != 200 {
+			t.Error(err, a.Text)
+		}
+	}
+	chat("fast")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		chat("slow")
+	}()
+	<-asked
+	page := openBrowser(t).open(p.URL, "#/rules/view/spend")
+	page.front()
+	row := id("rule-reserved") + " tbody tr"
+	page.see(row+":nth-child(1)", "fast")
+	page.see(row+":nth-child(1)", "$4.01") // 10 × 0.001 + 40 × 0.1; the rest of about 10 dollars is refunded
+	page.see(row+":nth-child(1)", "$5.99")
+	page.see(row+":nth-child(2)", "slow")
+	page.see(row+":nth-child(2)", "$10.00")
+	close(release)
+	<-done
+	page.see(row+":nth-child(2)", "$4.01")
+	if n := page.count(row); n != 2 {
+		t.Errorf("%d models", n)
 	}
 }

@@ -33,6 +33,8 @@ var batches = map[string]string{
 		`"usage":{"prompt_tokens":121,"completion_tokens":43,"total_tokens":164}}`,
 	"anthropic": `{"id":"msg_2","type":"message","role":"assistant","model":"batch","stop_reason":"tool_use","stop_sequence":null,"content":[` +
 		`{"type":"tool_use","id":"toolu_1","name":"weather","input":{"city":"Paris"}},{"type":"tool_use","id":"toolu_2","name":"time","input":{}}],"usage":{"input_tokens":121,"output_tokens":43}}`,
+	"gemini": `{"candidates":[{"index":0,"finishReason":"STOP","content":{"role":"model","parts":[{"functionCall":{"name":"weather","args":{"city":"Paris"}}},{"functionCall":{"name":"time","args":{}}}]}}],` +
+		`"modelVersion":"batch","responseId":"r2","usageMetadata":{"promptTokenCount":121,"candidatesTokenCount":43,"totalTokenCount":164}}`,
 }
 
 // costs tells whether the last request has cost so many millionths of a dollar.
@@ -88,6 +90,65 @@ func TestPrices(t *testing.T) {
 	_, _, err = stream(b, "gemini-2.5-flash", nil)
 	must(err)
 	b.costs(t, "a stream of Gemini", &spent, 93) // 8 × 0.3 + 36 × 2.5
+}
+
+// The official clients in Go call several tools at once and send their results, name a cache, and leave streams or see them break off.
+func TestPricesOfAgents(t *testing.T) {
+	b := newBench(t, dollars)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var spent int64
+	chat, err := b.openai().Chat.Completions.New(t.Context(), hello("batch"))
+	must(err)
+	if calls := chat.Choices[0].Message.ToolCalls; len(calls) != 2 || calls[1].Function.Name != "time" {
+		t.Errorf("%+v", calls)
+	}
+	b.costs(t, "a batch of calls of OpenAI", &spent, 733) // 121 × 2.5 + 43 × 10
+	message, err := b.anthropic().Messages.New(t.Context(), question("batch"))
+	must(err)
+	if len(message.Content) != 2 || message.Content[1].Name != "time" {
+		t.Errorf("%+v", message.Content)
+	}
+	b.costs(t, "a batch of calls of Anthropic", &spent, 733)
+	parts := b.anthropic().Messages.NewStreaming(t.Context(), question("slow"))
+	parts.Next()
+	b.next <- struct{}{}
+	parts.Next()
+	parts.Close()
+	b.costs(t, "a stream of Anthropic that the client leaves", &spent, 340) // 132 × 2.5 + 1 × 10: what its first event says
+
+	tools := []*genai.Tool{{FunctionDeclarations: []*genai.FunctionDeclaration{{Name: "weather"}, {Name: "time"}}}}
+	done, err := b.gemini().Models.GenerateContent(t.Context(), "batch", genai.Text("Hello"), &genai.GenerateContentConfig{Tools: tools})
+	must(err)
+	if calls := done.FunctionCalls(); len(calls) != 2 || calls[1].Name != "time" {
+		t.Errorf("%+v", calls)
+	}
+	b.costs(t, "a batch of calls of Gemini", &spent, 733)
+	results := append(genai.Text("Hello"), done.Candidates[0].Content, &genai.Content{Role: genai.RoleUser, Parts: []*genai.Part{
+		genai.NewPartFromFunctionResponse("weather", map[string]any{"sky": "blue"}), genai.NewPartFromFunctionResponse("time", map[string]any{"hour": 12}),
+	}})
+	done, err = b.gemini().Models.GenerateContent(t.Context(), "gemini-2.5-flash", results, &genai.GenerateContentConfig{Tools: tools, CachedContent: "cachedContents/plan"})
+	must(err)
+	if u := done.UsageMetadata; u.CachedContentTokenCount != 2 || u.ToolUsePromptTokenCount != 6 {
+		t.Errorf("%+v", u)
+	}
+	b.costs(t, "the results of a batch, with a cache of Gemini", &spent, 203) // 8 × 0.3 + 2 × 0.03 + 80 × 2.5
+	if text, _, err := stream(b, "torn", nil); err == nil || text != "Explaining this." {
+		t.Errorf("a stream that broke off: %q, %v", text, err)
+	}
+	b.costs(t, "a broken stream of Gemini", &spent, 70) // 8 × 2.5 + 5 × 10: what its event says
+	for chunk, err := range b.gemini().Models.GenerateContentStream(t.Context(), "slow", genai.Text("Hello"), nil) {
+		must(err)
+		if chunk.Text() != "Explaining this." {
+			t.Errorf("%q", chunk.Text())
+		}
+		break // which ends the request
+	}
+	b.costs(t, "a stream of Gemini that the client leaves", &spent, 70)
 }
 
 // The same with the official clients for JavaScript, which also call several tools at once.

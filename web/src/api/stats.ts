@@ -76,8 +76,21 @@ export interface Summary extends Counts {
   priorities?: { priority: string; requests: number; denied: number }[] // missing if all are normal
   protect?: { cpu: number; memory: number; shed: Record<string, number> } // of the instance that answers
   adaptive?: { upstream: string; limit: number; in_flight: number; denied: number }[] // of the instance that answers
-  reserved?: { rule: string; requests: number; units: number; excess: number; display?: { units: string; excess: string } }[] // likewise
+  reserved?: Reserved[] // likewise
   rules?: RuleTotals[]
+}
+
+// Reserved is what requests to one language model have reserved under a rule, and what they used since the start.
+export interface Reserved {
+  rule: string
+  model?: string
+  currency?: string // of a rule that counts money
+  requests: number // that are open
+  units: number
+  excess: number
+  used: number
+  refunded: number
+  display?: { units: string; excess: string; used: string; refunded: string }
 }
 
 // Point is a step of a series. A rule's has no latency and no upstream.
