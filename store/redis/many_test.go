@@ -58,6 +58,20 @@ func TestSuiteWithManyHolds(t *testing.T) {
 	}
 }
 
+// Nothing depends on how many holds of a key are open.
+func TestTenThousandHolds(t *testing.T) {
+	client := connect(t)
+	for way, use := range ways {
+		t.Run(way, func(t *testing.T) {
+			storetest.RunManyHolds(t, func(t *testing.T) storetest.Subject {
+				run(t, client, "FLUSHALL")
+				var clock fake
+				return storetest.Subject{Store: use(withMany(storeOn(t, client, Options{Clock: clock.Now}))), Set: clock.Set}
+			}, 1)
+		})
+	}
+}
+
 // What is in the place of a state lasts as long as the state, however much is charged by functions that know nothing of holds and
 // leases.
 func TestPlacesLast(t *testing.T) {
