@@ -220,6 +220,9 @@ func TestManyHoldsBesideAnOlderVersion(t *testing.T) {
 		if _, err := older.Take(t.Context(), nil, op); !errors.Is(err, errForeign) {
 			t.Errorf("%s: an older version took from a key with many holds: %v", text, err)
 		}
+		if n := run(t, client, "STRLEN", store.keyOf(&op)); n != "28" { // builds before v0.1.0 take what is shorter than a state for none
+			t.Errorf("%s: there are %s bytes in the place of the state", text, n)
+		}
 		d := testkit.Must(store.Take(t.Context(), nil, op))(t)
 		op.Receipt = d[0].Receipt
 		testkit.OK(t, store.Refund(t.Context(), op))
