@@ -250,7 +250,6 @@ export const en = {
   'rule.holds.reserved': 'Reserved',
   'rule.holds.charged': 'Charged without a hold',
   'rule.holds.counts': '{opened} {opened|hold|holds} reserved, {settled} settled ({overruns} used more than reserved), {cancelled} cancelled.',
-  'rule.holds.crowded': '{n} {n|reservation was|reservations were} denied because too many holds were open, and not by the limit.',
   'rule.holds.high': 'Estimates are {n} × what is used. Lower them: 99 % of the holds use at most {p99} of what they reserve.',
   'rule.holds.low': 'Estimates are too low, so clients get into debt. Raise them.',
   'rule.holds.good': 'Estimates are {n} × what is used.',

@@ -251,7 +251,6 @@ export const zh: Record<Word, string> = {
   'rule.holds.reserved': '预留',
   'rule.holds.charged': '不经预留的扣减',
   'rule.holds.counts': '预留 {opened} 次，结算 {settled} 次（{overruns} 次用得比预留的多），取消 {cancelled} 次。',
-  'rule.holds.crowded': '有 {n} 次预留因为打开的预留太多、而不是因为限额被拒绝。',
   'rule.holds.high': '估计值是实际用量的 {n} 倍。请调低：99 % 的预留最多用掉 {p99}。',
   'rule.holds.low': '估计值太低，客户端会欠账。请调高。',
   'rule.holds.good': '估计值是实际用量的 {n} 倍。',
