@@ -29,7 +29,7 @@ func TestManyHolds(t *testing.T) {
 	storetest.RunManyHolds(t, func(t *testing.T) storetest.Subject {
 		var clock fake
 		return storetest.Subject{Store: New(Options{Clock: clock.Now}), Set: clock.Set}
-	}, 6)
+	}, 2)
 }
 
 // A client cannot use up the open holds of a key.

@@ -25,7 +25,7 @@ func RunManyHolds(t *testing.T, open Open, histories int) {
 	all := []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_buckets", "sliding_log"}
 	for _, i := range rand.Perm(len(all))[:histories] {
 		limit := weir.MustCompile(all[i] + " 100000/40m release")
-		t.Run(all[i], func(t *testing.T) { fullHistory(t, open, []*weir.Compiled{limit}, 10_000, 200, weir.MaxHolds) })
+		t.Run(all[i], func(t *testing.T) { fullHistory(t, open, []*weir.Compiled{limit}, 10_000, 150, weir.MaxHolds) })
 	}
 }
 

@@ -188,14 +188,14 @@ func (m *Model) tooMany(decisions []weir.Decision, client uint16, ops []weir.Op)
 			continue
 		}
 		open, own := m.open[keyOf(&ops[i])], 0
-		for _, p := range open {
-			if client != 0 && p.client == client {
-				own++
-			}
-		}
 		share, counts := weir.HoldShare(len(open), cmp.Or(m.MaxHolds, weir.MaxHolds))
 		if counts {
 			clients[i] = client
+			for _, p := range open {
+				if client != 0 && p.client == client {
+					own++
+				}
+			}
 		}
 		if share > 0 && own < share {
 			continue
