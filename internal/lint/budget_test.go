@@ -39,7 +39,7 @@ var budget = map[string]int{
 	"stats":             6030,
 	"store":             10930,
 	"test/bench":        7500,
-	"test/chaos":        3980,
+	"test/chaos":        3990,
 	"test":              250,
 	"web":               250,
 }
