@@ -81,11 +81,8 @@ func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, way w
 	if err := e.evaluate(ctx, e.installed.Load(), req, v, way, decide); err != nil {
 		return err
 	}
-	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {
-		e.observeHold(UnheldHold, nil)
-	} else if v.Crowded() {
-		e.observeHold(CrowdedHold, nil)
-	}
+	v.Unheld = v.Unheld && v.Allowed
+	e.observeNoHold(v)
 	e.observe(req, v)
 	e.observeCharged(v, 1)
 	return nil

@@ -88,11 +88,7 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 		}
 		v.appendVerdict(&other)
 	}
-	if v.Unheld {
-		e.observeHold(UnheldHold, nil)
-	} else if v.Crowded() {
-		e.observeHold(CrowdedHold, nil)
-	}
+	e.observeNoHold(v)
 	e.observe(&noRequest, v)
 	return failed
 }

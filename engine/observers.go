@@ -56,7 +56,7 @@ const (
 	LostHold     // the units that were used could not be charged
 	ChargedUnits // by Charge, without a hold
 	UnheldHold   // reserved without a hold, because the store had no place for one
-	CrowdedHold  // denied, because a key has as many open holds as it may have
+	CrowdedHold  // denied, because a key has as many open holds as it may have; its parts are the rules
 	SteppedHold  // a further hold for an answer that is longer than was expected; its parts are what is reserved
 	CappedHold   // a language model is said to have used more than is plausible, so less is counted; its parts are the rules
 	HoldKinds    // number of kinds
@@ -170,5 +170,22 @@ func only[T Observer](all []Observer) (some []T) {
 func (e *Engine) observeHold(kind HoldKind, parts []SettledPart) {
 	for _, o := range e.holdObservers {
 		o.ObserveHold(HoldEvent{kind, parts})
+	}
+}
+
+// observeNoHold tells the observers why a request got no hold, if the store had no place for it, or its key has too many.
+func (e *Engine) observeNoHold(v *Verdict) {
+	switch {
+	case v.Unheld:
+		e.observeHold(UnheldHold, nil)
+	case v.Crowded():
+		var parts []SettledPart
+		for i := range v.Results {
+			r := &v.Results[i]
+			if r.full && !r.Shadow && (len(parts) == 0 || parts[len(parts)-1].Rule != r.Rule.ID) {
+				parts = append(parts, SettledPart{Rule: r.Rule.ID})
+			}
+		}
+		e.observeHold(CrowdedHold, parts)
 	}
 }

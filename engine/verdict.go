@@ -93,10 +93,7 @@ func (r Reason) String() string {
 // Crowded reports whether the request was denied because a key, or one client of a shared key, has too many open holds,
 // and not because a limit is used up.
 func (v *Verdict) Crowded() bool {
-	if v.Allowed {
-		return false
-	}
-	return slices.ContainsFunc(v.Results, func(r Result) bool { return r.full && !r.Shadow })
+	return !v.Allowed && slices.ContainsFunc(v.Results, func(r Result) bool { return r.full && !r.Shadow })
 }
 
 // Result is the result of one limit of a rule.
@@ -152,6 +149,10 @@ func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave-r.Leas
 
 // Level returns the name of the level at which the limit counts; "" if the rule has no levels.
 func (r *Result) Level() string { return r.Rule.Level(r.Key) }
+
+// Crowded reports whether it denies because its key, or the client, has too many open holds, and not because the limit is
+// used up.
+func (r *Result) Crowded() bool { return r.full }
 
 // Closed reports whether the store was unavailable, and the rule fails closed, now or since its local
 // fallback has ended.

@@ -83,6 +83,7 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 		s.record(key, req.IP, archive.Denial{
 			At: archive.Instant(clock().UnixMicro()), Rule: p.id, Tier: p.lines[p.tier(tier)].Tier, Method: methodOf(req.Method),
 			Path: path[:min(len(path), maxPattern)], Cost: first.Cost, Shadow: first.Shadow, Degraded: said == engine.OutcomeDegradedDenied,
+			Crowded: slices.ContainsFunc(v.Results[from:to], func(r engine.Result) bool { return r.Crowded() }),
 		})
 	}
 }

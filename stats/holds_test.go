@@ -76,3 +76,25 @@ func TestHolds(t *testing.T) {
 		t.Errorf("%+v", s.Total)
 	}
 }
+
+// What was denied because of too many open holds is told apart from what a limit denied, and counts once for a rule of several limits.
+func TestCrowdedHolds(t *testing.T) {
+	const rules = "rules: [{id: a, match: {path: /a}, key: global, limits: [200000/1h, 300000/1d]}, {id: b, match: {path: /b}, key: user, limit: 5/1h}]"
+	d := newDesk(t, rules)
+	e := testkit.Must(engine.New(engine.Options{Store: memory.New(memory.Options{MaxKeys: 4096}), Observers: []engine.Observer{d.Recorder}}))(t)
+	e.Install(tableOf(t, rules), 1)
+	for _, path := range []string{"/a", "/b"} {
+		req, v := alice, engine.Verdict{Allowed: true}
+		for req.Path = path; v.Allowed; {
+			testkit.OK(t, e.Reserve(t.Context(), &req, time.Hour, &v))
+		}
+	}
+	flush(t, d.Recorder)
+	for rule, want := range map[string]int64{"a": 1, "b": 0} {
+		s := testkit.Must(d.Holds(t.Context(), HoldsQuery{Rule: rule, From: noon, To: noon.Add(time.Minute)}))(t)
+		latest := testkit.Must(d.Denials(t.Context(), LatestQuery{Rule: rule}))(t)
+		if s.Total.Crowded != want || s.Total.Opened == 0 || len(latest.Events) != 1 || latest.Events[0].Crowded != (want == 1) {
+			t.Errorf("%s: %+v, %+v", rule, s.Total.HoldCounts, latest.Events)
+		}
+	}
+}

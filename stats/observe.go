@@ -141,6 +141,8 @@ func (r *Recorder) ObserveHold(e engine.HoldEvent) {
 				f.Hold(id).Opened++
 			case engine.CancelledHold:
 				f.Hold(id).Cancelled++
+			case engine.CrowdedHold:
+				f.Hold(id).Crowded++
 			case engine.ChargedUnits:
 				f.Hold(id).Add(archive.HoldCounts{Charges: 1, Charged: p.Used, Excess: p.Excess})
 			}

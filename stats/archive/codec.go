@@ -14,13 +14,15 @@ import (
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
 // no requests in flight, version 6 no priorities and no Busy below 0, version 7 no addresses of
-// denied clients, version 8 no unknown clients, version 9 nothing that was spent, version 10 no denials by level, and
-// version 11 no currency but the dollar. A frame is written in the first version from 2 on that has its
+// denied clients, version 8 no unknown clients, version 9 nothing that was spent, version 10 no denials by level,
+// version 11 no currency but the dollar, and version 12 nothing that was denied because of too many open holds. A frame is written in the first version from 2 on that has its
 // sections, so that older instances can read it.
-const version = 12
+const version = 13
 
 func (f *Frame) version() byte {
 	switch {
+	case anyOf(f.Holds, func(h *Holds) bool { return h.Crowded > 0 }) || slices.ContainsFunc(f.Denials, func(d Denial) bool { return d.Crowded }):
+		return 13
 	case f.hasOtherCurrency():
 		return 12
 	case len(f.Levels) > 0:
@@ -128,8 +130,10 @@ func (c *codec) frame(f *Frame) {
 	if c.version > 3 {
 		table(c, &f.Holds, strings.Compare, c.text, func(h *Holds) {
 			fields := h.fields()
-			c.numbers(fields[:]...)
-			c.histogram(&h.ratio)
+			c.numbers(fields[:9]...)
+			if c.histogram(&h.ratio); c.version > 12 {
+				c.number(&h.Crowded)
+			}
 		})
 	}
 	if c.version > 4 {
@@ -388,8 +392,8 @@ func (c *codec) denial(d *Denial) {
 	c.number(&d.Cost)
 	flags := d.flags()
 	c.byte(&flags)
-	c.check(c.err == nil && flags < 1<<4)
+	c.check(c.err == nil && flags < 1<<5)
 	if c.reading {
-		d.Shadow, d.Blocked, d.Degraded, d.Unknown = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+		d.Shadow, d.Blocked, d.Degraded, d.Unknown, d.Crowded = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0, flags&16 != 0
 	}
 }

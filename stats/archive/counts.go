@@ -75,6 +75,7 @@ type HoldCounts struct {
 	Cancelled int64 `json:"cancelled"`
 	Overruns  int64 `json:"overruns"` // settled with more than was reserved
 	Charges   int64 `json:"charges"`  // made without a hold
+	Crowded   int64 `json:"crowded"`  // reservations that were denied because too many holds were open, and not by a limit
 
 	Reserved int64 `json:"reserved_units"`
 	Used     int64 `json:"used_units"`
@@ -90,8 +91,8 @@ func (c *HoldCounts) Add(other HoldCounts) {
 	}
 }
 
-func (c *HoldCounts) fields() [9]*int64 {
-	return [...]*int64{&c.Opened, &c.Settled, &c.Cancelled, &c.Overruns, &c.Charges, &c.Reserved, &c.Used, &c.Charged, &c.Excess}
+func (c *HoldCounts) fields() [10]*int64 {
+	return [...]*int64{&c.Opened, &c.Settled, &c.Cancelled, &c.Overruns, &c.Charges, &c.Reserved, &c.Used, &c.Charged, &c.Excess, &c.Crowded}
 }
 
 // Holds holds what became of the holds of a rule, and how good their estimates were.
@@ -137,7 +138,7 @@ func (h *Holds) Merge(other *Holds) {
 }
 
 // weight grows with every event.
-func (h *Holds) weight() int64 { return h.Opened + h.Settled + h.Cancelled + h.Charges }
+func (h *Holds) weight() int64 { return h.Opened + h.Settled + h.Cancelled + h.Charges + h.Crowded }
 
 // InFlight holds how many requests of a rule were in flight, and for how long. All of it can be
 // merged over time and over instances: a number that is in flight now could not.

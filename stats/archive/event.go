@@ -26,6 +26,7 @@ type Denial struct {
 	Blocked  bool    `json:"blocked"`        // the client is on the block list
 	Unknown  bool    `json:"unknown_client"` // no directory knows the client
 	Degraded bool    `json:"degraded"`       // the store was unavailable, and the rule fails closed
+	Crowded  bool    `json:"crowded"`        // the key, or the client, had too many open holds; no limit was used up
 	Instance string  `json:"instance"`       // the instance that denied the request
 }
 
@@ -65,7 +66,7 @@ func compareDenials(a, b Denial) int {
 
 func (d *Denial) flags() byte {
 	flags := byte(0)
-	for i, set := range []bool{d.Shadow, d.Blocked, d.Degraded, d.Unknown} {
+	for i, set := range []bool{d.Shadow, d.Blocked, d.Degraded, d.Unknown, d.Crowded} {
 		if set {
 			flags |= 1 << i
 		}

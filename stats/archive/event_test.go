@@ -17,7 +17,7 @@ var denials = rapid.Custom(func(t *rapid.T) []Denial {
 			Key: rapid.SampledFrom([]string{"", "x", "y\xff", "z"}).Draw(t, "key"), Tier: rapid.SampledFrom([]string{"", "pro"}).Draw(t, "tier"),
 			Method: rapid.SampledFrom([]string{"", "GET"}).Draw(t, "method"), Path: rapid.SampledFrom([]string{"", "/a/{id}"}).Draw(t, "path"),
 			Instance: "here", Cost: rapid.Int64Range(0, 9).Draw(t, "cost"),
-			Shadow: rapid.Bool().Draw(t, "shadow"), Blocked: rapid.Bool().Draw(t, "blocked"), Unknown: rapid.Bool().Draw(t, "unknown"), Degraded: rapid.Bool().Draw(t, "degraded"),
+			Shadow: rapid.Bool().Draw(t, "shadow"), Blocked: rapid.Bool().Draw(t, "blocked"), Unknown: rapid.Bool().Draw(t, "unknown"), Degraded: rapid.Bool().Draw(t, "degraded"), Crowded: rapid.Bool().Draw(t, "crowded"),
 		})
 	}
 	SortDenials(all)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir/internal/testkit"
 )
 
 // durations draws from nanoseconds to minutes, small and large ones alike.
@@ -53,7 +55,7 @@ var frames = rapid.Custom(func(t *rapid.T) *Frame {
 		u.Denied = count(t, "denied")
 		top := f.Ranking(name.Draw(t, "top"))
 		h := f.Hold(name.Draw(t, "holds"))
-		h.Add(HoldCounts{Opened: count(t, "opened"), Cancelled: count(t, "cancelled"), Charges: count(t, "charges"), Charged: count(t, "charged")})
+		h.Add(HoldCounts{Opened: count(t, "opened"), Crowded: count(t, "crowded"), Cancelled: count(t, "cancelled"), Charges: count(t, "charges"), Charged: count(t, "charged")})
 		h.Settle(count(t, "reserved"), count(t, "used"), count(t, "excess"))
 		in := f.Flight(name.Draw(t, "in flight"))
 		in.Highest = max(in.Highest, count(t, "highest"))
@@ -128,6 +130,27 @@ func TestDecodeCurrencies(t *testing.T) {
 	src := f.Append(nil)
 	if got, err := Decode(src); src[0] != 12 || err != nil || !same(got, f) {
 		t.Errorf("version %d is read as %+v, %v", src[0], got, err)
+	}
+}
+
+// A frame without denials because of too many open holds is written as before they were told apart, and what was written then is read.
+func TestDecodeBeforeCrowded(t *testing.T) {
+	f := &Frame{Denials: []Denial{{At: 1, Key: "user:alice", Shadow: true}}}
+	f.Hold("a").Add(HoldCounts{Opened: 7, Excess: 3})
+	src := f.Append(nil)
+	if got, err := Decode(src); src[0] != 4 || err != nil || !same(got, f) {
+		t.Errorf("version %d is read as %+v, %v", src[0], got, err)
+	}
+	for what, crowd := range map[string]func(*Frame){
+		"a hold": func(f *Frame) { f.Hold("a").Crowded = 5 }, "a denial": func(f *Frame) { f.Denials[0].Crowded = true },
+	} {
+		f := testkit.Must(Decode(src))(t)
+		crowd(f)
+		crowded := f.Append(nil)
+		got, err := Decode(crowded)
+		if crowded[0] != 13 || err != nil || !slices.Equal(got.Denials, f.Denials) || got.Hold("a").HoldCounts != f.Hold("a").HoldCounts || got.Hold("a").Excess != 3 {
+			t.Errorf("%s: version %d is read as %+v, %v", what, crowded[0], got, err)
+		}
 	}
 }
 

@@ -140,11 +140,7 @@ func (sh *shard) renewLocked(p *hold, now weir.Micros) {
 	slot, _ := sh.table.find(p.key())
 	op := &weir.Op{Limit: p.under.limit, Cost: p.cost, Always: true, Receipt: weir.Receipt(p.time)}
 	sh.giveBackFirstLocked(slot, op)
-	charge := weir.Pending{Op: op}
-	sh.loadLocked(&charge, slot)
-	var d weir.Decision
-	charge.Decide(&d, now)
-	sh.keepLocked(p.key(), slot, true, &charge, d.Allowed)
+	d, _ := sh.chargeLocked(p.key(), slot, true, op, now)
 	p.time = weir.Micros(d.Receipt)
 }
 
@@ -213,8 +209,8 @@ func (c *core) settlePartLocked(at *shard, k id, slot int, found bool, p *hold, 
 		c.letGoLocked(at, slot, p, max(0, charged-done.Used))
 	}
 	if done.Used > charged {
-		op := weir.Op{Limit: limit, Cost: done.Used - charged, Always: true}
-		done.Excess, made = at.chargeLocked(k, slot, found, &op, now)
+		d, isNew := at.chargeLocked(k, slot, found, &weir.Op{Limit: limit, Cost: done.Used - charged, Always: true}, now)
+		done.Excess, made = d.Excess, isNew
 	}
 	return made
 }
@@ -235,15 +231,13 @@ func (c *core) missingLocked(sh *holdShard, h *hold, done []weir.SettledPart, no
 	return missing
 }
 
-// chargeLocked charges an op, and returns what of it was too much, and whether it had to make
-// the key.
-func (sh *shard) chargeLocked(k id, slot int, found bool, op *weir.Op, now weir.Micros) (excess int64, made bool) {
+// chargeLocked charges an op, and reports whether it had to make the key.
+func (sh *shard) chargeLocked(k id, slot int, found bool, op *weir.Op, now weir.Micros) (d weir.Decision, made bool) {
 	charge := weir.Pending{Op: op}
 	if found {
-		charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
+		sh.loadLocked(&charge, slot)
 	}
-	var d weir.Decision
 	charge.Decide(&d, now)
 	_, made = sh.keepLocked(k, slot, found, &charge, d.Allowed)
-	return d.Excess, made
+	return d, made
 }

@@ -24,6 +24,14 @@ func TestSuite(t *testing.T) {
 	storetest.RunHolds(t, subject)
 }
 
+// Nothing depends on how many holds of a key are open.
+func TestManyHolds(t *testing.T) {
+	storetest.RunManyHolds(t, func(t *testing.T) storetest.Subject {
+		var clock fake
+		return storetest.Subject{Store: New(Options{Clock: clock.Now}), Set: clock.Set}
+	}, 2)
+}
+
 // A client cannot use up the open holds of a key.
 func TestSharesOfHolds(t *testing.T) {
 	storetest.RunFullHolds(t, func(t *testing.T) storetest.Subject {

@@ -57,6 +57,11 @@ func TestCluster(t *testing.T) {
 	t.Run("ManyHolds", func(t *testing.T) {
 		storetest.RunHolds(t, func(t *testing.T) storetest.Subject { return many(t, "{weir%d}:") })
 		testHoldsOnSlots(t, many(t, "weir%d:"))
+		storetest.RunManyHolds(t, func(t *testing.T) storetest.Subject {
+			s := subject(t, "{weir%d}:")
+			withMany(s.Store.(*Store))
+			return s
+		}, 1)
 	})
 	t.Run("OddKeys", func(t *testing.T) { testHoldsOnOddKeys(t, subject(t, "weir%d:")) })
 	t.Run("Scenarios", func(t *testing.T) {

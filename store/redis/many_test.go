@@ -58,6 +58,20 @@ func TestSuiteWithManyHolds(t *testing.T) {
 	}
 }
 
+// Nothing depends on how many holds of a key are open.
+func TestTenThousandHolds(t *testing.T) {
+	client := connect(t)
+	for way, use := range ways {
+		t.Run(way, func(t *testing.T) {
+			storetest.RunManyHolds(t, func(t *testing.T) storetest.Subject {
+				run(t, client, "FLUSHALL")
+				var clock fake
+				return storetest.Subject{Store: use(withMany(storeOn(t, client, Options{Clock: clock.Now}))), Set: clock.Set}
+			}, 1)
+		})
+	}
+}
+
 // What is in the place of a state lasts as long as the state, however much is charged by functions that know nothing of holds and
 // leases.
 func TestPlacesLast(t *testing.T) {
@@ -205,6 +219,9 @@ func TestManyHoldsBesideAnOlderVersion(t *testing.T) {
 		fill(t, store, op, 1, 3, time.Minute)
 		if _, err := older.Take(t.Context(), nil, op); !errors.Is(err, errForeign) {
 			t.Errorf("%s: an older version took from a key with many holds: %v", text, err)
+		}
+		if n := run(t, client, "STRLEN", store.keyOf(&op)); n != "28" { // builds before v0.1.0 take what is shorter than a state for none
+			t.Errorf("%s: there are %s bytes in the place of the state", text, n)
 		}
 		d := testkit.Must(store.Take(t.Context(), nil, op))(t)
 		op.Receipt = d[0].Receipt

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -12,10 +13,20 @@ import (
 // be a [weir.HoldStore], of which a key can have only so many.
 func RunFullHolds(t *testing.T, open Open, most int) {
 	for _, limit := range releasing(t, limits(t, "300")) { // under others, holds that have expired may count until they are looked at
-		t.Run(limit.Limit().String(), func(t *testing.T) { fullHistory(t, open, []*weir.Compiled{limit}, 400, most) })
+		t.Run(limit.Limit().String(), func(t *testing.T) { fullHistory(t, open, []*weir.Compiled{limit}, 0, 400, most) })
 	}
 	t.Run("Shares", func(t *testing.T) { testHoldShares(t, open, most) })
-	t.Run("several limits", func(t *testing.T) { fullHistory(t, open, releasing(t, limits(t, "300")), 1200, most) })
+	t.Run("several limits", func(t *testing.T) { fullHistory(t, open, releasing(t, limits(t, "300")), 0, 1200, most) })
+}
+
+// RunManyHolds plays histories that begin with 10,000 open holds on one key, each under another limit, which is drawn. Nothing is denied,
+// because at which of the holds a denial looks is the store's. The store must be a [weir.HoldStore].
+func RunManyHolds(t *testing.T, open Open, histories int) {
+	all := []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_buckets", "sliding_log"}
+	for _, i := range rand.Perm(len(all))[:histories] {
+		limit := weir.MustCompile(all[i] + " 100000/40m release")
+		t.Run(all[i], func(t *testing.T) { fullHistory(t, open, []*weir.Compiled{limit}, 10_000, 150, weir.MaxHolds) })
+	}
 }
 
 // testHoldShares: clients that settle nothing leave room for another one, and when their holds have expired,

@@ -65,10 +65,11 @@ func releasing(t *testing.T, all []*weir.Compiled) []*weir.Compiled {
 }
 
 func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
-	fullHistory(t, open, pool, steps, weir.MaxHolds)
+	fullHistory(t, open, pool, 0, steps, weir.MaxHolds)
 }
 
-func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, steps, most int) {
+// fullHistory begins with many holds on one key, and then is of any calls. A key has at most so many holds.
+func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, many, steps, most int) {
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	model := scenario.NewModel()
@@ -76,19 +77,19 @@ func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, steps, most int
 	store, subject := holder(t, open)
 	now := start
 	var ids []weir.HoldID
-	longest := time.Minute
-	if most < weir.MaxHolds {
-		longest = 10 * time.Minute // so that there are as many
-	}
-	for step := range steps {
-		if random.IntN(3) > 0 {
+	oneKey := many > 0 || most < weir.MaxHolds
+	longest := map[bool]time.Duration{false: time.Minute, true: 10 * time.Minute}[oneKey] // so that there are as many
+	for step := range many + steps {
+		if step < many {
+			now += weir.Micros(random.Int64N(1000))
+		} else if random.IntN(3) > 0 {
 			now += weir.Micros(random.Int64N(8_000_000))
 		}
 		model.Now = now
 		subject.Set(now)
 		ops := draw(random, pool)
 		for i := range ops {
-			if ops[i].MaxDelay = 0; most < weir.MaxHolds {
+			if ops[i].MaxDelay = 0; oneKey {
 				ops[i].Key, ops[i].Leave = "k", 0
 			}
 		}
@@ -103,10 +104,10 @@ func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, steps, most int
 			}
 			want = testkit.Must(ask(model))(t)
 		}
-		switch random.IntN(10) {
-		case 0, 1, 2, 3:
+		switch call := random.IntN(10); {
+		case step < many || call < 4:
 			id := holdID(uint64(step))
-			ids = append(ids[max(0, len(ids)-40):], id)
+			ids = append(ids[max(0, len(ids)-40-many):], id)
 			r := weir.Reservation{ID: id, TTL: longest * time.Duration(1+random.Int64N(60)) / 60, Client: random.Uint32N(4)}
 			for i := range ops {
 				ops[i].Cost += random.Int64N(6)
@@ -117,7 +118,7 @@ func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, steps, most int
 			held.Look, held.Final = false, false // there must be something to hold
 			what = fmt.Sprintf("reserve %v %+v", r, ops)
 			both(func(s weir.HoldStore) (any, error) { return s.Reserve(t.Context(), nil, r, ops...) })
-		case 4, 5, 6:
+		case call < 7:
 			if len(ids) == 0 {
 				continue
 			}
@@ -133,14 +134,14 @@ func fullHistory(t *testing.T, open Open, pool []*weir.Compiled, steps, most int
 			}
 			what = fmt.Sprintf("settle %v", s)
 			both(func(h weir.HoldStore) (any, error) { return h.Settle(t.Context(), s) })
-		case 7:
+		case call == 7:
 			what = fmt.Sprintf("take %+v", ops)
 			both(func(s weir.HoldStore) (any, error) { return s.Take(t.Context(), nil, ops...) })
-		case 8:
+		case call == 8:
 			what = fmt.Sprintf("peek %+v", ops)
 			both(func(s weir.HoldStore) (any, error) { return s.Peek(t.Context(), nil, ops...) })
 		default:
-			if random.IntN(8) > 0 {
+			if many > 0 && step < many+steps-20 || random.IntN(8) > 0 {
 				continue
 			}
 			what = "reset"

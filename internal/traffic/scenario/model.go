@@ -19,8 +19,8 @@ type Model struct {
 
 	keys  map[modelKey]*weir.Record
 	holds map[weir.HoldID]*modelHold
-
-	reserved int // holds so far
+	open  map[modelKey][]*modelPart // of open holds that were not reset, in the order of reservation
+	next  weir.Micros               // no hold expires or is forgotten before
 }
 
 var _ weir.HoldStore = (*Model)(nil)
@@ -32,8 +32,10 @@ type modelKey struct {
 
 // NewModel returns an empty model at the epoch.
 func NewModel() *Model {
-	return &Model{keys: make(map[modelKey]*weir.Record), holds: make(map[weir.HoldID]*modelHold)}
+	return &Model{keys: map[modelKey]*weir.Record{}, holds: map[weir.HoldID]*modelHold{}, open: map[modelKey][]*modelPart{}}
 }
+
+func keyOf(op *weir.Op) modelKey { return modelKey{op.Key, op.Limit.Kind()} }
 
 // Subject lets a scenario run on the model.
 func (m *Model) Subject() Subject {
@@ -82,7 +84,7 @@ func (m *Model) commit(c weir.Pending) {
 	if c.Next == c.Prev {
 		return
 	}
-	k := modelKey{c.Op.Key, c.Op.Limit.Kind()}
+	k := keyOf(c.Op)
 	if m.keys[k] == nil {
 		m.keys[k] = new(weir.Record)
 	}
@@ -108,7 +110,7 @@ func (m *Model) Refund(ctx context.Context, ops ...weir.Op) error {
 		return err
 	}
 	for i := len(ops) - 1; i >= 0; i-- {
-		if r := m.keys[modelKey{ops[i].Key, ops[i].Limit.Kind()}]; r != nil {
+		if r := m.keys[keyOf(&ops[i])]; r != nil {
 			r.Refund(&ops[i])
 		}
 	}
@@ -121,12 +123,8 @@ func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
 		return err
 	}
 	for i := range ops {
-		delete(m.keys, modelKey{ops[i].Key, ops[i].Limit.Kind()})
-		for _, h := range m.holds {
-			for j := range h.parts {
-				h.parts[j].gone = h.parts[j].gone || sameState(&h.parts[j].op, &ops[i])
-			}
-		}
+		delete(m.keys, keyOf(&ops[i]))
+		delete(m.open, keyOf(&ops[i]))
 	}
 	return nil
 }
@@ -134,20 +132,18 @@ func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
 // modelHold is a hold that is open, or was.
 type modelHold struct {
 	id      weir.HoldID
-	parts   []modelPart
+	parts   []*modelPart
 	state   weir.HoldState
-	expires weir.Micros
-	forget  weir.Micros // when it has ended
+	expires weir.Micros // or, when it has ended, is forgotten
 	settled []weir.SettledPart
 }
 
 type modelPart struct {
 	weir.Held
+	hold   *modelHold
 	tag    string
 	op     weir.Op
-	number int    // in the order of reservation
 	client uint16 // for whose share of the key's holds it counts; 0 for nobody's
-	gone   bool   // reset: there is nothing to give back any more
 }
 
 // Reserve implements weir.HoldStore.
@@ -167,15 +163,15 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		m.commit(c)
 	}
 	if weir.Allowed(decisions) {
-		m.reserved++
 		h := &modelHold{id: r.ID, state: weir.HoldOpen, expires: m.Now.Add(r.TTL)}
 		for i := range ops {
 			if !ops[i].IsHeld() {
 				continue
 			}
-			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i], number: m.reserved, client: clients[i]})
+			p := &modelPart{hold: h, tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i], client: clients[i]}
+			h.parts, m.open[keyOf(&ops[i])] = append(h.parts, p), append(m.open[keyOf(&ops[i])], p)
 		}
-		m.holds[r.ID] = h
+		m.holds[r.ID], m.next = h, min(m.next, h.expires)
 	}
 	return append(dst, decisions...), nil
 }
@@ -191,22 +187,26 @@ func (m *Model) tooMany(decisions []weir.Decision, client uint16, ops []weir.Op)
 		if !ops[i].IsHeld() {
 			continue
 		}
-		open, own := m.open(&ops[i]), 0
-		for _, p := range open {
-			if client != 0 && p.client == client {
-				own++
-			}
-		}
+		open, own := m.open[keyOf(&ops[i])], 0
 		share, counts := weir.HoldShare(len(open), cmp.Or(m.MaxHolds, weir.MaxHolds))
 		if counts {
 			clients[i] = client
+			for _, p := range open {
+				if client != 0 && p.client == client {
+					own++
+				}
+			}
 		}
 		if share > 0 && own < share {
 			continue
 		}
 		full = true
 		decisions[i].Allowed, decisions[i].AtShare = false, share > 0
-		decisions[i].RetryAfter = m.firstExpiry(&ops[i]).Sub(m.Now)
+		first := weir.Micros(weir.Latest)
+		for _, p := range open {
+			first = min(first, p.hold.expires)
+		}
+		decisions[i].RetryAfter = first.Sub(m.Now)
 	}
 	if full {
 		peeked := weir.PeekAll(nil, m.Now, m.charges(ops))
@@ -220,35 +220,10 @@ func (m *Model) tooMany(decisions []weir.Decision, client uint16, ops []weir.Op)
 	return clients, full
 }
 
-func (m *Model) firstExpiry(op *weir.Op) weir.Micros {
-	first := weir.Micros(weir.Latest)
-	for _, h := range m.holds {
-		for i := range h.parts {
-			if h.state == weir.HoldOpen && !h.parts[i].gone && sameState(&h.parts[i].op, op) {
-				first = min(first, h.expires)
-			}
-		}
-	}
-	return first
-}
-
-// open are the open holds on the state of an op.
-func (m *Model) open(op *weir.Op) []*modelPart {
-	var open []*modelPart
-	for _, h := range m.holds {
-		for i := range h.parts {
-			if p := &h.parts[i]; h.state == weir.HoldOpen && !p.gone && sameState(&p.op, op) {
-				open = append(open, p)
-			}
-		}
-	}
-	return open
-}
-
 // tellReserved says of what was denied whether it is only reserved.
 func (m *Model) tellReserved(decisions []weir.Decision, charges []weir.Pending) {
 	weir.TellAllReserved(decisions, charges, m.Now, func(op int) weir.OpenHolds {
-		open := m.open(charges[op].Op)
+		open := m.open[keyOf(charges[op].Op)]
 		return func(i int) (*weir.Compiled, weir.Held) {
 			if i == len(open) {
 				return nil, weir.Held{}
@@ -257,8 +232,6 @@ func (m *Model) tellReserved(decisions []weir.Decision, charges []weir.Pending) 
 		}
 	})
 }
-
-func sameState(a, b *weir.Op) bool { return a.Key == b.Key && a.Limit.Kind() == b.Limit.Kind() }
 
 // Settle implements weir.HoldStore.
 func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
@@ -280,11 +253,10 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 	case h.state == weir.HoldOpen && s.Used == nil:
 		m.extend(h, &s)
 	case h.state == weir.HoldOpen:
-		for i := range h.parts {
-			p := &h.parts[i]
+		for _, p := range h.parts {
 			h.settled = append(h.settled, m.settle(p, s.Units(p.tag, p.Cost)))
 		}
-		h.end(weir.HoldSettled, m.Now)
+		m.end(h, weir.HoldSettled, m.Now)
 	}
 	if h.state == weir.HoldOpen {
 		s := weir.Settled{State: h.state, Expires: h.expires, Until: until}
@@ -298,10 +270,9 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 
 // extend lets a hold expire later, and renews its places if that is wanted.
 func (m *Model) extend(h *modelHold, s *weir.Settlement) {
-	for i := range h.parts {
-		p := &h.parts[i]
+	for _, p := range h.parts {
 		s.Limit(p.op.Limit)
-		if !s.Renews(p.op.Limit) || p.gone {
+		if !s.Renews(p.op.Limit) || !slices.Contains(m.open[keyOf(&p.op)], p) {
 			continue
 		}
 		m.release(p, p.Cost)
@@ -312,6 +283,7 @@ func (m *Model) extend(h *modelHold, s *weir.Settlement) {
 		m.commit(charge[0])
 	}
 	h.expires = m.Now.Add(s.TTL)
+	m.next = min(m.next, h.expires)
 }
 
 // settleLate charges what was used of a hold on which nothing was charged yet.
@@ -322,14 +294,19 @@ func (m *Model) settleLate(s *weir.Settlement) weir.Settled {
 		done.Cost = op.Cost
 		h.settled = append(h.settled, done)
 	}
-	h.end(weir.HoldSettled, m.Now)
+	m.end(h, weir.HoldSettled, m.Now)
 	m.holds[s.ID] = h
 	return weir.Settled{State: h.state, Parts: h.settled}
 }
 
 // end remembers an outcome until the hold would have expired, and for a while at least.
-func (h *modelHold) end(state weir.HoldState, now weir.Micros) {
-	h.state, h.forget = state, max(h.expires, now.Add(weir.HoldMemory))
+func (m *Model) end(h *modelHold, state weir.HoldState, now weir.Micros) {
+	h.state, h.expires = state, max(h.expires, now.Add(weir.HoldMemory))
+	m.next = min(m.next, h.expires)
+	for _, p := range h.parts {
+		k := keyOf(&p.op)
+		m.open[k] = slices.DeleteFunc(m.open[k], func(open *modelPart) bool { return open == p })
+	}
 }
 
 // settle makes the cost of one part what was used.
@@ -348,13 +325,12 @@ func (m *Model) settle(p *modelPart, used int64) weir.SettledPart {
 }
 
 func (m *Model) release(p *modelPart, units int64) {
-	if r := m.keys[modelKey{p.op.Key, p.op.Limit.Kind()}]; r != nil && !p.gone {
+	r, open := m.keys[keyOf(&p.op)], m.open[keyOf(&p.op)]
+	if i := slices.Index(open, p); r != nil && i >= 0 {
 		var back int64
 		r.State, back = p.op.Limit.Release(r.State, r.Tail, p.Held, units)
-		for _, other := range m.open(&p.op) {
-			if other.number > p.number {
-				other.Level -= back
-			}
+		for _, later := range open[i+1:] {
+			later.Level -= back
 		}
 	}
 }
@@ -362,12 +338,18 @@ func (m *Model) release(p *modelPart, units int64) {
 // expire ends holds whose time has come, in the order of their times, and forgets those
 // that ended long ago.
 func (m *Model) expire() {
+	if m.Now < m.next {
+		return
+	}
 	var due []*modelHold
+	m.next = weir.Micros(weir.Latest)
 	for id, h := range m.holds {
 		switch {
-		case h.state == weir.HoldOpen && h.expires <= m.Now:
+		case h.expires > m.Now:
+			m.next = min(m.next, h.expires)
+		case h.state == weir.HoldOpen:
 			due = append(due, h)
-		case h.state != weir.HoldOpen && h.forget <= m.Now:
+		default:
 			delete(m.holds, id)
 		}
 	}
@@ -375,11 +357,11 @@ func (m *Model) expire() {
 		return cmp.Or(cmp.Compare(a.expires, b.expires), bytes.Compare(a.id[:], b.id[:]))
 	})
 	for _, h := range due {
-		for i := range h.parts {
-			if p := &h.parts[i]; p.op.Limit.ReturnsExpired() {
+		for _, p := range h.parts {
+			if p.op.Limit.ReturnsExpired() {
 				m.release(p, p.Cost)
 			}
 		}
-		h.end(weir.HoldExpired, h.expires)
+		m.end(h, weir.HoldExpired, h.expires)
 	}
 }

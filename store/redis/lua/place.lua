@@ -1,7 +1,7 @@
 -- What is in the place of a state that is in a key of its own: MOVED if it has many open holds, or, of one with units on
 -- lease, LEASED with what every decision needs. Versions that know neither take both for foreign.
 
-local MOVED = '\255many'
+local MOVED = '\255many' .. ('\255'):rep(23) -- as long as a state: builds before v0.1.0 take what is shorter for none, and write over it
 local LEASED = '\255leas'
 local IN_PLACE = '>I3I7I7I7' -- count, out, first, expires; see leases.lua
 

@@ -145,12 +145,20 @@ func (a *Account) end() time.Duration {
 
 func (a *Account) judgeLocked(c *Checker) {
 	c.tally.Accounts++
+	if len(a.Readings) == 0 {
+		c.tally.Unread++
+	}
+	allowed := int64(0)
 	for i := range a.Holds {
 		h := &a.Holds[i]
 		c.tally.Holds++
 		c.callsLocked(h, "settle")
 		c.onceLocked(a, h)
+		if h.Reserve.Allowed && !h.Reserve.Degraded {
+			allowed++
+		}
 	}
+	c.tally.Most = max(c.tally.Most, allowed)
 	for i := range a.Readings {
 		r := &a.Readings[i]
 		for _, rule := range c.rules.Under(a.Path) {

@@ -75,6 +75,8 @@ type Tally struct {
 	Requests, Allowed, Denied, Degraded, Unanswered int64
 
 	Accounts, Holds int64 // of clients that reserve and settle
+	Most            int64 // holds of an account that the store has allowed
+	Unread          int64 // accounts of which nobody could say what is charged
 	Exact           int64 // readings of a rule of which only one number is right
 	Members         int64 // requests of clients that move
 	Moves           int64 // imports by which they did

@@ -24,6 +24,8 @@ const (
 	Crash    Kind = "weir kill"  // a weir is killed and started again
 	Stop     Kind = "weir stop"  // a weir is told to stop, and started again
 	Suspend  Kind = "weir pause" // a weir stands still, for longer than what it has is on lease
+	Rollout  Kind = "rollout"    // a weir is replaced by that of the run, which is newer; no fault of a topology
+	Rollback Kind = "rollback"   // and by the older one again
 )
 
 // Topology is a way to run Redis.

@@ -9,7 +9,7 @@ import (
 )
 
 // accountLimit is more than the holds of an account ever take.
-const accountLimit = 1000
+const accountLimit = 1_000_000
 
 // DrawHoldRules draws rules under which clients reserve and settle. Nothing that is charged
 // under them is forgotten within a day from now, and nobody reaches a limit. So what is
@@ -70,7 +70,8 @@ type Hold struct {
 	Work    time.Duration // until it ends
 	End     End
 	Used    int64
-	Again   bool // it is ended once more, with another number
+	Again   bool          // it is ended once more, with another number
+	Pause   time.Duration // at least, between attempts to end it
 }
 
 // TTLs of holds that are ended, and of those that are not.
@@ -92,6 +93,26 @@ func DrawAccount(r *rand.Rand, rules Rules, number int) Account {
 		case Leave, Late:
 			h.TTL = shortTTL
 			h.Used = h.Cost / 2
+		}
+		a.Holds = append(a.Holds, h)
+	}
+	return a
+}
+
+// DrawMany draws an account of which so many holds are open at the same time.
+func DrawMany(r *rand.Rand, rules Rules, number, holds int) Account {
+	a := newAccount(rules[r.IntN(len(rules))].Paths[0], "m", number)
+	opening := time.Duration(holds) * 4 * time.Millisecond
+	open := opening + 2*time.Second // all of them
+	for range holds {
+		h := Hold{After: time.Duration(r.Int64N(int64(opening))), Cost: 1 + r.Int64N(20), TTL: 3*opening + longTTL, Pause: opening / 20,
+			End: []End{Settle, Settle, Cancel, Leave}[r.IntN(4)]}
+		h.Work = open - h.After + time.Duration(r.Int64N(int64(opening*3/2)))
+		switch h.End {
+		case Settle:
+			h.Used = r.Int64N(2 * h.Cost)
+		case Leave:
+			h.TTL = h.Work
 		}
 		a.Holds = append(a.Holds, h)
 	}

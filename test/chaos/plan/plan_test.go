@@ -143,3 +143,19 @@ func TestHolds(t *testing.T) {
 		}
 	}
 }
+
+// All holds of an account with many are open at some instant, and end in time, or with it.
+func TestManyHolds(t *testing.T) {
+	r := seeded(1)
+	a := DrawMany(r, DrawHoldRules(r, time.Unix(0, 0)), 1, 10_000)
+	last, first, sum := time.Duration(0), time.Hour, int64(0)
+	for _, h := range a.Holds {
+		last, first, sum = max(last, h.After), min(first, h.After+min(h.Work, h.TTL)), sum+h.Cost+h.Used
+		if h.End != Leave && h.TTL < h.Work+time.Second {
+			t.Errorf("%+v", h)
+		}
+	}
+	if len(a.Holds) != 10_000 || first < last+time.Second || sum > accountLimit {
+		t.Errorf("%d holds of %d units; the last begins at %v, and the first ends at %v", len(a.Holds), sum, last, first)
+	}
+}

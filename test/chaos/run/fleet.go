@@ -115,15 +115,15 @@ func (i *instance) sample() (check.Sample, error) {
 	return s, lines.Err()
 }
 
-// startFleet starts instances that share a store and a document of rules.
-func startFleet(h *testkit.Scope, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
+// startFleet starts instances that share a store and a document of rules, with more arguments.
+func startFleet(h *testkit.Scope, program, store, rules string, now func() time.Duration, line *check.Timeline, more ...string) []*instance {
 	dir := h.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
 	testkit.OK(h, os.WriteFile(file, []byte(rules), 0o600))
 	var fleet []*instance
 	for n := range plan.Instances {
 		i := &instance{number: n, path: program, log: filepath.Join(dir, fmt.Sprintf("weir%d.log", n)), now: now, line: line,
-			args: []string{"serve", "--rules", file, "--store", store, "--instances", strconv.Itoa(plan.Instances), "--lease", plan.Lease.String(), "--http", "127.0.0.1:0", "--grpc", "off", "--log-level", "warn"}}
+			args: append([]string{"serve", "--rules", file, "--store", store, "--instances", strconv.Itoa(plan.Instances), "--http", "127.0.0.1:0", "--grpc", "off", "--log-level", "warn"}, more...)}
 		line.Down(n, check.Span{From: 0, To: check.Open})
 		testkit.OK(h, i.start())
 		h.Cleanup(func() { i.process.Kill() })

@@ -20,6 +20,8 @@ type holders struct {
 	*load
 	rules, places plan.Rules
 
+	calls chan struct{} // that are made at once
+
 	next atomic.Int64 // number of an account or a crowd
 	open sync.Map     // accounts by number, without crowds
 }
@@ -40,13 +42,18 @@ const (
 	readsAgain = 3 * time.Second
 )
 
-// start lets clients open accounts, and crowds come, until the context ends.
-func (h *holders) start(ctx context.Context, seed uint64) {
-	h.repeat(ctx, accountsAtOnce, seed, 1<<20, func(r *rand.Rand, number int) check.Group {
-		a := plan.DrawAccount(r, h.rules, number)
+// start lets clients open accounts, and crowds come, until the context ends. One account after the other has many holds.
+func (h *holders) start(ctx context.Context, seed uint64, many int) {
+	account := func(r *rand.Rand, number int, a plan.Account) check.Group {
 		h.open.Store(number, a)
 		defer h.open.Delete(number)
 		return new(h.play(ctx, r, a))
+	}
+	h.repeat(ctx, accountsAtOnce, seed, 1<<20, func(r *rand.Rand, number int) check.Group {
+		return account(r, number, plan.DrawAccount(r, h.rules, number))
+	})
+	h.repeat(ctx, 1, seed, 1<<22, func(r *rand.Rand, number int) check.Group {
+		return account(r, number, plan.DrawMany(r, h.rules, number, many))
 	})
 	h.repeat(ctx, crowdsAtOnce, seed, 1<<21, func(r *rand.Rand, number int) check.Group {
 		return h.crowd(ctx, r, plan.DrawCrowd(r, h.places, number))
@@ -65,6 +72,13 @@ func (h *holders) repeat(ctx context.Context, clients int, seed, first uint64, p
 			}
 		})
 	}
+}
+
+// call makes a call about a hold. After there was to be quiet, thousands wait, and are not to be made at once.
+func (h *holders) call(to *instance, path string, request any, s *said) check.Call {
+	h.calls <- struct{}{}
+	defer func() { <-h.calls }()
+	return h.load.call(to, path, request, s)
 }
 
 // keys are those of the accounts that are open.
@@ -191,7 +205,7 @@ func (h *holders) end(ctx context.Context, r *rand.Rand, to *instance, p *plan.H
 		known.Ends = append(known.Ends, other)
 		used += 2
 	}
-	for until := h.now() + endsWithin; h.now() < until && ctx.Err() == nil; h.sleep(ctx, time.Duration(50+r.Int64N(150))*time.Millisecond) {
+	for until := h.now() + endsWithin; h.now() < until && ctx.Err() == nil; h.sleep(ctx, p.Pause+time.Duration(50+r.Int64N(150))*time.Millisecond) {
 		if state := try(); state != "" && state != "pending" {
 			break
 		}

@@ -19,7 +19,7 @@ import (
 
 // Write writes the figures as a table, and then what was broken.
 func (r *Report) Write(w io.Writer, seed uint64) {
-	rows := [][]string{{""}, {"time"}, {"requests"}, {"allowed"}, {"denied"}, {"degraded"}, {"  by stalls of the machine only"}, {"not answered (weir down)"}, {"holds, in accounts"}, {"  read exactly"}, {"places in flight"}, {"of clients that move"}, {"  by so many imports"},
+	rows := [][]string{{""}, {"time"}, {"requests"}, {"allowed"}, {"denied"}, {"degraded"}, {"  by stalls of the machine only"}, {"not answered (weir down)"}, {"holds, in accounts, most of one"}, {"  read exactly, accounts not read"}, {"places in flight"}, {"of clients that move"}, {"  by so many imports"},
 		{"longest answer beyond stalls"}, {"longest recovery"}, {"stalls of the machine, longest"}, {"allowed by leases, at least"}, {"goroutines, first and last"}, {"resident MB, first and last"}, {"faults"}}
 	kinds := map[plan.Kind]bool{}
 	for _, s := range r.Scenes {
@@ -37,7 +37,7 @@ func (r *Report) Write(w io.Writer, seed uint64) {
 		for _, n := range s.Faults {
 			faults += n
 		}
-		column := []any{s.Topology, s.Took.Round(time.Second), t.Requests, t.Allowed, t.Denied, t.Degraded, t.Hiccups, t.Unanswered, fmt.Sprintf("%d, %d", t.Holds, t.Accounts), t.Exact, t.Places, t.Members, t.Moves,
+		column := []any{s.Topology, s.Took.Round(time.Second), t.Requests, t.Allowed, t.Denied, t.Degraded, t.Hiccups, t.Unanswered, fmt.Sprintf("%d, %d, %d", t.Holds, t.Accounts, t.Most), fmt.Sprintf("%d, %d", t.Exact, t.Unread), t.Places, t.Members, t.Moves,
 			t.Longest.Round(time.Millisecond), t.Recovery.Round(time.Millisecond),
 			fmt.Sprintf("%v, %v", s.Stalled.Round(time.Millisecond), s.Stall.Round(time.Millisecond)), local(s.Samples),
 			firstAndLast(s.Samples, func(s check.Sample) int64 { return int64(s.Goroutines) }),

@@ -19,8 +19,10 @@ type Options struct {
 	Duration   time.Duration   // of all topologies together
 	Topologies []plan.Topology // default all
 	Rate       float64         // requests a second
+	Holds      int             // open at the same time on one key
 	Timeout    time.Duration   // of the store
 	Weir       string          // the program
+	Beside     string          // an older one, with which the instances begin and end; then there are no faults. Default none
 	Out        string          // directory for the history of what went wrong
 	Progress   io.Writer       // default none
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -74,10 +75,17 @@ func (s *scene) open() {
 	s.checker = check.New(both, s.options.Timeout, s.store.slotOf)
 	s.line = s.checker.Timeline
 	url := fmt.Sprintf("%s?timeout=%v", s.store.url(), s.options.Timeout)
-	s.fleet = startFleet(s.scope, s.options.Weir, url, plan.WithLevels(both.YAML()), s.now, s.line)
+	if old := s.options.Beside; old != "" { // which may know no leases and no levels, and not say of what an instance decides by itself
+		for i := range both {
+			both[i].OnFailure = strings.Replace(both[i].OnFailure, "local", "open", 1)
+		}
+		s.fleet = startFleet(s.scope, old, url, both.YAML(), s.now, s.line)
+	} else {
+		s.fleet = startFleet(s.scope, s.options.Weir, url, plan.WithLevels(both.YAML()), s.now, s.line, "--lease", plan.Lease.String())
+	}
 	s.watch = &watch{store: s.store, timeline: s.line, now: s.now, patience: s.options.Timeout}
 	s.load = newLoad(rules, s.fleet, s.checker, s.now)
-	s.holders = &holders{load: s.load, rules: holdRules, places: placeRules}
+	s.holders = &holders{load: s.load, rules: holdRules, places: placeRules, calls: make(chan struct{}, clients)}
 	s.movers = &movers{load: s.load}
 
 	ctx, stop := context.WithCancel(s.ctx)
@@ -88,8 +96,10 @@ func (s *scene) open() {
 	s.running.Go(func() { s.watchCores(ctx) })
 	s.running.Go(func() { s.judge(ctx) })
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
-	s.holders.start(ctx, s.options.Seed)
-	s.movers.start(ctx, s.random("moves"))
+	s.holders.start(ctx, s.options.Seed, s.options.Holds)
+	if s.options.Beside == "" {
+		s.movers.start(ctx, s.random("moves"))
+	}
 }
 
 // close ends the clients and the watchers, and checks the remaining answers. The scope
@@ -105,6 +115,10 @@ func (s *scene) close() {
 func (s *scene) act(share time.Duration, tell func(*scene, string)) {
 	tell(s, "warming up")
 	s.sleep(warmUp(share))
+	if s.options.Beside != "" {
+		s.roll(share, tell)
+		return
+	}
 	for !s.leases() && s.now() < share/2 && s.ctx.Err() == nil {
 		tell(s, "waiting for leases")
 		s.sleep(time.Second)
@@ -131,6 +145,30 @@ func (s *scene) act(share time.Duration, tell func(*scene, string)) {
 	tell(s, "ending")
 	s.sleep(recovered)
 	s.measure()
+}
+
+// roll replaces every instance, one after the other, by the newer program and then by the older one again. In between, there is
+// time for the instances to agree on newer formats, if the share is long enough.
+func (s *scene) roll(share time.Duration, tell func(*scene, string)) {
+	step := share / 15
+	for _, to := range []struct {
+		kind    plan.Kind
+		program string
+		during  time.Duration
+	}{{plan.Rollout, s.options.Weir, share/2 - step}, {plan.Rollback, s.options.Beside, 2 * readsWithin}} {
+		for _, i := range s.fleet {
+			tell(s, string(to.kind))
+			note := s.line.Begin(string(to.kind), s.now())
+			i.end(false)
+			i.path = to.program
+			testkit.OK(s.scope, i.start())
+			s.line.End(note, s.now())
+			s.faults[to.kind]++
+			s.sleep(step)
+		}
+		s.sleep(to.during)
+	}
+	tell(s, "ending")
 }
 
 // leases reports whether every instance allows requests by leased units. They begin when all have agreed on the format of

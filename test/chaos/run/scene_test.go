@@ -25,7 +25,7 @@ func TestScene(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	s := newScene(t.Context(), Options{Seed: 1, Rate: 200, Timeout: 50 * time.Millisecond, Weir: program, Out: t.TempDir()}, h, plan.Single)
+	s := newScene(t.Context(), Options{Seed: 1, Rate: 200, Holds: 60, Timeout: 50 * time.Millisecond, Weir: program, Out: t.TempDir()}, h, plan.Single)
 	if err := s.scope.Try(s.open); err != nil {
 		t.Fatal(err)
 	}

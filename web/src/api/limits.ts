@@ -39,6 +39,7 @@ export interface HoldCounts {
   cancelled: number
   overruns: number
   charges: number
+  crowded?: number // denied, because too many holds were open
   reserved_units: number // of settled holds
   used_units: number
   charged_units: number // without a hold
@@ -120,6 +121,7 @@ export interface Denial {
   blocked: boolean
   unknown_client?: boolean
   degraded?: boolean // because the store was unavailable
+  crowded?: boolean // because of too many open holds
   instance: string
 }
 

@@ -168,6 +168,7 @@ export const en = {
   'outcome.unknown_client': 'unknown client',
   'outcome.degraded_allowed': 'degraded, allowed',
   'outcome.degraded_denied': 'degraded, denied',
+  'outcome.crowded': 'too many open holds',
   'outcome.errors': 'errors',
   'outcome.requests': 'requests',
 

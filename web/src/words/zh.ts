@@ -169,6 +169,7 @@ export const zh: Record<Word, string> = {
   'outcome.unknown_client': '未知客户端',
   'outcome.degraded_allowed': '降级允许',
   'outcome.degraded_denied': '降级拒绝',
+  'outcome.crowded': '打开的预留太多',
   'outcome.errors': '错误',
   'outcome.requests': '请求',
 
