@@ -64,14 +64,6 @@ func AppendWords(b []byte, words ...int64) []byte {
 	return b
 }
 
-// AppendTexts appends what Texts writes.
-func AppendTexts(b []byte, texts ...string) []byte {
-	for _, s := range texts {
-		b = append(AppendWords(b, int64(len(s))), s...)
-	}
-	return b
-}
-
 // ErrDamaged is returned for data that Snapshot cannot have written.
 var ErrDamaged = errors.New("it is damaged: it contains an invalid value")
 

@@ -18,7 +18,7 @@ func file(t *testing.T, f Format) []byte {
 		w.Words(42)
 		w.Words(1)
 		w.Texts("hello")
-		w.Raw(AppendTexts(AppendWords(nil, 1), ""))
+		w.Raw(AppendWords(nil, 1, 0))
 		w.Words(0)
 	})
 	if err != nil {
