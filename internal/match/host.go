@@ -26,6 +26,25 @@ func CanonicalHost(host string) string {
 	return strings.ToLower(strings.TrimRight(host, "."))
 }
 
+// IsHostName reports whether a name can be that of a host. It is lenient with underscores, which some names have.
+func IsHostName(name string) bool {
+	label := 0 // its length
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_':
+			label++
+		case c == '.' && label > 0:
+			label = 0
+		default:
+			return false
+		}
+		if label > 63 {
+			return false
+		}
+	}
+	return label > 0 && len(name) <= MaxHost
+}
+
 // isCanonical reports whether there is nothing to change in a host, as in nearly all requests.
 func isCanonical(host string) bool {
 	for i := range len(host) {
