@@ -228,21 +228,21 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 		}
 		settle := newSettler(next.directory)
 		for _, record := range next.unusable { // which may be usable now
-			settle.take(record)
+			settle.takeRecord(record)
 		}
 		for _, record := range records {
-			settle.take(record)
+			settle.takeRecord(record)
 		}
 		next.position = now
-		r.take(&next, settle)
+		r.takeState(&next, settle)
 	}
 	for tries := 0; errors.Is(err, ErrMoved) && tries < 3; tries++ {
 		settle := newSettler(rule.NewDirectory())
 		loaded, clients := next, 0
-		if loaded.position, clients, err = r.options.Store.Load(ctx, settle.take); err != nil {
+		if loaded.position, clients, err = r.options.Store.Load(ctx, settle.takeRecord); err != nil {
 			continue
 		}
-		r.take(&loaded, settle)
+		r.takeState(&loaded, settle)
 		if n := loaded.names(); clients > 0 && n != clients { // as after a failover within the scan
 			err = fmt.Errorf("%d of %d clients were read: %w", n, clients, ErrMoved)
 			continue
@@ -255,8 +255,8 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 	return next, err
 }
 
-// take brings what was read into a state.
-func (r *Registry) take(next *state, settle *settler) {
+// takeState brings what was read into a state.
+func (r *Registry) takeState(next *state, settle *settler) {
 	before := next.Unusable
 	next.directory, next.Unusable = settle.settle()
 	next.unusable = settle.unusable

@@ -115,11 +115,11 @@ func (h *hosts) count() int {
 	return len(h.exact) + len(h.below)
 }
 
-func (h *hosts) contain(host string) bool { return h.find(host) >= 0 }
+func (h *hosts) contain(host string) bool { return h.findHost(host) >= 0 }
 
-// find returns which is the most specific of the names that a host has: the whole name, or
+// findHost returns which is the most specific of the names that a host has: the whole name, or
 // else, counted behind those, the longest with a star; -1 if it has none.
-func (h *hosts) find(host string) (found int) {
+func (h *hosts) findHost(host string) (found int) {
 	if host == "" {
 		return -1
 	}
