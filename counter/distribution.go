@@ -202,9 +202,4 @@ func (r Retention) Distributions(w Window) int { return min(r.Windows(w), MaxDis
 
 // DistributionAfter returns how long after its last change a window of a distribution may
 // be dropped.
-func (r Retention) DistributionAfter(w Window) time.Duration {
-	if w == Ever {
-		return r.Ever
-	}
-	return time.Duration(r.Distributions(w)+1) * w.Width()
-}
+func (r Retention) DistributionAfter(w Window) time.Duration { return r.after(r.Distributions(w), w) }

@@ -217,17 +217,14 @@ func (r Retention) Windows(w Window) int {
 // After returns how long after its last change a counter may be dropped, when none of
 // its windows can be read any more. It includes one extra window, because some days are
 // longer.
-func (r Retention) After(w Window) time.Duration {
-	if w == Ever {
-		return r.Ever
-	}
-	return time.Duration(r.Windows(w)+1) * w.Width()
-}
+func (r Retention) After(w Window) time.Duration { return r.after(r.Windows(w), w) }
 
 // BoardAfter returns the same for a leaderboard.
-func (r Retention) BoardAfter(w Window) time.Duration {
+func (r Retention) BoardAfter(w Window) time.Duration { return r.after(BoardWindows, w) }
+
+func (r Retention) after(kept int, w Window) time.Duration {
 	if w == Ever {
 		return r.Ever
 	}
-	return (BoardWindows + 1) * w.Width()
+	return time.Duration(kept+1) * w.Width()
 }

@@ -165,7 +165,7 @@ var waitFields = newTable(
 func (p *parser) wait(e *document.Element, field string, r *Rule) {
 	if e.Kind != document.Mapping {
 		p.upTo(e, field, &r.Wait)
-	} else if f := waitFields.read(p, e, field, &r.Wait); f["up_to"] == nil {
+	} else if f := waitFields.readFields(p, e, field, &r.Wait); f["up_to"] == nil {
 		p.errorf("E007", e.Place, "wait: up_to", "required; write how long a request waits at most, such as 2s")
 	}
 }

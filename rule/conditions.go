@@ -143,20 +143,10 @@ func foreignHost(host string) string {
 		return fmt.Sprintf(" has %d bytes, which exceed the maximum of %d; shorten it", len(name), match.MaxHost)
 	case strings.IndexFunc(name, func(c rune) bool { return c > '~' }) >= 0:
 		return " has letters that a request cannot contain; write its Punycode form, which begins with xn--"
-	case !isHostName(name):
+	case !match.IsHostName(name):
 		return " is not a host name; write letters, digits and dashes, separated by dots"
 	}
 	return ""
-}
-
-// isHostName is lenient with underscores, which some names have.
-func isHostName(name string) bool {
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *parser) checkPath(e *document.Element) {

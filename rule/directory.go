@@ -60,8 +60,8 @@ type dates struct{ zone, starts string }
 // Len returns the number of clients.
 func (d *Directory) Len() int { return d.count }
 
-// find returns the place of a client, or 0.
-func (d *Directory) find(name string) uint32 {
+// indexOf returns the place of a client, or 0.
+func (d *Directory) indexOf(name string) uint32 {
 	for i := uint32(maphash.String(d.seed, name)); ; i++ {
 		at := *d.index.at(i & d.mask)
 		if at == 0 || d.records.at(at).name == name {
@@ -99,7 +99,7 @@ func (d *Directory) Line(name string) (line []Client) {
 	if err != nil {
 		return nil
 	}
-	for r := range d.line(d.find(canonical)) {
+	for r := range d.line(d.indexOf(canonical)) {
 		line = append(line, d.client(r))
 	}
 	return line
@@ -168,11 +168,11 @@ func (d *Directory) Counts(c *Entry, identity string, req *Request) (found Count
 	at := uint32(0)
 	if len(c.key) == 1 {
 		if at = req.placeOf(d, identity); at == 0 {
-			at = d.find(identity)
+			at = d.indexOf(identity)
 		}
 	} else {
 		for _, piece := range splitIdentity(identity) {
-			if other := d.find(piece); other != 0 && (at == 0 || d.depth(other) > d.depth(at)) {
+			if other := d.indexOf(piece); other != 0 && (at == 0 || d.depth(other) > d.depth(at)) {
 				at = other
 			}
 		}

@@ -79,7 +79,7 @@ func directoryError(fault DirectoryFault, format string, args ...any) error {
 // Find returns a client as it is in this version. The name is as rules count it.
 func (e *DirectoryEdit) Find(name string) (Client, bool) {
 	d := e.directory
-	at := d.find(name)
+	at := d.indexOf(name)
 	if at == 0 {
 		return Client{}, false
 	}
@@ -123,7 +123,7 @@ func (e *DirectoryEdit) Put(c Client) error {
 			return directoryError(DirectoryFull, "%s is one kind of clients too many; the maximum is %d", document.Quote(c.part.prefix), maxKinds)
 		}
 	}
-	at, parent := d.find(c.Name), d.find(c.Parent)
+	at, parent := d.indexOf(c.Name), d.indexOf(c.Parent)
 	if c.Parent == c.Name {
 		return directoryError(LineCycle, ownParent, document.Quote(c.Name), document.Quote(c.Name))
 	}
@@ -147,7 +147,7 @@ func (e *DirectoryEdit) Put(c Client) error {
 // Remove removes a client to which no others belong. The error is a [DirectoryError].
 func (e *DirectoryEdit) Remove(name string) error {
 	d := e.directory
-	at := d.find(name)
+	at := d.indexOf(name)
 	if at == 0 {
 		return errNoClient
 	}

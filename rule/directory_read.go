@@ -118,7 +118,7 @@ func (d *directoryReader) readClient(e *document.Element) {
 	if d.found() > before {
 		c = Client{Name: c.Name, part: c.part}
 	}
-	known := d.find(c.Name)
+	known := d.indexOf(c.Name)
 	if known != 0 && d.lines[known] != 0 {
 		d.errorf("", at, "client", "%s is in line %d, too; remove one of the two", document.Quote(c.Name), d.lines[known])
 		return
@@ -131,7 +131,7 @@ func (d *directoryReader) readClient(e *document.Element) {
 	if c.Parent == "" {
 		return
 	}
-	parent := d.find(c.Parent)
+	parent := d.indexOf(c.Parent)
 	if parent == 0 {
 		parent = d.enterClient(c.Parent, c.above, document.Place{})
 	}

@@ -77,7 +77,7 @@ func (p *parser) onFailure(e *document.Element, r *pending) {
 	}
 	before := p.found()
 	r.OnFailure = Local
-	f := fallbackFields.read(p, e, field, &r.Fallback)
+	f := fallbackFields.readFields(p, e, field, &r.Fallback)
 	switch limit := f["limit"]; {
 	case p.found() > before:
 	case len(f) == 0:

@@ -34,8 +34,8 @@ func newTable[T any](fields ...field[T]) *fieldTable[T] {
 	return t
 }
 
-// read reads a mapping, and returns its fields; nil if it is none.
-func (t *fieldTable[T]) read(p *parser, e *document.Element, what string, to *T) fields {
+// readFields reads a mapping, and returns its fields; nil if it is none.
+func (t *fieldTable[T]) readFields(p *parser, e *document.Element, what string, to *T) fields {
 	f := p.fields(e, what, t.names)
 	t.readAll(p, f, what+": ", to)
 	return f
@@ -105,7 +105,7 @@ func wordElement[W wordLike](w W) *document.Element { return document.NewText(w.
 // mappingField is a mapping that has a table itself.
 func mappingField[T, M any](name string, fields *fieldTable[M], of func(*T) *M) field[T] {
 	return field[T]{name,
-		func(p *parser, e *document.Element, path string, to *T) { fields.read(p, e, path, of(to)) },
+		func(p *parser, e *document.Element, path string, to *T) { fields.readFields(p, e, path, of(to)) },
 		func(from *T) *document.Element { return fields.element(of(from)).OrNil() }}
 }
 

@@ -35,7 +35,7 @@ const (
 // much at the same time; others wait.
 func Parse(name string, source []byte) (*Set, Problems) {
 	return parse(name, source, func(p *parser, text string) {
-		if root := document.ReadEach(name, text, p.fault, "rules", p.add); root != nil {
+		if root := document.ReadEach(name, text, p.fault, "rules", p.addRule); root != nil {
 			p.document(root)
 		}
 	})
@@ -46,7 +46,7 @@ func ParseRule(name string, source []byte) (*Rule, Problems) {
 	set, problems := parse(name, source, func(p *parser, text string) {
 		if root := document.Read(name, text, p.fault); root != nil {
 			p.single = true
-			p.add(root)
+			p.addRule(root)
 			p.checkSet()
 		}
 	})
@@ -134,8 +134,8 @@ func (p *parser) document(root *document.Element) {
 	p.checkSet()
 }
 
-// add reads a rule and adds it to the set.
-func (p *parser) add(e *document.Element) {
+// addRule reads a rule and adds it to the set.
+func (p *parser) addRule(e *document.Element) {
 	if p.count++; p.count > MaxRules {
 		if p.count == MaxRules+1 {
 			p.beyond = e.Place

@@ -24,7 +24,7 @@ var (
 		field[Rule]{"id", (*parser).id, func(r *Rule) *document.Element { return document.NewText(r.ID) }},
 		field[Rule]{"description", (*parser).description, func(r *Rule) *document.Element { return unless("", r.Description, document.NewText) }},
 		mappingField("match", matchFields, func(r *Rule) *Match { return &r.Match }),
-		field[Rule]{"key", (*parser).key, func(r *Rule) *document.Element { return oneOrList(sourceTexts(r.Key)) }},
+		field[Rule]{"key", (*parser).key, func(r *Rule) *document.Element { return oneOrList(textsOf(r.Key)) }},
 		field[Rule]{"algorithm", nil, func(r *Rule) *document.Element { return unless(0, r.Algorithm, wordElement) }},
 		ofQuota("limit"), ofQuota("limits"), ofQuota("levels"), ofQuota("burst"), ofQuota("zone"), ofQuota("starts"),
 		integerField("buckets", "E013", 2, weir.MaxBuckets, 0, func(r *Rule) *int { return &r.Buckets }),
@@ -261,12 +261,4 @@ func oneOrList(values []string) *document.Element {
 		return document.NewText(values[0])
 	}
 	return document.NewList(values)
-}
-
-func sourceTexts(key []Source) []string {
-	texts := make([]string, len(key))
-	for i, s := range key {
-		texts[i] = s.String()
-	}
-	return texts
 }

@@ -116,7 +116,7 @@ func (p *parser) penalty(e *document.Element, field string, r *Rule) {
 		return
 	}
 	before := p.found()
-	f := penaltyFields.read(p, e, field, &r.Penalty)
+	f := penaltyFields.readFields(p, e, field, &r.Penalty)
 	if f["for"] == nil {
 		p.errorf("E007", e.Place, "penalty: for", "required; write how long the penalty lasts, such as 15m")
 	}

@@ -166,9 +166,9 @@ func (l *priceList) raise(p *price) {
 	}
 }
 
-// find returns the price of a model, by its name or by one that is the same without vendor, region and date. It is
+// priceOf returns the price of a model, by its name or by one that is the same without vendor, region and date. It is
 // nil if there is none.
-func (l *priceList) find(model string) *price {
+func (l *priceList) priceOf(model string) *price {
 	for len(l.models) > 0 {
 		if p := l.undated(model); p != nil {
 			return p
@@ -221,7 +221,7 @@ func (p *Prices) price(model, currency string) (*price, error) {
 	default:
 		return nil, &RequestError{Status: http.StatusServiceUnavailable, Reason: fmt.Sprintf("The price of the request is not known, because the server counts %s and has a price list in %s; its operator sets one of them.", currencyName(currency), currencyName(list.currency))}
 	}
-	if found := list.find(model); found != nil {
+	if found := list.priceOf(model); found != nil {
 		return found, nil
 	}
 	if p.UnknownHighest {
@@ -235,12 +235,12 @@ func (p *Prices) price(model, currency string) (*price, error) {
 
 // former is the price that a model had on the list before, or nil.
 func (p *Prices) former(model string) *price {
-	return (&priceList{models: p.current().before}).find(model)
+	return (&priceList{models: p.current().before}).priceOf(model)
 }
 
 // maxOutput is how many tokens an answer of a model has at most; 0 if that is unknown.
 func (p *Prices) maxOutput(model string) int64 {
-	if found := p.current().find(model); found != nil {
+	if found := p.current().priceOf(model); found != nil {
 		return found.output
 	}
 	return 0

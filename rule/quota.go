@@ -64,7 +64,7 @@ func (q Quota) Texts() []string {
 	if q.Unlimited {
 		return []string{unlimited}
 	}
-	texts := rateTexts(q.Rates)
+	texts := textsOf(q.Rates)
 	if q.Concurrency > 0 {
 		texts = append(texts, concurrency+" "+strconv.FormatInt(q.Concurrency, 10))
 	}
@@ -134,7 +134,7 @@ var levelFields = newTable(
 		if len(q.Rates) < 2 {
 			return nil
 		}
-		return document.NewList(rateTexts(q.Rates))
+		return document.NewList(textsOf(q.Rates))
 	}},
 	integerField("burst", "E013", 1, weir.MaxUnits, 0, func(q *Quota) *int64 { return &q.Burst }),
 	field[Quota]{"zone", (*parser).zone, func(q *Quota) *document.Element { return unless("", q.Zone, document.NewText) }},
@@ -350,10 +350,10 @@ func (r Rate) String() string {
 	return weir.Limit{N: r.N, Period: r.Period}.Rate()
 }
 
-func rateTexts(rates []Rate) []string {
-	texts := make([]string, len(rates))
-	for i, rate := range rates {
-		texts[i] = rate.String()
+func textsOf[T fmt.Stringer](all []T) []string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = one.String()
 	}
 	return texts
 }

@@ -62,19 +62,19 @@ func (r *Request) begin(p *part, found *Resolution) (unknown bool) {
 		from = next
 		var buf [192]byte
 		name := p.appendValue(buf[:0], value)
-		at := l.in.find(unsafe.String(unsafe.SliceData(name), len(name)))
+		at := l.in.indexOf(unsafe.String(unsafe.SliceData(name), len(name)))
 		if at == 0 {
 			unknown = true
 			continue
 		}
 		found.Known = true
-		l.add(at, before, found)
+		l.addClient(at, before, found)
 	}
 	return unknown
 }
 
-// add adds a client and those that it belongs to, but for kinds that were there before.
-func (l *line) add(at uint32, before int, found *Resolution) {
+// addClient adds a client and those that it belongs to, but for kinds that were there before.
+func (l *line) addClient(at uint32, before int, found *Resolution) {
 	for r := (*record)(nil); at != 0; at = r.parent {
 		r = l.in.records.at(at)
 		if l.tier == "" {

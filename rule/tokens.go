@@ -169,7 +169,7 @@ var tokenFields = newTable(
 	field[Tokens]{"models", (*parser).models, modelsElement},
 	integerField("default_output", "E030", 1, maxTokens, defaultOutput, func(t *Tokens) *int64 { return &t.DefaultOutput }),
 	field[Tokens]{"reserve", func(p *parser, e *document.Element, path string, t *Tokens) {
-		reserveFields.read(p, e, path, t)
+		reserveFields.readFields(p, e, path, t)
 	}, func(t *Tokens) *document.Element { return reserveFields.element(t).OrNil() }},
 	wordField("on_overrun", ParseOverrun, func(t *Tokens) *Overrun { return &t.OnOverrun }),
 )
@@ -177,7 +177,7 @@ var tokenFields = newTable(
 // tokens reads how a rule counts tokens.
 func (p *parser) tokens(e *document.Element, field string, r *Rule) {
 	t := new(Tokens)
-	if tokenFields.read(p, e, field, t) != nil {
+	if tokenFields.readFields(p, e, field, t) != nil {
 		if t.priced() && (e.Get("weights") != nil || e.Get("models") != nil) {
 			p.errorf("E030", e.Place, field, "%s", strings.TrimPrefix(pricedTwice, "tokens: "))
 		}

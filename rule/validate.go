@@ -130,7 +130,7 @@ func tellsSecret(key []Source, text string) bool {
 	return !strings.Contains(text, marker) && (slices.ContainsFunc(key, Source.secret) || strings.Contains(text, prefixAPIKey))
 }
 
-func sourcesText(key []Source) string { return strings.Join(sourceTexts(key), " and ") }
+func sourcesText(key []Source) string { return strings.Join(textsOf(key), " and ") }
 
 // checkLimits compiles every limit of a rule, as Compile will.
 func (p *parser) checkLimits(r *pending) {

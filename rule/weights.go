@@ -222,7 +222,7 @@ var weightFields = newTable(
 // much as another.
 func (p *parser) weights(e *document.Element, field string) Weights {
 	w := Weights{Input: oneUnit, Output: oneUnit, Cached: unset}
-	if weightFields.read(p, e, field, &w) == nil {
+	if weightFields.readFields(p, e, field, &w) == nil {
 		return Weights{}
 	}
 	if w = w.filled(); !w.some() {

@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -25,7 +26,7 @@ func TestRankingsFollow(t *testing.T) {
 	redis := func(t *testing.T) func() archive.Store {
 		server := testredis.Start(t)
 		return func() archive.Store {
-			a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 10 * time.Second})
+			a, err := archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: 10 * time.Second})
 			if err != nil {
 				t.Fatal(err)
 			}

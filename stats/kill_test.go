@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -41,7 +42,7 @@ func recordUntilKilled(arg string) {
 	if err != nil {
 		panic(err)
 	}
-	a, err := archiveredis.New(client, archiveredis.Options{Timeout: 10 * time.Second})
+	a, err := archiveredis.Open(redislink.Given(client), archiveredis.Options{Timeout: 10 * time.Second})
 	if err != nil {
 		panic(err)
 	}
@@ -129,7 +130,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 
 	client := redisClient(t, server.Addr)
-	a, err := archiveredis.New(client, archiveredis.Options{Timeout: 30 * time.Second})
+	a, err := archiveredis.Open(redislink.Given(client), archiveredis.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

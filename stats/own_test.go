@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
@@ -22,7 +23,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	clock := newClock(noon)
 	table := tableOf(t, someRules)
 	instance := func() *Recorder {
-		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 10 * time.Second})
+		a, err := archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
 )
@@ -20,7 +21,7 @@ func TestInstancesAddUp(t *testing.T) {
 	var all []*Recorder
 	table := tableOf(t, someRules)
 	for range 3 {
-		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 30 * time.Second})
+		a, err := archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +77,7 @@ func TestInstancesAddUp(t *testing.T) {
 // each once.
 func TestRedisGoesAway(t *testing.T) {
 	server := testredis.Start(t)
-	a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 5 * time.Second})
+	a, err := archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +104,7 @@ func TestRedisGoesAway(t *testing.T) {
 	server.Resume()
 	count(2)
 	stop()
-	if a, err = archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: time.Minute}); err != nil {
+	if a, err = archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	for level := range a.Levels(archive.Series) {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
@@ -34,7 +35,7 @@ func TestSpendingIsUsage(t *testing.T) {
 	stores := map[string]func(keep archive.Keep) archive.Store{
 		"memory": func(keep archive.Keep) archive.Store { return testkit.Must(archive.NewMemory(keep))(t) },
 		"redis": func(keep archive.Keep) archive.Store {
-			return testkit.Must(archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 10 * time.Second, Keep: keep}))(t)
+			return testkit.Must(archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: 10 * time.Second, Keep: keep}))(t)
 		},
 	}
 	for name, open := range stores {
@@ -188,7 +189,7 @@ func TestSpendingThroughFaults(t *testing.T) {
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	proxy := testredis.NewProxy(t, server)
-	a := testkit.Must(archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 10 * time.Second}))(t)
+	a := testkit.Must(archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{Timeout: 10 * time.Second}))(t)
 	r := newRecorder(t, Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
 	engineAt := func(addr string) *engine.Engine {
 		store := testkit.Must(redis.New(redisClient(t, addr), redis.Options{Timeout: time.Second}))(t)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
@@ -101,7 +102,7 @@ func TestWarningsOfAll(t *testing.T) {
 	c := table.Find("plan")
 	var all []*Recorder
 	for i := range 2 {
-		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{})
+		a, err := archiveredis.Open(redislink.Given(redisClient(t, server.Addr)), archiveredis.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -218,7 +218,7 @@ func (i *importer) send(ctx context.Context, b *bar, lines []importLine) error {
 		if err := i.ask(ctx, body, assumed, &got); err != nil {
 			return err
 		}
-		i.add(&got, assumed, lines[sent:sent+n])
+		i.addAnswer(&got, assumed, lines[sent:sent+n])
 		sent += n
 		b.draw(float64(sent)/float64(len(lines)), "%s of %s", grouped(int64(sent)), grouped(int64(len(lines))))
 	}
@@ -270,8 +270,8 @@ func (i *importer) ask(ctx context.Context, body []byte, assumed int, into *http
 	}
 }
 
-// add counts what became of a batch. Its errors have the lines of the file.
-func (i *importer) add(got *httpapi.ImportAnswer, assumed int, lines []importLine) {
+// addAnswer counts what became of a batch. Its errors have the lines of the file.
+func (i *importer) addAnswer(got *httpapi.ImportAnswer, assumed int, lines []importLine) {
 	i.answer.Added += got.Added
 	i.answer.Changed += got.Changed
 	i.answer.Unchanged += got.Unchanged

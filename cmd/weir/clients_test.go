@@ -178,7 +178,7 @@ func TestStaleClients(t *testing.T) {
 	cmd := &cobra.Command{}
 	cmd.SetErr(&to)
 	i := importer{}
-	i.add(&httpapi.ImportAnswer{Stale: httpapi.Stale{Since: time.Unix(1, 0)}}, 0, nil)
+	i.addAnswer(&httpapi.ImportAnswer{Stale: httpapi.Stale{Since: time.Unix(1, 0)}}, 0, nil)
 	if err := i.wrong(cmd); err != nil || !strings.Contains(to.String(), "may be outdated since") {
 		t.Errorf("%v, %q", err, to.String())
 	}

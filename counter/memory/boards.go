@@ -67,7 +67,7 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 	}
 	after := make([]counter.Amount, len(marks))
 	for i, m := range marks {
-		after[i] = counter.Amount(w.table.add(m.Member, int64(m.By)))
+		after[i] = counter.Amount(w.table.addScore(m.Member, int64(m.By)))
 	}
 	if len(w.table) > s.maxMembers {
 		w.dropped += int64(len(w.table.trim(s.roomFor())))
@@ -80,7 +80,7 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 // look returns a window of a board, to read.
 func (s *Store) look(b *counter.Board, now weir.Micros) boardWindow {
 	if b.Sliding != 0 {
-		if e, found := find[*sliding](&s.room, slidingIdent(b), now); found != nil {
+		if e, found := findBody[*sliding](&s.room, slidingIdent(b), now); found != nil {
 			found.advance(now)
 			s.room.weigh(e)
 			return boardWindow{table: found.sum, dropped: found.missing()}

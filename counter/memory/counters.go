@@ -32,13 +32,13 @@ func identOf(k *counter.Key) ident {
 
 // counter finds a counter, which may not be there.
 func (s *Store) counter(k *counter.Key, now weir.Micros) (*entry, *cells) {
-	return find[*cells](&s.room, identOf(k), now)
+	return findBody[*cells](&s.room, identOf(k), now)
 }
 
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
 	return each(ctx, s, counter.ValidateAdd(deltas), len(deltas), func(now weir.Micros) error { return s.fits(deltas, now) },
-		func(i int, now weir.Micros) counter.Amount { return s.add(&deltas[i], now) })
+		func(i int, now weir.Micros) counter.Amount { return s.addDelta(&deltas[i], now) })
 }
 
 // fits returns an error if a counter would leave its range, or there is no room for it.
@@ -52,21 +52,21 @@ func (s *Store) fits(deltas []counter.Delta, now weir.Micros) error {
 			has = c.windows.at(k.Window.Index(now, k.Zone))
 			after.grows = after.grows || k.Distinct
 		}
-		if err := after.add(identOf(k), c != nil, has, deltas[i].By); err != nil {
+		if err := after.addAmount(identOf(k), c != nil, has, deltas[i].By); err != nil {
 			return err
 		}
 	}
 	return s.room.claim(now, after.made, after.grows)
 }
 
-func (s *Store) add(d *counter.Delta, now weir.Micros) counter.Amount {
+func (s *Store) addDelta(d *counter.Delta, now weir.Micros) counter.Amount {
 	return s.change(&d.Key, now, func(c *cells, index int64, has *counter.Amount) {
 		if c.members == nil {
 			*has += d.By
 			return
 		}
 		// It may have been counted with a sketch that is gone, after the clock went back.
-		*has = max(*has, c.members.add(index, d.Members))
+		*has = max(*has, c.members.addMembers(index, d.Members))
 	})
 }
 
@@ -169,7 +169,7 @@ func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
 	}
 	defer s.mu.Unlock()
 	id := ident{kind: kindSequence, name: name}
-	e, seq := find[*sequence](&s.room, id, now)
+	e, seq := findBody[*sequence](&s.room, id, now)
 	if e == nil {
 		if err := s.room.claim(now, 1, false); err != nil {
 			return 0, err

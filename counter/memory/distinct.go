@@ -28,14 +28,14 @@ func newDistinct() *distinct {
 	return d
 }
 
-// add counts members in a window, and returns how many it has then.
-func (d *distinct) add(index int64, members []string) counter.Amount {
+// addMembers counts members in a window, and returns how many it has then.
+func (d *distinct) addMembers(index int64, members []string) counter.Amount {
 	s := d.at(index)
 	if s.index != index {
 		*s = sketch{index: index}
 	}
 	for _, member := range members {
-		s.add(d.hash(member))
+		s.addHash(d.hash(member))
 	}
 	return counter.Whole(s.count())
 }
@@ -70,7 +70,7 @@ type sketch struct {
 	ranks     []int32  // how many registers have each rank
 }
 
-func (s *sketch) add(hash uint64) {
+func (s *sketch) addHash(hash uint64) {
 	if s.registers != nil {
 		s.estimate(hash)
 		return

@@ -74,7 +74,7 @@ func TestDistinctNonsense(t *testing.T) {
 		if !s.restore(slices.Clone(good)) || !bytes.Equal(s.bytes(), good) {
 			t.Errorf("%d bytes are no sketch", len(good))
 		}
-		s.add(5)
+		s.addHash(5)
 		if s.count() < 1 {
 			t.Errorf("of %d bytes, there are %d", len(good), s.count())
 		}

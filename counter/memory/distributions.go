@@ -57,7 +57,7 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 		}
 		k := &samples[i].Key
 		id := distributionIdent(k)
-		_, d := find[*distributions](&s.room, id, now)
+		_, d := findBody[*distributions](&s.room, id, now)
 		var has *counter.Amount
 		if d != nil {
 			after.grows = true
@@ -65,7 +65,7 @@ func (s *Store) added(samples []counter.Sample, now weir.Micros) ([]counter.Dist
 				has = &current.Sum
 			}
 		}
-		if err := after.add(id, d != nil, has, all[i].Sum); err != nil {
+		if err := after.addAmount(id, d != nil, has, all[i].Sum); err != nil {
 			return nil, err
 		}
 	}
@@ -77,7 +77,7 @@ func (s *Store) Distributions(ctx context.Context, n int, keys ...counter.Key) (
 	return each(ctx, s, counter.ValidateDistributions(n, keys, s.kept), len(keys), nil, func(i int, now weir.Micros) []counter.DistributionPoint {
 		k := &keys[i]
 		first, points := k.Window.Index(now, k.Zone)-int64(n)+1, make([]counter.DistributionPoint, n)
-		_, d := find[*distributions](&s.room, distributionIdent(k), now)
+		_, d := findBody[*distributions](&s.room, distributionIdent(k), now)
 		for j := range points {
 			points[j].Start = k.Window.Start(first+int64(j), k.Zone)
 			if d == nil {

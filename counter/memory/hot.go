@@ -23,7 +23,7 @@ type hot struct {
 func (h *hot) weight() int { return h.sliding.weight() + len(h.since) + len(h.events) }
 
 func (s *Store) findHot(l *counter.HotList, now weir.Micros) (*entry, *hot) {
-	e, h := find[*hot](&s.room, hotIdent(l), now)
+	e, h := findBody[*hot](&s.room, hotIdent(l), now)
 	if e != nil && now >= h.ends {
 		s.room.remove(e)
 		return nil, nil
@@ -119,7 +119,7 @@ func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]
 	}
 	moved := h.advance(now)
 	for _, item := range items {
-		h.add(item, 1)
+		h.addScore(item, 1)
 	}
 	if h.trim(s.maxMembers, s.roomFor()) {
 		moved = true

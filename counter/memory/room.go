@@ -64,9 +64,9 @@ type room struct {
 	saving    *saving // nil unless a snapshot is being taken
 }
 
-// find returns an entry, or nil if it does not exist or has expired. Every change of an
-// entry calls find first, so find also tells a running snapshot about it in time.
-func (r *room) find(id ident, now weir.Micros) *entry {
+// findEntry returns an entry, or nil if it does not exist or has expired. Every change of an
+// entry calls findEntry first, so it also tells a running snapshot about it in time.
+func (r *room) findEntry(id ident, now weir.Micros) *entry {
 	e := r.entries[id]
 	if e != nil && now >= e.expires {
 		r.remove(e)
@@ -78,17 +78,17 @@ func (r *room) find(id ident, now weir.Micros) *entry {
 	return e
 }
 
-// find is room.find with what the entry holds.
-func find[B body](r *room, id ident, now weir.Micros) (e *entry, b B) {
-	if e = r.find(id, now); e != nil {
+// findBody is findEntry with what the entry holds.
+func findBody[B body](r *room, id ident, now weir.Micros) (e *entry, b B) {
+	if e = r.findEntry(id, now); e != nil {
 		b = e.body.(B)
 	}
 	return e, b
 }
 
-// findOr is find, and makes what is not there. Only keep adds it to the room.
+// findOr is findBody, and makes what is not there. Only keep adds it to the room.
 func findOr[B body](r *room, id ident, now weir.Micros, create func() B) (e *entry, b B) {
-	if e, b = find[B](r, id, now); e == nil {
+	if e, b = findBody[B](r, id, now); e == nil {
 		b = create()
 		e = &entry{id: id, body: b}
 	}

@@ -51,7 +51,7 @@ func (s *sliding) advance(now weir.Micros) bool {
 		for step := s.latest - counter.Steps; step < current-counter.Steps; step++ {
 			p := s.part(step)
 			for member, n := range *p {
-				s.sum.add(member, -n)
+				s.sum.addScore(member, -n)
 			}
 			*p = nil
 			s.dropped[slot(step)] = 0
@@ -68,13 +68,13 @@ func (s *sliding) reached(now weir.Micros) weir.Micros {
 	return max(now, weir.Micros(s.latest)*s.width)
 }
 
-func (s *sliding) add(member string, by int64) int64 {
+func (s *sliding) addScore(member string, by int64) int64 {
 	p := s.part(s.latest)
 	if *p == nil {
 		*p = table{}
 	}
-	p.add(member, by)
-	return s.sum.add(member, by)
+	p.addScore(member, by)
+	return s.sum.addScore(member, by)
 }
 
 // trim drops the lowest, and reports whether there were too many.
@@ -115,7 +115,7 @@ func (s *Store) scoreSliding(b *counter.Board, marks []counter.Mark, now weir.Mi
 	}
 	after := make([]counter.Amount, len(marks))
 	for i, m := range marks {
-		after[i] = counter.Amount(found.add(m.Member, int64(m.By)))
+		after[i] = counter.Amount(found.addScore(m.Member, int64(m.By)))
 	}
 	found.trim(s.maxMembers, s.roomFor())
 	s.room.keep(e, now, found.reached(now)+micros(b.Sliding)+2*found.width)

@@ -182,7 +182,7 @@ func (s *sliding) walk(c *disk.Codec, id *ident) {
 		if c.Reading() && len(t) > 0 {
 			*s.part(step) = t
 			for member, score := range t {
-				c.Must(s.sum.add(member, score) <= int64(counter.MaxScore))
+				c.Must(s.sum.addScore(member, score) <= int64(counter.MaxScore))
 			}
 		}
 	}

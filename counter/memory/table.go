@@ -10,8 +10,8 @@ import (
 // table is members and their scores. No member has 0.
 type table map[string]int64
 
-// add changes a score, and returns what it is then.
-func (t table) add(member string, by int64) int64 {
+// addScore changes a score, and returns what it is then.
+func (t table) addScore(member string, by int64) int64 {
 	score := t[member] + by
 	if score == 0 {
 		delete(t, member)

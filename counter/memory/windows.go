@@ -59,8 +59,8 @@ type sums struct {
 	grows bool // a name that exists
 }
 
-// add adds to what a name has in its window, which is nil if there is no such window.
-func (s *sums) add(id ident, exists bool, has *counter.Amount, by counter.Amount) error {
+// addAmount adds to what a name has in its window, which is nil if there is no such window.
+func (s *sums) addAmount(id ident, exists bool, has *counter.Amount, by counter.Amount) error {
 	sum, known := s.of[id]
 	switch {
 	case known:

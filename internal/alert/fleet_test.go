@@ -11,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
@@ -53,7 +54,7 @@ func (f *fleet) add() *Watcher {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(client.Close)
-	a, err := archiveredis.New(client, archiveredis.Options{Timeout: 10 * time.Second}) // a busy machine is slow
+	a, err := archiveredis.Open(redislink.Given(client), archiveredis.Options{Timeout: 10 * time.Second}) // a busy machine is slow
 	if err != nil {
 		f.t.Fatal(err)
 	}

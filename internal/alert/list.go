@@ -89,13 +89,7 @@ func (l *List) update(firing, changed []Alert) {
 func (l *List) audible(alerts []Alert) []Alert {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var all []Alert
-	for _, a := range alerts {
-		if !l.silencedLocked(a) {
-			all = append(all, a)
-		}
-	}
-	return all
+	return slices.DeleteFunc(slices.Clone(alerts), l.silencedLocked)
 }
 
 // Bounds on silences.
@@ -248,12 +242,7 @@ func (l *List) expireLocked(now time.Time) {
 	maps.DeleteFunc(l.silences, func(_ string, s *silence) bool { return !s.Until.After(now) })
 }
 
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
-}
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // roomLocked reports whether a silence can be kept here until the archive is back, which
 // bounds them otherwise.

@@ -64,16 +64,9 @@ var (
 	notesScript = redislink.Script(scripts, "notes")
 )
 
-// New returns an archive that uses the client, for a single server, Sentinel or a
-// cluster, where all keys are on one slot. The caller closes the client. Do not share
-// it with a store of limits, because checks would wait behind long answers. New sends
-// nothing to Redis.
-func New(client rueidis.Client, o Options) (*Store, error) {
-	return Open(redislink.Given(client), o)
-}
-
-// Open returns an archive for a Redis that may not be available yet. The function
-// client returns a client, or an error while there is none.
+// Open returns an archive for a Redis that may not be available yet: a single server, Sentinel or a
+// cluster, where all keys are on one slot. The function client returns a client, which the caller closes, or an error while
+// there is none. Do not share it with a store of limits, because checks would wait behind long answers.
 func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	kept, err := o.Keep.Levels()
 	if err != nil {

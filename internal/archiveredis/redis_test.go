@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/archivetest"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
@@ -26,8 +27,8 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-func TestNewNeedsAClient(t *testing.T) {
-	if _, err := New(nil, Options{}); err == nil {
+func TestOpenNeedsAClient(t *testing.T) {
+	if _, err := Open(redislink.Given(nil), Options{}); err == nil {
 		t.Error("no client is accepted")
 	}
 }
@@ -45,7 +46,7 @@ func clientOf(t testing.TB, server *testredis.Server) rueidis.Client {
 func openRedis(t testing.TB, client rueidis.Client, o Options) *Store {
 	t.Helper()
 	o.Timeout = 30 * time.Second // a busy machine is slow
-	a, err := New(client, o)
+	a, err := Open(redislink.Given(client), o)
 	if err != nil {
 		t.Fatal(err)
 	}

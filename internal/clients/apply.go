@@ -28,10 +28,11 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 	if n := max(pruned, len(changes)-pruned); n > MaxChanges {
 		return nil, &Error{Reason: Invalid, Message: fmt.Sprintf("there are %d changes; the maximum is %d; send fewer at a time", n, MaxChanges)}
 	}
-	if err := r.begin(ctx); err != nil {
+	unlock, err := r.turn.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer r.end()
+	defer unlock()
 	looked := false
 	for range 10 {
 		s := r.state.Load()
@@ -84,10 +85,11 @@ func (r *Registry) Apply(ctx context.Context, by string, changes []Change) ([]Ou
 
 // Try returns what Apply would, as far as is known here, and changes nothing.
 func (r *Registry) Try(ctx context.Context, changes []Change) ([]Outcome, error) {
-	if err := r.begin(ctx); err != nil {
+	unlock, err := r.turn.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer r.end()
+	defer unlock()
 	s := r.state.Load()
 	if s.ReadOnly {
 		return nil, errReadOnly

@@ -3,7 +3,9 @@ package clients
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +39,40 @@ func TestApply(t *testing.T) {
 	}
 	if n := r.Count(); n != 2 || r.Tiers()["pro"] != 1 {
 		t.Errorf("%d clients, %v", n, r.Tiers())
+	}
+}
+
+// Pages have all clients once, in the order of their names, however few fit, and in whatever order the directory yields them.
+func TestPages(t *testing.T) {
+	r := New(Options{})
+	var changes []Change
+	var names []string
+	for i := range 500 {
+		name := fmt.Sprintf("user:%03d", i)
+		names = append(names, name)
+		changes = append(changes, put(t, `{"client": "`+name+`"}`))
+	}
+	rand.Shuffle(len(changes), func(i, j int) { changes[i], changes[j] = changes[j], changes[i] })
+	if _, err := r.Apply(t.Context(), "ann", changes); err != nil {
+		t.Fatal(err)
+	}
+	for _, limit := range []int{1, 7, 100, 499, 500, 501} {
+		var got []string
+		for q := (Query{Limit: limit}); ; {
+			page, next := r.List(q)
+			for _, e := range page {
+				got = append(got, e.Name)
+			}
+			if len(page) > limit || next != "" && (len(page) < limit || next != page[limit-1].Name) {
+				t.Fatalf("a page of %d has %d clients, and then %q", limit, len(page), next)
+			}
+			if q.After = next; next == "" {
+				break
+			}
+		}
+		if !slices.Equal(got, names) {
+			t.Errorf("pages of %d have %d clients, from %q on", limit, len(got), got[:min(5, len(got))])
+		}
 	}
 }
 

@@ -28,7 +28,8 @@ type Journal struct {
 	live   int // at the last rewrite
 }
 
-// NewJournal returns a store in a file, which is made by the first change. The logger is told what of it could not be used.
+// NewJournal returns a store in a file, which is made by the first change; without a path, there is none, and the process keeps
+// the clients in its memory alone. The logger is told what of it could not be used.
 func NewJournal(path string, logger *slog.Logger) *Journal {
 	return &Journal{path: path, logger: logger}
 }
@@ -132,6 +133,13 @@ func (j *Journal) Write(_ context.Context, base Position, records []Record, all 
 		return Position{}, ErrMoved
 	}
 	next := Position{Number: base.Number + uint64(len(records))}
+	if j.path == "" {
+		if j.number == 0 {
+			j.logger.Warn("clients are kept in the memory of this process alone, so a restart forgets them; set --data, or --store redis://…")
+		}
+		j.number = next.Number
+		return next, nil
+	}
 	if j.lines+len(records) > 2*j.live+10_000 {
 		replaced, err := j.rewrite(all)
 		if replaced { // though with an error perhaps not on the disk yet
@@ -221,7 +229,9 @@ func (l *journalLine) append(to *bytes.Buffer) {
 
 // Watch implements Store.
 func (j *Journal) Watch(ctx context.Context, look func()) error {
-	return (*inMemory)(nil).Watch(ctx, look)
+	look()
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // Close closes the file. Everything is on the disk already.

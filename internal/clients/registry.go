@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -38,7 +39,7 @@ type Options struct {
 type Registry struct {
 	options Options
 	state   atomic.Pointer[state]
-	turn    chan struct{} // of who looks or writes
+	turn    order.Lock // of who looks or writes
 }
 
 // state is what is known.
@@ -77,7 +78,7 @@ func (s *state) names() int {
 func New(o Options) *Registry {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Store == nil {
-		o.Store = &inMemory{logger: o.Logger}
+		o.Store = NewJournal("", o.Logger)
 	}
 	if o.Install == nil {
 		o.Install = func(*rule.Directory) {}
@@ -88,7 +89,7 @@ func New(o Options) *Registry {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	r := &Registry{options: o, turn: make(chan struct{}, 1)}
+	r := &Registry{options: o}
 	r.state.Store(&state{directory: rule.NewDirectory()})
 	return r
 }
@@ -130,21 +131,27 @@ func (r *Registry) Count() int { return r.state.Load().directory.Len() }
 func (r *Registry) Tiers() map[string]int { return r.state.Load().directory.Tiers() }
 
 // List returns a page of clients in the order of their names, and what Query.After is for the next page; "" if there is none.
-// It looks at all clients, and keeps no more than a page.
+// It looks at all clients, and keeps no more than four pages of them.
 func (r *Registry) List(q Query) (page []Entry, next string) {
 	limit := min(cmp.Or(max(q.Limit, 0), MaxPage), MaxPage)
 	parent, kind := q.Parent, strings.TrimSuffix(q.Kind, ":")
 	if canonical, err := rule.ClientName(parent); err == nil {
 		parent = canonical
 	}
-	var first firstNames
+	byName := func(a, b rule.Client) int { return cmp.Compare(a.Name, b.Name) }
+	var first []rule.Client
+	last := "" // if it is not empty, no later name is on the page
 	for c := range r.state.Load().directory.All {
-		if c.Name > q.After && (parent == "" || c.Parent == parent) && (q.Tier == "" || c.Tier == q.Tier) &&
+		if c.Name > q.After && (last == "" || c.Name < last) && (parent == "" || c.Parent == parent) && (q.Tier == "" || c.Tier == q.Tier) &&
 			(kind == "" || strings.HasPrefix(c.Name, kind+":")) && strings.Contains(c.Name, q.Contains) {
-			first.add(c, limit+1)
+			first = append(first, c)
+			if len(first) == 4*(limit+1) {
+				slices.SortFunc(first, byName)
+				first, last = first[:limit+1], first[limit].Name
+			}
 		}
 	}
-	slices.SortFunc(first, func(a, b rule.Client) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(first, byName)
 	for i, c := range first {
 		if i == limit {
 			return page, page[limit-1].Name
@@ -167,39 +174,6 @@ func EndPage[A any](page []Entry, next string, show func(*Entry) (a A, size int)
 	return shown, next
 }
 
-// firstNames are the clients with the least names, as a heap with the greatest of them first.
-type firstNames []rule.Client
-
-func (f *firstNames) add(c rule.Client, most int) {
-	switch {
-	case len(*f) < most:
-		*f = append(*f, c)
-		if len(*f) == most {
-			for i := most / 2; i >= 0; i-- {
-				f.sink(i)
-			}
-		}
-	case c.Name < (*f)[0].Name:
-		(*f)[0] = c
-		f.sink(0)
-	}
-}
-
-func (f *firstNames) sink(i int) {
-	all := *f
-	for {
-		child := 2*i + 1
-		if child+1 < len(all) && all[child+1].Name > all[child].Name {
-			child++
-		}
-		if child >= len(all) || all[child].Name <= all[i].Name {
-			return
-		}
-		all[i], all[child] = all[child], all[i]
-		i = child
-	}
-}
-
 // Export yields all clients as they are now, in no order.
 func (r *Registry) Export(yield func(Entry) bool) {
 	for c := range r.state.Load().directory.All {
@@ -209,18 +183,6 @@ func (r *Registry) Export(yield func(Entry) bool) {
 	}
 }
 
-// begin waits until nobody else looks or writes.
-func (r *Registry) begin(ctx context.Context) error {
-	select {
-	case r.turn <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (r *Registry) end() { <-r.turn }
-
 // Follow brings every change into force until the context ends, whose error it returns.
 func (r *Registry) Follow(ctx context.Context) error {
 	return r.options.Store.Watch(ctx, func() { _ = r.Look(ctx) })
@@ -228,10 +190,11 @@ func (r *Registry) Follow(ctx context.Context) error {
 
 // Look reads what has changed, and brings it into force. If it cannot be read, what is known stays in force.
 func (r *Registry) Look(ctx context.Context) error {
-	if err := r.begin(ctx); err != nil {
+	unlock, err := r.turn.Take(ctx)
+	if err != nil {
 		return err
 	}
-	defer r.end()
+	defer unlock()
 	return r.lookLocked(ctx)
 }
 
@@ -265,21 +228,21 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 		}
 		settle := newSettler(next.directory)
 		for _, record := range next.unusable { // which may be usable now
-			settle.take(record)
+			settle.takeRecord(record)
 		}
 		for _, record := range records {
-			settle.take(record)
+			settle.takeRecord(record)
 		}
 		next.position = now
-		r.take(&next, settle)
+		r.takeState(&next, settle)
 	}
 	for tries := 0; errors.Is(err, ErrMoved) && tries < 3; tries++ {
 		settle := newSettler(rule.NewDirectory())
 		loaded, clients := next, 0
-		if loaded.position, clients, err = r.options.Store.Load(ctx, settle.take); err != nil {
+		if loaded.position, clients, err = r.options.Store.Load(ctx, settle.takeRecord); err != nil {
 			continue
 		}
-		r.take(&loaded, settle)
+		r.takeState(&loaded, settle)
 		if n := loaded.names(); clients > 0 && n != clients { // as after a failover within the scan
 			err = fmt.Errorf("%d of %d clients were read: %w", n, clients, ErrMoved)
 			continue
@@ -292,8 +255,8 @@ func (r *Registry) catchUp(ctx context.Context, s *state) (next state, err error
 	return next, err
 }
 
-// take brings what was read into a state.
-func (r *Registry) take(next *state, settle *settler) {
+// takeState brings what was read into a state.
+func (r *Registry) takeState(next *state, settle *settler) {
 	before := next.Unusable
 	next.directory, next.Unusable = settle.settle()
 	next.unusable = settle.unusable

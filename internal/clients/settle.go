@@ -28,8 +28,8 @@ func newSettler(d *rule.Directory) *settler {
 	return &settler{edit: d.Edit(), pending: map[string]change{}, unusable: map[string]Record{}}
 }
 
-// take takes a record. The last of a name counts.
-func (s *settler) take(r Record) {
+// takeRecord takes a record. The last of a name counts.
+func (s *settler) takeRecord(r Record) {
 	c := change{client: rule.Client{Name: r.Name}, deleted: len(r.Text) == 0, record: r}
 	delete(s.unusable, r.Name)
 	if !c.deleted {

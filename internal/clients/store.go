@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -102,31 +101,3 @@ func versionOf(s rule.Stamp) string {
 }
 
 func entryOf(c rule.Client) Entry { return Entry{c, versionOf(c.Stamp), c.Stamp.By, c.Stamp.At} }
-
-// inMemory is a store for a process that keeps nothing.
-type inMemory struct {
-	number uint64
-	logger *slog.Logger
-}
-
-func (m *inMemory) Load(context.Context, func(Record)) (Position, int, error) {
-	return Position{}, 0, nil
-}
-
-func (m *inMemory) Changes(context.Context, Position) ([]Record, Position, error) {
-	return nil, Position{Number: m.number}, nil
-}
-
-func (m *inMemory) Write(_ context.Context, _ Position, records []Record, _ func(func(Record) bool)) (Position, error) {
-	if m.number == 0 {
-		m.logger.Warn("clients are kept in the memory of this process alone, so a restart forgets them; set --data, or --store redis://…")
-	}
-	m.number += uint64(len(records))
-	return Position{Number: m.number}, nil
-}
-
-func (m *inMemory) Watch(ctx context.Context, look func()) error {
-	look()
-	<-ctx.Done()
-	return ctx.Err()
-}

@@ -80,7 +80,7 @@ func (q *Quoter) Hide(at Place, secret string) {
 // Quote returns the line of a place, and below it a caret under the column. Secrets
 // in it are blotted out, and what could write to a terminal.
 func (q *Quoter) Quote(at Place) string {
-	if len(q.secrets[at.Line]) >= 2*maxSecrets || !q.find(at.Line) {
+	if len(q.secrets[at.Line]) >= 2*maxSecrets || !q.prepareLine(at.Line) {
 		return ""
 	}
 	line := q.shown
@@ -116,7 +116,7 @@ func (q *Quoter) Quote(at Place) string {
 // the value itself if the value is not written there as it is, such as a text of several
 // lines.
 func (q *Quoter) Within(at Place, value string, character int) Place {
-	if !q.find(at.Line) || at.Column < 1 || at.Column > len(q.shown) {
+	if !q.prepareLine(at.Line) || at.Column < 1 || at.Column > len(q.shown) {
 		return at
 	}
 	rest := string(q.shown[at.Column-1:])
@@ -131,8 +131,8 @@ func (q *Quoter) Within(at Place, value string, character int) Place {
 	return at
 }
 
-// find makes a line ready to be shown, if there is such a line.
-func (q *Quoter) find(line int) bool {
+// prepareLine makes a line ready to be shown, if there is such a line.
+func (q *Quoter) prepareLine(line int) bool {
 	if line < 1 {
 		return false
 	}

@@ -40,14 +40,14 @@ const (
 // makes no tree. A document without content is Nothing.
 func Read(name, source string, report func(Fault)) *Element {
 	r := &Reader{Source: withoutMark(source), report: report, most: MaxValues}
-	return r.read(name)
+	return r.readDocument(name)
 }
 
 // ReadAnchored is Read for documents that may name a value with an anchor and repeat it by
 // aliases and merge keys. What is repeated counts as if it were written out.
 func ReadAnchored(name, source string, report func(Fault)) *Element {
 	r := &Reader{Source: withoutMark(source), Anchored: true, report: report, most: MaxValues}
-	return r.read(name)
+	return r.readDocument(name)
 }
 
 // Long counts the documents that ReadEach has read. Only tests look at it, which see to it that
@@ -61,10 +61,10 @@ var Long atomic.Int64
 func ReadEach(name, source string, report func(Fault), list string, each func(*Element)) *Element {
 	Long.Add(1)
 	r := &Reader{Source: withoutMark(source), report: report, list: list, each: each, most: MaxItem}
-	return r.read(name)
+	return r.readDocument(name)
 }
 
-func (r *Reader) read(name string) *Element {
+func (r *Reader) readDocument(name string) *Element {
 	if len(r.Source) > MaxSize {
 		r.Fault(Bounds, Place{}, "the document has %d bytes; the maximum is %d; shorten or split it", len(r.Source), MaxSize)
 		return nil

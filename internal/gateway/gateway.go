@@ -162,7 +162,7 @@ func (g *Gateway) reject(x *exchange, r *http.Request) *answer {
 			return loop
 		}
 	}
-	if x.route = g.table.find(r.Host, match.CanonicalPath(path)); x.route == nil {
+	if x.route = g.table.findRoute(r.Host, match.CanonicalPath(path)); x.route == nil {
 		return noRoute
 	}
 	if g.options.MaxBody > 0 && r.ContentLength > g.options.MaxBody {

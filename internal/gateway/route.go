@@ -100,7 +100,7 @@ func (r Route) String() string {
 // checked returns the route in the one form in which routes are compared.
 func (r Route) checked() (Route, error) {
 	host := strings.ToLower(r.Host)
-	if name := strings.TrimPrefix(host, "*."); host != "" && !isHostName(name) {
+	if name := strings.TrimPrefix(host, "*."); host != "" && !match.IsHostName(name) {
 		return Route{}, fmt.Errorf("gateway: the host %q of a route is not a host name; write letters, digits and dashes, separated by dots, without a port, or *.example.com for every subdomain", clip(r.Host))
 	}
 	path := r.Path
@@ -179,26 +179,7 @@ func wellFormed(host string) bool {
 		ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
 		return err == nil && ip.Is6()
 	}
-	return isHostName(strings.TrimSuffix(name, "."))
-}
-
-// isHostName is lenient with underscores, which some names have.
-func isHostName(name string) bool {
-	label := 0 // its length
-	for i := range len(name) {
-		switch c := name[i]; {
-		case isAlphanumeric(c) || c == '-' || c == '_':
-			label++
-		case c == '.' && label > 0:
-			label = 0
-		default:
-			return false
-		}
-		if label > 63 {
-			return false
-		}
-	}
-	return label > 0 && len(name) <= match.MaxHost
+	return match.IsHostName(strings.TrimSuffix(name, "."))
 }
 
 // clip keeps an error to a line.

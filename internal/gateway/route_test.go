@@ -100,11 +100,11 @@ func TestFind(t *testing.T) {
 		{"else.org", "/%61pi/x", "/api"}, {"else.org", "//api//v2", "/api/v2"}, {"else.org", "/x/../api", "/api"},
 		{"else.org", "/api%2Fv2", "/"}, {"else.org", "/API", "/"},
 	} {
-		if r := tab.find(c.host, match.CanonicalPath(c.path)); r == nil || r.name != c.want {
+		if r := tab.findRoute(c.host, match.CanonicalPath(c.path)); r == nil || r.name != c.want {
 			t.Errorf("%s%s: %v, want %s", clip(c.host), c.path, r, c.want)
 		}
 	}
-	if r := tableFor(t, "example.com/a=http://x").find("example.com", "/b"); r != nil {
+	if r := tableFor(t, "example.com/a=http://x").findRoute("example.com", "/b"); r != nil {
 		t.Errorf("a path without a route has %s", r.name)
 	}
 }
@@ -173,7 +173,7 @@ func TestFindIsBest(t *testing.T) {
 				best, found = r, true
 			}
 		}
-		got := tab.find(host, path)
+		got := tab.findRoute(host, path)
 		if found != (got != nil) || found && got.name != best.Name() {
 			t.Fatalf("%s%s among %v: %v, want %v", host, path, routes, got, best)
 		}

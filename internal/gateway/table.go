@@ -99,10 +99,10 @@ func (t *table) target(known map[string]*origin, u *url.URL) *target {
 	return &target{o, strings.TrimRight(u.Path, "/"), strings.TrimRight(u.EscapedPath(), "/")}
 }
 
-// find returns the route of a host and a path, which is canonical: of those that match
+// findRoute returns the route of a host and a path, which is canonical: of those that match
 // both, the one with the longest host, and then the longest path. It is nil if there is
 // none.
-func (t *table) find(host, path string) *route {
+func (t *table) findRoute(host, path string) *route {
 	if len(t.exact)+len(t.below) > 0 {
 		if host = match.CanonicalHost(host); len(host) <= match.MaxHost {
 			if r := longest(t.exact[host], path); r != nil {

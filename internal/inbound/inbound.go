@@ -113,7 +113,7 @@ func (g *Guard) method(next grpc.MethodHandler) grpc.MethodHandler {
 	return func(service any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
 		c := &call{guard: g, ctx: ctx, decode: decode, plan: &known}
 		defer c.end()
-		return next(service, ctx, c.read, intercept)
+		return next(service, ctx, c.readMessage, intercept)
 	}
 }
 
@@ -136,7 +136,7 @@ type bounded struct {
 // RecvMsg implements grpc.ServerStream.
 func (b bounded) RecvMsg(m any) error {
 	b.call.end() // of the message before
-	return b.call.read(m)
+	return b.call.readMessage(m)
 }
 
 // RemoteOf returns the address of a call's connection, for clientip. A connection

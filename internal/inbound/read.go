@@ -63,8 +63,8 @@ func (c *call) end() {
 	}
 }
 
-// read reads a message.
-func (c *call) read(into any) error {
+// readMessage reads a message.
+func (c *call) readMessage(into any) error {
 	message, ok := into.(proto.Message)
 	if !ok {
 		return status.Errorf(codes.Internal, "weir: %T is no message", into)
@@ -144,7 +144,7 @@ func (c *call) unmarshal(data []byte, into proto.Message, p *plan) error {
 		return err
 	}
 	n := max(int64(len(data)), leastCall)
-	if err := c.take(c.guard.decoded, n); err != nil {
+	if err := c.takeRoom(c.guard.decoded, n); err != nil {
 		return err
 	}
 	c.taken = n
@@ -154,8 +154,8 @@ func (c *call) unmarshal(data []byte, into proto.Message, p *plan) error {
 	return nil
 }
 
-// take takes room, and waits for it only a while.
-func (c *call) take(r *budget.Room, n int64) error {
+// takeRoom takes room, and waits for it only a while.
+func (c *call) takeRoom(r *budget.Room, n int64) error {
 	if r.Try(n) {
 		return nil
 	}

@@ -49,7 +49,7 @@ func (m *search[T]) paths(path string) {
 
 // spelt returns the rules that spell a path out, or nil.
 func (m *search[T]) spelt(path string) *group {
-	return m.groups.find(m.exact, path, maphash.String(m.seed, path))
+	return m.groups.findEdge(m.exact, path, maphash.String(m.seed, path))
 }
 
 // method returns the bit of a method, 0 for one that no rule asks for.
@@ -107,7 +107,7 @@ func (m *search[T]) walk(j *junction, path string) {
 		}
 		var named *junction
 		if j.id != 0 {
-			named = m.junctions.find(j.id, segment, maphash.String(m.seed, segment))
+			named = m.junctions.findEdge(j.id, segment, maphash.String(m.seed, segment))
 		}
 		switch {
 		case named == nil && j.param == nil:
@@ -211,7 +211,7 @@ func (m *search[T]) byHost(s *split) {
 	if m.host == "" {
 		return
 	}
-	if g := m.groups.find(s.exact, m.host, m.hash); g != nil {
+	if g := m.groups.findEdge(s.exact, m.host, m.hash); g != nil {
 		m.collect(g)
 	}
 	if s.below == 0 {
@@ -222,7 +222,7 @@ func (m *search[T]) byHost(s *split) {
 		if parent == "" {
 			return
 		}
-		if g := m.groups.find(s.below, parent, maphash.String(m.seed, parent)); g != nil {
+		if g := m.groups.findEdge(s.below, parent, maphash.String(m.seed, parent)); g != nil {
 			m.collect(g)
 		}
 		parent = parentOf(m.host, len(m.host)-len(parent)-1)
@@ -250,7 +250,7 @@ func (m *search[T]) byValue(a *attribute, value string) {
 		return
 	}
 	m.collect(&a.any)
-	if g := m.groups.find(a.values, value, maphash.String(m.seed, value)); g != nil {
+	if g := m.groups.findEdge(a.values, value, maphash.String(m.seed, value)); g != nil {
 		m.collect(g)
 	}
 }

@@ -26,6 +26,25 @@ func CanonicalHost(host string) string {
 	return strings.ToLower(strings.TrimRight(host, "."))
 }
 
+// IsHostName reports whether a name can be that of a host. It is lenient with underscores, which some names have.
+func IsHostName(name string) bool {
+	label := 0 // its length
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '_':
+			label++
+		case c == '.' && label > 0:
+			label = 0
+		default:
+			return false
+		}
+		if label > 63 {
+			return false
+		}
+	}
+	return label > 0 && len(name) <= MaxHost
+}
+
 // isCanonical reports whether there is nothing to change in a host, as in nearly all requests.
 func isCanonical(host string) bool {
 	for i := range len(host) {
@@ -96,11 +115,11 @@ func (h *hosts) count() int {
 	return len(h.exact) + len(h.below)
 }
 
-func (h *hosts) contain(host string) bool { return h.find(host) >= 0 }
+func (h *hosts) contain(host string) bool { return h.findHost(host) >= 0 }
 
-// find returns which is the most specific of the names that a host has: the whole name, or
+// findHost returns which is the most specific of the names that a host has: the whole name, or
 // else, counted behind those, the longest with a star; -1 if it has none.
-func (h *hosts) find(host string) (found int) {
+func (h *hosts) findHost(host string) (found int) {
 	if host == "" {
 		return -1
 	}

@@ -161,8 +161,8 @@ func mix(owner uint32, name uint64) uint32 {
 	return uint32(name>>32) ^ uint32(name) ^ owner*0x9E3779B1
 }
 
-// find returns the node to which a name leads, or nil.
-func (e *edges[T]) find(owner uint32, name string, nameHash uint64) *T {
+// findEdge returns the node to which a name leads, or nil.
+func (e *edges[T]) findEdge(owner uint32, name string, nameHash uint64) *T {
 	hash := mix(owner, nameHash)
 	for i := int(hash); ; i++ {
 		s := e.slots[i&(len(e.slots)-1)]

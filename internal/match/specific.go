@@ -77,7 +77,7 @@ func (r *Rule) otherHost(host string) int {
 	if h == nil {
 		return 0
 	}
-	if i := h.find(CanonicalHost(host)); i >= 0 {
+	if i := h.findHost(CanonicalHost(host)); i >= 0 {
 		return i
 	}
 	return h.count()

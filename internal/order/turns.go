@@ -23,6 +23,18 @@ type line struct {
 	woken chan struct{} // of who is in front
 }
 
+// Lock lets one caller at a time proceed. The zero value is ready to use.
+type Lock struct{ turns Turns[struct{}] }
+
+// Take waits until all who came before have called unlock, as [Turns.Join] does.
+func (l *Lock) Take(ctx context.Context) (unlock func(), err error) {
+	turn, err := l.turns.Join(ctx, struct{}{})
+	if err != nil {
+		return nil, err
+	}
+	return turn.End, nil
+}
+
 // Turn is a position in a line, until it ends. One goroutine at a time can use it.
 type Turn[K comparable] struct {
 	turns   *Turns[K]

@@ -89,6 +89,26 @@ func TestGivingUp(t *testing.T) {
 	}
 }
 
+// A lock is for one caller, and who does not get it in time has nothing to give back.
+func TestLock(t *testing.T) {
+	var l Lock
+	unlock, err := l.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := l.Take(over); err != context.Canceled {
+		t.Errorf("a second one: %v", err)
+	}
+	unlock()
+	if again, err := l.Take(t.Context()); err != nil || l.turns.Callers() != 1 {
+		t.Errorf("%v, %d callers", err, l.turns.Callers())
+	} else {
+		again()
+	}
+}
+
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns Turns[string]

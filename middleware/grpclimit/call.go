@@ -34,8 +34,8 @@ func (c *call) release() {
 	calls.Put(c)
 }
 
-// read puts into the call what is known of it.
-func (l *Limiter) read(ctx context.Context, c *call, method string) {
+// readCall puts into the call what is known of it.
+func (l *Limiter) readCall(ctx context.Context, c *call, method string) {
 	md, _ := metadata.FromIncomingContext(ctx) // as the client sent them
 	c.method, c.values.md = method, md
 	q, o := &c.request, &l.options

@@ -105,7 +105,7 @@ func (l *Limiter) passes(ctx context.Context, method string) bool {
 // allow also returns what is to be done after an allowed call, or nil, and its priority.
 func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, *served, rule.Priority, error) {
 	c := calls.Get().(*call)
-	l.read(ctx, c, method)
+	l.readCall(ctx, c, method)
 	md, err := l.judge(ctx, c, l.front.Reserve)
 	p := c.verdict.Priority
 	if err == nil {

@@ -16,7 +16,7 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 			return handler(srv, ss)
 		}
 		s := &stream{ServerStream: ss, ctx: context.WithValue(ctx, mark{l.engine}, true), limiter: l, call: new(call)}
-		l.read(ctx, s.call, info.FullMethod)
+		l.readCall(ctx, s.call, info.FullMethod)
 		md, err := l.judge(ctx, s.call, l.front.Reserve)
 		if err != nil {
 			ss.SetTrailer(md)

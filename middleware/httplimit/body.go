@@ -96,7 +96,7 @@ func (m *Middleware) offerBody(w http.ResponseWriter, r *http.Request, q *rule.R
 		return nil
 	}
 	b := &requestBody{by: m, w: w, r: r, request: q}
-	q.JSON = b.read
+	q.JSON = b.readBody
 	return b
 }
 
@@ -135,7 +135,7 @@ func hasBody(r *http.Request) bool {
 	return r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0
 }
 
-func (b *requestBody) read() ([]byte, error) {
+func (b *requestBody) readBody() ([]byte, error) {
 	r := b.r
 	switch {
 	case b.done:
@@ -269,7 +269,7 @@ func (k *kept) begin(h http.Header) {
 	}
 }
 
-func (k *kept) add(body []byte) {
+func (k *kept) keepBytes(body []byte) {
 	if k == nil || k.lost {
 		return
 	}

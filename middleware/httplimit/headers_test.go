@@ -316,7 +316,7 @@ func TestWriteHeaders(t *testing.T) {
 		var v engine.Verdict
 		r := from("203.0.113.8:1", "GET", "/")
 		p := new(pass)
-		b.read(p, r)
+		b.readRequest(p, r)
 		if err := b.engine.Check(t.Context(), &p.request, &v); err != nil {
 			t.Fatal(err)
 		}

@@ -166,7 +166,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, x *Exchange, 
 			p.release()
 		}
 	}()
-	if err := m.read(p, r); err != nil {
+	if err := m.readRequest(p, r); err != nil {
 		p.denial.Denial = engine.DescribeError(new(engine.Verdict), err) // p's is still that of an earlier request
 		m.stop(w, r, p, nil, err)
 		return r, nil, rule.Normal, false

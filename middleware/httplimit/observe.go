@@ -117,10 +117,10 @@ func (n *noted) Write(body []byte) (int, error) {
 	n.begin(http.StatusOK)
 	if n.watch == nil {
 		written, err := n.write(body)
-		n.kept.add(body[:written])
+		n.kept.keepBytes(body[:written])
 		return written, err
 	}
-	n.kept.add(body)
+	n.kept.keepBytes(body)
 	if n.watch.Cut() {
 		return 0, ErrCut
 	}

@@ -43,9 +43,9 @@ func (p *pass) release() {
 	passes.Put(p)
 }
 
-// read fills the pass with the attributes of a request. It fails if the request has two
+// readRequest fills the pass with the attributes of a request. It fails if the request has two
 // tiers or priorities, or an unknown one, or no valid token where that is required.
-func (m *Middleware) read(p *pass, r *http.Request) error {
+func (m *Middleware) readRequest(p *pass, r *http.Request) error {
 	p.values.r = r
 	q, o := &p.request, &m.options
 	q.Values = &p.values

@@ -25,7 +25,7 @@ func TestRead(t *testing.T) {
 	r.Header.Set("X-User", "alice")
 	r.Header.Set("X-API-Key", "secret")
 	p := new(pass)
-	m.read(p, r)
+	m.readRequest(p, r)
 	q := p.request
 	if q.IP != netip.MustParseAddr("2001:db8::7") || q.User != "alice" || q.APIKey != "secret" || q.Tier != "pro" || q.Method != "POST" ||
 		q.Host != "Api.Example.com:8080" || q.Path != "/a%2Fb//c" || q.Attributes["action"] != "post" || q.Cost != 5 {
@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 	}
 	// A length that is not known is no cost.
 	r.ContentLength = -1
-	if m.read(p, r); p.request.Cost != 0 {
+	if m.readRequest(p, r); p.request.Cost != 0 {
 		t.Errorf("cost %d", p.request.Cost)
 	}
 	p.release()
@@ -54,7 +54,7 @@ func TestUserHeader(t *testing.T) {
 		r.Header.Set("X-User", "alice")
 		r.Header.Set("X-Tier", "pro")
 		p := new(pass)
-		m.read(p, r)
+		m.readRequest(p, r)
 		if got := p.request.User == "alice" && p.request.Tier == "pro"; got != believed {
 			t.Errorf("from %s: %+v", peer, p.request)
 		}
@@ -71,7 +71,7 @@ func TestDefaultAPIKey(t *testing.T) {
 	r := from("203.0.113.7:1", "GET", "/?api_key=query")
 	r.Header.Set("Authorization", "Bearer token")
 	p := new(pass)
-	if m.read(p, r); p.request.APIKey != "" || p.request.User != "" {
+	if m.readRequest(p, r); p.request.APIKey != "" || p.request.User != "" {
 		t.Errorf("%+v", p.request)
 	}
 }
@@ -208,7 +208,7 @@ func TestPriorityHeader(t *testing.T) {
 		r := from(c.peer, "GET", "/")
 		r.Header["X-Priority"] = c.values
 		p := new(pass)
-		if err := m.read(p, r); p.request.Priority != c.want || (err == nil) != (c.code == 200) {
+		if err := m.readRequest(p, r); p.request.Priority != c.want || (err == nil) != (c.code == 200) {
 			t.Errorf("%.40q from %s: %v, %v", c.values, c.peer, p.request.Priority, err)
 		}
 		if w := m.send(r); w.Code != c.code {

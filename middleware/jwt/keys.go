@@ -60,8 +60,8 @@ func usable(k *jose.JSONWebKey) bool {
 	return false // a secret, or nothing for signatures
 }
 
-// find returns the keys for an algorithm with an id. Without an id it must be clear which one is meant.
-func (s *keySet) find(id string, a jose.SignatureAlgorithm) (found []jose.JSONWebKey) {
+// findKeys returns the keys for an algorithm with an id. Without an id it must be clear which one is meant.
+func (s *keySet) findKeys(id string, a jose.SignatureAlgorithm) (found []jose.JSONWebKey) {
 	from := s.byID[id]
 	if id == "" {
 		from = s.all

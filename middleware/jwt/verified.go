@@ -31,7 +31,7 @@ func newTable(size int) *table {
 	return &table{half: max(1, cmp.Or(size, 20_000)/2), young: map[[sha256.Size]byte]*verified{}}
 }
 
-func (t *table) find(sum [sha256.Size]byte) *verified {
+func (t *table) findToken(sum [sha256.Size]byte) *verified {
 	t.mu.RLock()
 	e, isYoung := t.young[sum]
 	if !isYoung {

@@ -100,7 +100,7 @@ func (v *Verifier) judge(authorization []string) (*rule.Claims, result) {
 	}
 	var buffer [2 << 10]byte // a conversion would be a copy elsewhere
 	now, sum := v.now(), sha256.Sum256(append(buffer[:0], token...))
-	if e := v.verified.find(sum); e != nil && e.until.After(now) && e.by == e.issuer.keys(now) {
+	if e := v.verified.findToken(sum); e != nil && e.until.After(now) && e.by == e.issuer.keys(now) {
 		return e.claims, valid
 	}
 	e, why := v.verify(token, now)
@@ -148,7 +148,7 @@ func (v *Verifier) verify(token string, now time.Time) (*verified, result) {
 	if set == nil {
 		return nil, noKeys
 	}
-	candidates := set.find(header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
+	candidates := set.findKeys(header.KeyID, jose.SignatureAlgorithm(header.Algorithm))
 	if len(candidates) == 0 {
 		if !set.has(header.KeyID) {
 			i.ask(header.KeyID)
@@ -157,7 +157,7 @@ func (v *Verifier) verify(token string, now time.Time) (*verified, result) {
 	}
 	for _, k := range candidates {
 		if payload, err := jws.Verify(k.Key); err == nil {
-			return v.read(i, set, payload, &told, now)
+			return v.readClaims(i, set, payload, &told, now)
 		}
 	}
 	return nil, badSignature
@@ -181,8 +181,8 @@ func usual(h *jose.Header) bool {
 	return true
 }
 
-// read takes from the claims of a token, whose signature was verified, what is configured.
-func (v *Verifier) read(i *issuer, set *keySet, payload []byte, told *josejwt.Claims, now time.Time) (*verified, result) {
+// readClaims takes from the claims of a token, whose signature was verified, what is configured.
+func (v *Verifier) readClaims(i *issuer, set *keySet, payload []byte, told *josejwt.Claims, now time.Time) (*verified, result) {
 	switch err := told.ValidateWithLeeway(josejwt.Expected{AnyAudience: i.Audience, Time: now}, Leeway); {
 	case errors.Is(err, josejwt.ErrInvalidAudience):
 		return nil, wrongAudience

@@ -69,13 +69,13 @@ func (l *line) pileOf(s queue.State) *pile {
 
 // move takes an item from where it is to another state.
 func (l *line) move(i *item, to queue.State, due weir.Micros) {
-	l.take(i)
+	l.unlink(i)
 	i.state, i.due = to, due
 	l.pileOf(to).Push(i)
 }
 
-// take takes an item from where it is.
-func (l *line) take(i *item) {
+// unlink takes an item from where it is.
+func (l *line) unlink(i *item) {
 	if i.state == queue.Dead {
 		if at, found := l.findDead(i.number); found {
 			l.dead = slices.Delete(l.dead, at, at+1)
@@ -88,7 +88,7 @@ func (l *line) take(i *item) {
 
 // remove forgets an item altogether.
 func (l *line) remove(i *item) {
-	l.take(i)
+	l.unlink(i)
 	delete(l.items, i.number)
 	if i.id != "" {
 		delete(l.ids, i.id)
@@ -102,7 +102,7 @@ func (l *line) findDead(number int64) (int, bool) {
 // bury makes a dead letter of an item. Its secret stays: if the worker was only slow, and
 // says that it is done, it is.
 func (l *line) bury(i *item, reason string, now weir.Micros) {
-	l.take(i)
+	l.unlink(i)
 	i.state, i.due, i.died, i.reason = queue.Dead, 0, now, reason
 	at, _ := l.findDead(i.number)
 	l.dead = slices.Insert(l.dead, at, i)
@@ -202,7 +202,7 @@ func (l *line) wait(turn, now weir.Micros) time.Duration {
 func (l *line) finish(i *item, now weir.Micros) {
 	l.remove(i)
 	if i.id != "" && l.terms.RememberMicros > 0 {
-		l.done.add(i.id, now+weir.Micros(l.terms.RememberMicros), l.terms.Capacity)
+		l.done.remember(i.id, now+weir.Micros(l.terms.RememberMicros), l.terms.Capacity)
 	}
 }
 

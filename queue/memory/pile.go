@@ -71,7 +71,7 @@ type memory struct {
 	first order.Heap[*remembered]
 }
 
-func (m *memory) add(id string, until weir.Micros, most int) {
+func (m *memory) remember(id string, until weir.Micros, most int) {
 	if r := m.byID[id]; r != nil {
 		m.first.Remove(r)
 	}

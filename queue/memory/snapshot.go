@@ -124,7 +124,7 @@ func (l *lineCopy) walk(c *disk.Codec) {
 		disk.Count(c, &r.until)
 		c.Must(to.done.byID[r.id] == nil)
 		if c.OK() {
-			to.done.add(r.id, r.until, queue.MaxCapacity)
+			to.done.remember(r.id, r.until, queue.MaxCapacity)
 		}
 	})
 }

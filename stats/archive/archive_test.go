@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/internal/archiveredis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/archivetest"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats/archive"
@@ -34,7 +35,7 @@ func clientOf(t testing.TB, server *testredis.Server) rueidis.Client {
 
 func openRedis(t testing.TB, client rueidis.Client, o archiveredis.Options) *archiveredis.Store {
 	t.Helper()
-	a, err := archiveredis.New(client, o)
+	a, err := archiveredis.Open(redislink.Given(client), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ const chunkWords = 4096
 
 func perChunk(class int) int { return max(1, chunkWords>>class) }
 
-// take returns a block of at least the given number of words, all zero.
-func (a *arena) take(words int) block {
+// takeBlock returns a block of at least the given number of words, all zero.
+func (a *arena) takeBlock(words int) block {
 	size := bits.Len(uint(words - 1))
 	for len(a.classes) <= size {
 		a.classes = append(a.classes, class{})

@@ -43,13 +43,13 @@ func (h *keyHash) Sum(key string, kind uint64) (uint64, uint64) {
 	i := 2
 	for ; len(p) > 16; p, i = p[16:], i+2 {
 		k, a, b := s[i:i+4:i+4], binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
-		one.add(a+k[0], b+k[1])
-		two.add(a+k[2], b+k[3])
+		one.mixIn(a+k[0], b+k[1])
+		two.mixIn(a+k[2], b+k[3])
 	}
 	k := s[i : i+4 : i+4]
 	a, b := lastWords(p)
-	one.add(a+k[0], b+k[1])
-	two.add(a+k[2], b+k[3])
+	one.mixIn(a+k[0], b+k[1])
+	two.mixIn(a+k[2], b+k[3])
 
 	const end = secretWords - 4
 	return one.mix(s[end], s[end+1]), two.mix(s[end+2], s[end+3])
@@ -77,7 +77,7 @@ func product128(a, b uint64) (s keySum) {
 	return s
 }
 
-func (s *keySum) add(a, b uint64) {
+func (s *keySum) mixIn(a, b uint64) {
 	high, low := bits.Mul64(a, b)
 	var carry uint64
 	s.low, carry = bits.Add64(s.low, low, 0)

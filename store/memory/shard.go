@@ -111,7 +111,7 @@ func (sh *shard) needTailsLocked() {
 func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, s weir.State, need int) []int64 {
 	sh.needTailsLocked()
 	old := sh.table.tails[slot]
-	b := sh.arena.take(need)
+	b := sh.arena.takeBlock(need)
 	limit.MoveTail(sh.arena.words(b), sh.arena.words(old), s)
 	sh.arena.give(old)
 	sh.table.tails[slot] = b

@@ -162,7 +162,7 @@ func (c *core) put(k id, state weir.State, tail []int64, now weir.Micros, maxKey
 	sh.earliest.Store(min(sh.earliest.Load(), int64(state.Fresh)))
 	if len(tail) > 0 {
 		sh.needTailsLocked()
-		b := sh.arena.take(len(tail))
+		b := sh.arena.takeBlock(len(tail))
 		sh.table.tails[slot] = b
 		copy(sh.arena.words(b), tail)
 	}

@@ -88,7 +88,7 @@ func TestArena(t *testing.T) {
 			"take": func(t *rapid.T) {
 				n := rapid.SampledFrom([]int{1, 2, 3, 60, 64, 65, 4096, 5000, 10000}).Draw(t, "words")
 				mark++
-				o := owned{a.take(n), n, mark}
+				o := owned{a.takeBlock(n), n, mark}
 				words := a.words(o.b)
 				if len(words) < n || len(words) >= 2*n && n > 1 {
 					t.Fatalf("%d words were asked for, %d given", n, len(words))
@@ -174,9 +174,9 @@ func TestTableLoad(t *testing.T) {
 // A block that was given back is the next to be taken.
 func TestArenaUsesAgain(t *testing.T) {
 	var a arena
-	a.take(64) // keeps the class
+	a.takeBlock(64) // keeps the class
 	for range 1000 {
-		a.give(a.take(64))
+		a.give(a.takeBlock(64))
 	}
 	if c := a.classes[6]; c.given != 2 || len(c.chunks) != 1 {
 		t.Errorf("%d blocks in %d chunks, want 2 in 1", c.given, len(c.chunks))

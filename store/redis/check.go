@@ -55,9 +55,9 @@ func newCheck(verb verb, slot uint16) *check {
 	return c
 }
 
-// add copies an op: the caller's may change once its context has ended, and so may
+// addOp copies an op: the caller's may change once its context has ended, and so may
 // the bytes of its key.
-func (c *check) add(op weir.Op, key string) {
+func (c *check) addOp(op weir.Op, key string) {
 	op.Key = ""
 	c.ops, c.keys = append(c.ops, op), append(c.keys, key)
 	c.weight += weightOf(c.verb, op.Limit)

@@ -283,7 +283,7 @@ func (c *check) cancel() *check {
 	r.prefix = c.prefix
 	for i, op := range c.ops {
 		if op.IsHeld() {
-			r.add(op, c.keys[i])
+			r.addOp(op, c.keys[i])
 		}
 	}
 	r.hold.id, r.hold.record, r.hold.expires = c.hold.id, c.hold.record, c.at.Add(c.hold.life)

@@ -292,7 +292,7 @@ func TestNextIsBounded(t *testing.T) {
 		for range 100 {
 			check := newCheck(c.verb, 0)
 			for range c.ops {
-				check.add(op, "k")
+				check.addOp(op, "k")
 			}
 			l.waiting = append(l.waiting, check)
 		}

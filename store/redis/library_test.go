@@ -164,7 +164,7 @@ func TestEntries(t *testing.T) {
 						compiled[text] = weir.MustCompile(text)
 					}
 					op := weir.Op{Key: way, Limit: compiled[text], Cost: 1}
-					check.add(op, s.keyOf(&op))
+					check.addOp(op, s.keyOf(&op))
 				}
 				if check.verb == reserve {
 					s.holds(check, weir.HoldID{1})

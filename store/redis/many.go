@@ -40,7 +40,7 @@ func (c *crowds) part(batch []*check) (few []*check, apart parts) {
 	now := time.Now()
 	for _, check := range batch {
 		if check.verb == lease || slices.ContainsFunc(check.keys, func(key string) bool { return c.until[key].After(now) }) {
-			apart.add(check)
+			apart.addCheck(check)
 		} else {
 			few = append(few, check)
 		}
@@ -54,7 +54,7 @@ type parts struct {
 	others  []*check
 }
 
-func (p *parts) add(c *check) {
+func (p *parts) addCheck(c *check) {
 	if !c.isSingle() {
 		p.others = append(p.others, c)
 		return
@@ -66,7 +66,7 @@ func (p *parts) add(c *check) {
 	p.singles[e] = append(p.singles[e], c)
 }
 
-func (c *crowds) add(key string) {
+func (c *crowds) addKey(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.until == nil || len(c.until) >= maxCrowds {
@@ -81,7 +81,7 @@ func (s *Store) dispatch(l *lane, batch []*check) {
 	few, apart := s.crowds.part(batch)
 	due := time.Now().Add(s.timeout)
 	for _, c := range s.ask(l, few, 0) {
-		apart.add(c)
+		apart.addCheck(c)
 	}
 	others := apart.others
 	for _, singles := range apart.singles {
@@ -122,7 +122,7 @@ func (s *Store) ask(l *lane, batch []*check, many int64) (again []*check) {
 		if err == nil && (mayBeMoved || errors.Is(c.err, errMoreDue)) {
 			if mayBeMoved {
 				for _, key := range c.keys {
-					s.crowds.add(key)
+					s.crowds.addKey(key)
 				}
 			}
 			c.err = nil

@@ -35,7 +35,7 @@ func (p *packer) number(x int64) {
 // unpacker reads the little MessagePack that the script answers in.
 type unpacker string
 
-func (u *unpacker) take(n int) (string, error) {
+func (u *unpacker) takeBytes(n int) (string, error) {
 	if len(*u) < n {
 		return "", errAnswer
 	}
@@ -45,7 +45,7 @@ func (u *unpacker) take(n int) (string, error) {
 }
 
 func (u *unpacker) array() (int, error) {
-	head, err := u.take(1)
+	head, err := u.takeBytes(1)
 	if err != nil {
 		return 0, err
 	}
@@ -63,7 +63,7 @@ func (u *unpacker) array() (int, error) {
 }
 
 func (u *unpacker) number() (int64, error) {
-	head, err := u.take(1)
+	head, err := u.takeBytes(1)
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (u *unpacker) number() (int64, error) {
 }
 
 func (u *unpacker) bigEndian(size int) (uint64, error) {
-	s, err := u.take(size)
+	s, err := u.takeBytes(size)
 	var n uint64
 	for i := range len(s) {
 		n = n<<8 | uint64(s[i])

@@ -72,7 +72,7 @@ func testBatches(t *testing.T, steps int, use func(*Store) *Store) {
 			}
 			c := newCheck(verb, 0)
 			c.asks = verb != refund || random.IntN(2) == 0
-			c.add(op, s.keyOf(&op))
+			c.addOp(op, s.keyOf(&op))
 			batch, ops = append(batch, c), append(ops, op)
 			if verb == refund {
 				testkit.OK(t, reference.Refund(t.Context(), op))

@@ -38,7 +38,7 @@ func (s *Store) isApart(ops []weir.Op) bool { return s.link.cluster && len(ops) 
 func (s *Store) checkOf(verb verb, ops []weir.Op) *check {
 	c := s.newCheck(verb, 0)
 	for i := range ops {
-		c.add(ops[i], s.keyOf(&ops[i]))
+		c.addOp(ops[i], s.keyOf(&ops[i]))
 	}
 	c.slot = s.slot(c.keys[0])
 	return c
@@ -84,7 +84,7 @@ func (s *Store) split(verb verb, ops []weir.Op) (checks []*check, part []int) {
 			part[i] = len(checks)
 			checks = append(checks, s.newCheck(verb, slot))
 		}
-		checks[part[i]].add(ops[i], key)
+		checks[part[i]].addOp(ops[i], key)
 	}
 	for _, c := range checks {
 		c.verb = verbFor(verb, c.ops)
@@ -234,7 +234,7 @@ func (c *check) undo() (by []*check) {
 	for i, op := range c.ops {
 		if c.givesBack(&op) {
 			op.Receipt = c.decisions[i].Receipt
-			r.add(op, c.keys[i])
+			r.addOp(op, c.keys[i])
 		}
 	}
 	return append(by, r)

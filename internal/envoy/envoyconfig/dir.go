@@ -96,7 +96,7 @@ func (d *Dir) Warnings() rule.Problems {
 // Reload reads the directory now. If it cannot be used, the configuration before stays
 // in force, and the error says why; it is an *InvalidError if a file has mistakes.
 func (d *Dir) Reload() error {
-	files, sum, err := d.read()
+	files, sum, err := d.readFiles()
 	if err == nil {
 		err = d.install(files, sum)
 	}
@@ -124,9 +124,9 @@ func (d *Dir) install(files []File, sum digest) error {
 	return nil
 }
 
-// read reads all files. What has no file is rather a directory that is being replaced
+// readFiles reads all files. What has no file is rather a directory that is being replaced
 // than one that should limit nothing.
-func (d *Dir) read() ([]File, digest, error) {
+func (d *Dir) readFiles() ([]File, digest, error) {
 	entries, err := os.ReadDir(d.path)
 	if err != nil {
 		return nil, digest{}, fmt.Errorf("envoy: %w", err)
@@ -198,7 +198,7 @@ func (d *Dir) Watch(ctx context.Context, changed func(*Config, error)) error {
 
 // look brings the files into force if they have changed and are at rest.
 func (d *Dir) look(ctx context.Context) error {
-	_, sum, err := d.read()
+	_, sum, err := d.readFiles()
 	if err == nil {
 		if known, why := d.known(sum); known {
 			return why
@@ -208,7 +208,7 @@ func (d *Dir) look(ctx context.Context) error {
 		if err := d.pause(ctx); err != nil {
 			return err
 		}
-		files, again, readErr := d.read()
+		files, again, readErr := d.readFiles()
 		if fmt.Sprint(err) == fmt.Sprint(readErr) && again == sum {
 			if readErr != nil {
 				return readErr

@@ -53,7 +53,7 @@ func (d *Domain) Find(q *Query) *Node {
 	at, last := &d.root, (*branch)(nil)
 	for i := range q.Entries {
 		e := &q.Entries[i]
-		switch b := at.find(q, e); {
+		switch b := at.findBranch(q, e); {
 		case b != nil:
 			at, last = &b.below, b
 		case slices.Contains(d.beside, e.Key):
@@ -75,8 +75,8 @@ func (d *Domain) Find(q *Query) *Node {
 	return last.node
 }
 
-// find returns the branch for an entry.
-func (l *level) find(q *Query, e *Entry) *branch {
+// findBranch returns the branch for an entry.
+func (l *level) findBranch(q *Query, e *Entry) *branch {
 	q.text = append(append(append(q.text[:0], e.Key...), '_'), e.Value...)
 	if b := l.exact[string(q.text)]; b != nil {
 		return b

@@ -182,7 +182,7 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 	}
 	p.truth(f["detailed_metric"], "detailed_metric")
 	p.truth(f["value_to_metric"], "value_to_metric")
-	l.add(b)
+	l.addBranch(b)
 	p.config.secrets[b.key] = soundsSecret(b.key)
 	p.descriptors(f["descriptors"], &b.below, path, failure)
 }
@@ -214,7 +214,7 @@ func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
 	return b, true
 }
 
-func (l *level) add(b *branch) {
+func (l *level) addBranch(b *branch) {
 	if l.exact == nil {
 		l.exact = map[string]*branch{}
 	}

@@ -226,14 +226,14 @@ func (w where) String() string {
 }
 
 func (r *report) errorf(at document.Place, format string, args ...any) {
-	r.add(rule.Error, at, format, args...)
+	r.addProblem(rule.Error, at, format, args...)
 }
 
 func (r *report) warnf(at document.Place, format string, args ...any) {
-	r.add(rule.Warning, at, format, args...)
+	r.addProblem(rule.Warning, at, format, args...)
 }
 
-func (r *report) add(s rule.Severity, at document.Place, format string, args ...any) {
+func (r *report) addProblem(s rule.Severity, at document.Place, format string, args ...any) {
 	if r.faults[at] {
 		return
 	}

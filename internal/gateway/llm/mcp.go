@@ -79,7 +79,7 @@ func ParseMessages(body []byte, h http.Header) (m Messages) {
 		m.batch = true
 		m.readBatch(body)
 	default:
-		m.read(body)
+		m.readMessage(body)
 	}
 	m.checkHeaders(h)
 	return m
@@ -99,7 +99,7 @@ func (m *Messages) readBatch(body []byte) {
 		return
 	}
 	for _, text := range all {
-		m.read(bytes.TrimSpace(text))
+		m.readMessage(bytes.TrimSpace(text))
 	}
 }
 
@@ -143,8 +143,8 @@ var messageReadings = sync.Pool{New: func() any {
 	return r
 }}
 
-// read reads a message.
-func (m *Messages) read(text []byte) {
+// readMessage reads a message.
+func (m *Messages) readMessage(text []byte) {
 	if len(text) == 0 || text[0] != '{' {
 		m.wrong(invalidRequest, "The body of the request has a message that is not an object.")
 		return

@@ -119,7 +119,7 @@ func Parse(path string, body []byte, api rule.ModelAPI) (Request, bool) {
 	reading := readings.Get().(*reading)
 	defer reading.free()
 	reading.Request = r
-	reading.read(body, &t)
+	reading.readBody(body, &t)
 	reading.resolve(&t, api)
 	return reading.Request, true
 }
@@ -257,7 +257,7 @@ func (v *value) isTrue() bool {
 	return false
 }
 
-func (r *reading) read(body []byte, t *target) {
+func (r *reading) readBody(body []byte, t *target) {
 	if isObject := isJSON(body); isObject && !(utf8.Valid(body) && json.Valid(body)) || !isObject && t.known {
 		r.wrong("The body of the request is not valid JSON in UTF-8.")
 	}

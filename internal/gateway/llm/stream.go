@@ -22,12 +22,12 @@ func (w *Watch) passEvents(p []byte) []byte {
 			continue
 		}
 		if w.scan.finish(); !w.removable() {
-			o.add(w.held)
-			o.take(begin, i)
+			o.addText(w.held)
+			o.takeText(begin, i)
 		}
 		w.held, w.passing, begin = w.held[:0], false, i
 		if w.endEvent(); w.cut {
-			o.add(w.closing())
+			o.addText(w.closing())
 			w.out = o.buffer
 			return o.result()
 		}
@@ -35,8 +35,8 @@ func (w *Watch) passEvents(p []byte) []byte {
 	if rest := p[begin:]; w.strip && !w.passing && !w.event.choice && len(w.held)+len(rest) <= maxHeld {
 		w.held = append(w.held, rest...)
 	} else {
-		o.add(w.held)
-		o.take(begin, len(p))
+		o.addText(w.held)
+		o.takeText(begin, len(p))
 		w.held, w.passing = w.held[:0], true
 	}
 	w.out = o.buffer
@@ -115,17 +115,17 @@ type output struct {
 	buffer []byte
 }
 
-// take adds a part of what came in.
-func (o *output) take(from, to int) {
+// takeText adds a part of what came in.
+func (o *output) takeText(from, to int) {
 	if !o.copied && from == o.same {
 		o.same = to
 	} else if from < to {
-		o.add(o.p[from:to])
+		o.addText(o.p[from:to])
 	}
 }
 
-// add adds something else.
-func (o *output) add(b []byte) {
+// addText adds something else.
+func (o *output) addText(b []byte) {
 	if len(b) == 0 {
 		return
 	}

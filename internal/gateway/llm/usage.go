@@ -150,8 +150,8 @@ var parts = [...][4]id{
 	writeDetail:  {hour: cacheWrite1h},
 }
 
-// take takes the highest value of a number, because they are repeated.
-func (t *tally) take(what id, n int64) { t.number[what] = max(t.number[what], n) }
+// raise takes the highest value of a number, because they are repeated.
+func (t *tally) raise(what id, n int64) { t.number[what] = max(t.number[what], n) }
 
 // countDetail adds a value of a list of kinds.
 func (t *tally) countDetail(v *value) {
@@ -175,7 +175,7 @@ func (t *tally) countDetail(v *value) {
 		d.list, d.count = v.id, v.number()
 	}
 	if d.list != 0 && d.kind != noModality {
-		t.take(parts[d.list][d.kind], d.count)
+		t.raise(parts[d.list][d.kind], d.count)
 	}
 }
 
@@ -184,7 +184,7 @@ func (t *tally) countItem(v *value) {
 	switch string(v.text) {
 	case "web_search_call", "file_search_call":
 		t.calls++
-		t.take(toolCalls, t.calls)
+		t.raise(toolCalls, t.calls)
 	}
 }
 
@@ -194,7 +194,7 @@ func (t *tally) count(v *value) bool {
 	case v.id < numbers:
 		n := v.number()
 		t.below = t.below || len(v.text) > 0 && v.text[0] == '-'
-		t.take(v.id, n)
+		t.raise(v.id, n)
 		t.whole = t.whole || n > 0 && v.id == outTokens
 	case v.id == someText:
 		if v.kind == '"' {

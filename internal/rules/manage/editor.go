@@ -22,6 +22,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/rule"
@@ -35,7 +36,7 @@ type Editor struct {
 	rules repo.Repository
 	apply func(repo.Version) error
 
-	writing turn         // this process edits or compiles only one document at a time
+	writing order.Lock   // this process edits or compiles only one document at a time
 	drafts  *budget.Room // bytes of drafts that are being formatted
 
 	inForce atomic.Pointer[repo.Version]
@@ -48,7 +49,7 @@ func NewEditor(rules repo.Repository, apply func(repo.Version) error) *Editor {
 	if apply == nil {
 		apply = func(repo.Version) error { return nil }
 	}
-	return &Editor{rules: rules, apply: apply, writing: newTurn(), drafts: budget.New(maxDrafts)}
+	return &Editor{rules: rules, apply: apply, drafts: budget.New(maxDrafts)}
 }
 
 // Terms are the conditions and the description of a change.
@@ -88,10 +89,11 @@ const maxTries = 20
 // write changes the latest document, and tries again if another writer was faster. About is the id
 // of the changed rule, "" for the whole document. Edit may be called again, with a later document.
 func (e *Editor) write(ctx context.Context, t Terms, about string, edit edit) (Written, error) {
-	if err := e.writing.begin(ctx); err != nil {
+	unlock, err := e.writing.Take(ctx)
+	if err != nil {
 		return Written{}, err
 	}
-	defer e.writing.end()
+	defer unlock()
 	for range maxTries {
 		w, err := e.try(ctx, t, about, edit)
 		conflict, ok := errors.AsType[*repo.ConflictError](err)
@@ -104,22 +106,6 @@ func (e *Editor) write(ctx context.Context, t Terms, about string, edit edit) (W
 	}
 	return Written{}, ErrBusy
 }
-
-// turn lets one caller at a time proceed.
-type turn chan struct{}
-
-func newTurn() turn { return make(turn, 1) }
-
-func (t turn) begin(ctx context.Context) error {
-	select {
-	case t <- struct{}{}:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (t turn) end() { <-t }
 
 // try tries a change once.
 func (e *Editor) try(ctx context.Context, t Terms, about string, edit edit) (Written, error) {

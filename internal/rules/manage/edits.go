@@ -177,10 +177,11 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 			return nil, err
 		}
 	}
-	if err := e.writing.begin(ctx); err != nil {
+	unlock, err := e.writing.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer e.writing.end()
+	defer unlock()
 	_, _, err = v.Document.Put(r)
 	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
 		problems = append(problems, unnamed(invalid.Problems)...)
@@ -202,10 +203,11 @@ func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (tabl
 			return nil, "", err
 		}
 	}
-	if err := e.writing.begin(ctx); err != nil {
+	unlock, err := e.writing.Take(ctx)
+	if err != nil {
 		return nil, "", err
 	}
-	defer e.writing.end()
+	defer unlock()
 	table, err = rule.Compile(v.Document.With(r), o)
 	return table, r.ID, err
 }
@@ -252,10 +254,11 @@ func (e *Editor) RuleHistory(ctx context.Context, id string) (changed []repo.Ver
 // ruleIn is a rule of a document as JSON; nil if the document has none with this id, or
 // cannot be read.
 func (e *Editor) ruleIn(ctx context.Context, source []byte, id string) ([]byte, error) {
-	if err := e.writing.begin(ctx); err != nil {
+	unlock, err := e.writing.Take(ctx)
+	if err != nil {
 		return nil, err
 	}
-	defer e.writing.end()
+	defer unlock()
 	// By a reader of its own: that of the repository should remember what is in use.
 	if d, err := new(ruleedit.Reader).Read(source); err == nil {
 		if r := d.Find(id); r != nil {

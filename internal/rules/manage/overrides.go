@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/rule"
 )
@@ -34,7 +35,7 @@ type OverrideOptions struct {
 // concurrent use.
 type Overrides struct {
 	options OverrideOptions
-	turn    turn
+	turn    order.Lock
 
 	// The overrides that this instance knows. They stay in force while the place is
 	// unavailable.
@@ -52,7 +53,7 @@ func NewOverrides(o OverrideOptions) *Overrides {
 		o.Clock = time.Now
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	all := &Overrides{options: o, turn: newTurn(), revision: repo.Unknown}
+	all := &Overrides{options: o, revision: repo.Unknown}
 	all.list.Store(new(OverrideList))
 	return all
 }
@@ -66,11 +67,12 @@ func (o *Overrides) Follow(ctx context.Context) error {
 // Look reads the overrides and puts them into force. If they cannot be read, the previous
 // overrides stay in force.
 func (o *Overrides) Look(ctx context.Context) error {
-	if err := o.turn.begin(ctx); err != nil {
+	unlock, err := o.turn.Take(ctx)
+	if err != nil {
 		return err
 	}
-	defer o.turn.end()
-	_, err := o.lookLocked(ctx)
+	defer unlock()
+	_, err = o.lookLocked(ctx)
 	if errors.Is(err, repo.ErrChanged) {
 		return nil // the next Look reads the change
 	}
@@ -160,10 +162,11 @@ func (o *Overrides) reportLocked(err error) {
 // change edits the latest list, writes it, and puts it into force on this instance. If
 // another instance was faster, change tries again with the newer list.
 func (o *Overrides) change(ctx context.Context, edit func(OverrideList) (OverrideList, error)) error {
-	if err := o.turn.begin(ctx); err != nil {
+	unlock, err := o.turn.Take(ctx)
+	if err != nil {
 		return err
 	}
-	defer o.turn.end()
+	defer unlock()
 	for range maxTries {
 		if err := o.changeLocked(ctx, edit); !errors.Is(err, repo.ErrChanged) {
 			return err

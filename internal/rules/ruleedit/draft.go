@@ -78,7 +78,7 @@ func amendedDraft(source []byte, root, want *document.Element) ([]byte, bool) {
 		return p.splice(len(p.lines), len(p.lines), lines), ok
 	}
 	a := &amendment{page: p, order: ruleOrder, indent: root.Column - 1}
-	if !a.find(root, 0, len(p.lines)) {
+	if !a.findFields(root, 0, len(p.lines)) {
 		return nil, false
 	}
 	a.compare(root, want)

@@ -17,7 +17,7 @@ func (f *yamlForm) amend(i int, old, now *rule.Rule) (change, bool) {
 	}
 	from, to := f.item(i)
 	a := &amendment{page: f.page, order: ruleOrder, indent: f.rules.Items[i].Column - 1, kept: true}
-	if !a.find(f.rules.Items[i], from, to) {
+	if !a.findFields(f.rules.Items[i], from, to) {
 		return change{}, false
 	}
 	a.compare(element(old), element(now))
@@ -48,8 +48,8 @@ type amendedField struct {
 	after    []*document.Element // fields that are new, each a mapping of one
 }
 
-// find finds the lines of each field, if each has its own.
-func (a *amendment) find(item *document.Element, from, to int) bool {
+// findFields finds the lines of each field, if each has its own.
+func (a *amendment) findFields(item *document.Element, from, to int) bool {
 	if item.Kind != document.Mapping || len(item.Members) == 0 {
 		return false
 	}
@@ -92,14 +92,14 @@ func (a *amendment) compare(old, now *document.Element) {
 		if i, found := at[name]; found {
 			a.fields[i].changed, a.fields[i].value = true, value
 		} else if value != nil {
-			a.add(name, value)
+			a.addField(name, value)
 		}
 	}
 }
 
-// add puts a field that is new behind the last of those that come before it in the
+// addField puts a field that is new behind the last of those that come before it in the
 // reference.
-func (a *amendment) add(name string, value *document.Element) {
+func (a *amendment) addField(name string, value *document.Element) {
 	field := named(name, value)
 	for i := len(a.fields) - 1; i >= 0; i-- {
 		if a.order.rank(a.fields[i].name) <= a.order.rank(name) {
@@ -199,7 +199,7 @@ func (a *amendment) inside(f amendedField) ([]string, bool) {
 		return nil, false
 	}
 	in := &amendment{page: a.page, order: a.order.below(f.name), indent: was.Column - 1, kept: true}
-	if !in.find(was, f.from+1, f.to) {
+	if !in.findFields(was, f.from+1, f.to) {
 		return nil, false
 	}
 	in.compare(was, f.value)

@@ -31,7 +31,7 @@ func (d *Document) Put(r *rule.Rule) (next *Document, kept bool, err error) {
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
-	i := d.find(r.ID)
+	i := d.ruleIndex(r.ID)
 	switch {
 	case i < 0:
 		return d.edit(d.With(r), func(f form) (change, bool) { return f.add(r) })
@@ -48,7 +48,7 @@ func (d *Document) Put(r *rule.Rule) (next *Document, kept bool, err error) {
 func (d *Document) With(r *rule.Rule) *rule.Set {
 	with := *d.Set
 	with.Rules = slices.Clone(with.Rules)
-	if i := d.find(r.ID); i >= 0 {
+	if i := d.ruleIndex(r.ID); i >= 0 {
 		with.Rules[i] = *r
 	} else {
 		with.Rules = append(with.Rules, *r)
@@ -60,7 +60,7 @@ func (d *Document) With(r *rule.Rule) *rule.Set {
 // directly above it. Everything else is as with Put. It is ErrNoRule if there is
 // no such rule.
 func (d *Document) Delete(id string) (next *Document, kept bool, err error) {
-	i := d.find(id)
+	i := d.ruleIndex(id)
 	if i < 0 {
 		return nil, false, ErrNoRule
 	}
@@ -74,13 +74,13 @@ func (d *Document) Delete(id string) (next *Document, kept bool, err error) {
 
 // Find returns the rule with an id, or nil.
 func (d *Document) Find(id string) *rule.Rule {
-	if i := d.find(id); i >= 0 {
+	if i := d.ruleIndex(id); i >= 0 {
 		return &d.Set.Rules[i]
 	}
 	return nil
 }
 
-func (d *Document) find(id string) int {
+func (d *Document) ruleIndex(id string) int {
 	return slices.IndexFunc(d.Set.Rules, func(r rule.Rule) bool { return r.ID == id })
 }
 

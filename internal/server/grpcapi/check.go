@@ -42,8 +42,8 @@ func (q *question) release() {
 	questions.Put(q)
 }
 
-// read takes in what a client says, if it makes sense.
-func (q *question) read(req *pb.CheckRequest) error {
+// readFields takes in what a client says, if it makes sense.
+func (q *question) readFields(req *pb.CheckRequest) error {
 	priority := req.GetPriority()
 	if _, known := pb.Priority_name[int32(priority)]; !known {
 		return fault.Field("priority", "%d is unknown; send critical, high, normal or low, or leave it out.", priority)
@@ -88,7 +88,7 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, right trust.Ri
 
 // put asks what a client says, if the client may.
 func (q *question) put(ctx context.Context, req *pb.CheckRequest, k *manage.Checker, right trust.Rights, ask manage.Asking) error {
-	if err := q.read(req); err != nil {
+	if err := q.readFields(req); err != nil {
 		return err
 	}
 	return k.Ask(ctx, right, &q.said.Request, &q.verdict, ask)

@@ -54,7 +54,7 @@ func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb
 // GetVersion implements pb.RulesServer.
 func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.Version, error) {
 	return managed(ctx, r.s, trust.Read, func(c *call) (*pb.Version, error) {
-		v, err := r.find(c, req.GetNumber())
+		v, err := r.findVersion(c, req.GetNumber())
 		if err != nil {
 			return nil, err
 		}
@@ -64,8 +64,8 @@ func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.V
 	})
 }
 
-// find is a version that is kept.
-func (r rules) find(c *call, number int64) (repo.Version, error) {
+// findVersion is a version that is kept.
+func (r rules) findVersion(c *call, number int64) (repo.Version, error) {
 	v, err := r.s.options.Editor.Version(c, number)
 	return v, r.s.trouble(c).Version(number, err)
 }
@@ -143,7 +143,7 @@ func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.Write
 		if n := req.GetVersion(); n < 1 {
 			return repo.Version{}, fault.Field("version", "%d is not a version; ListVersions lists the versions that are kept.", n)
 		}
-		return r.find(c, req.GetVersion())
+		return r.findVersion(c, req.GetVersion())
 	}
 	return write(ctx, r.s, d, read, r.s.options.Editor.RollBack)
 }

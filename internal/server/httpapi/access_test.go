@@ -143,7 +143,7 @@ func TestManagedIsComplete(t *testing.T) {
 		for _, c := range managed {
 			method, target, _ := strings.Cut(c.what, " ")
 			path, _, _ := strings.Cut(target, "?")
-			m, _, _ := h.find(method, path)
+			m, _, _ := h.findRoute(method, path)
 			found = found || m != nil && m.name == r.pattern()
 		}
 		if !found {

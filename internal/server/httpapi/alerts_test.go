@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/alert"
 	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/rules/manage"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/rule"
@@ -218,7 +219,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	kept, err := archiveredis.New(client, archiveredis.Options{})
+	kept, err := archiveredis.Open(redislink.Given(client), archiveredis.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ const maxWait = 2 * time.Second
 // body reads a body of at most so many bytes. The room that it takes is given back before the answer is
 // written.
 func (c *call) body(most int64) ([]byte, error) {
-	body, err := c.read(most, nil)
+	body, err := c.readBody(most, nil)
 	if err == nil && most < rule.MaxDocument { // rules make room for documents by themselves
 		err = c.makeRoom(int64(len(body)))
 	}
@@ -75,8 +75,8 @@ func (c *call) makeRoom(n int64) error {
 	return nil
 }
 
-// read reads a body, into the memory if it is short.
-func (c *call) read(most int64, memory []byte) ([]byte, error) {
+// readBody reads a body, into the memory if it is short.
+func (c *call) readBody(most int64, memory []byte) ([]byte, error) {
 	reader := c.bodies.open
 	if c.logged {
 		reader = c.bodies.managed

@@ -90,7 +90,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.id[0] = manage.RequestID(r.Header["X-Request-Id"])
 	header["X-Request-Id"] = c.id[:]
 
-	found, variable, allowed := h.find(r.Method, r.URL.Path)
+	found, variable, allowed := h.findRoute(r.Method, r.URL.Path)
 	c.variable = variable
 	switch {
 	case found != nil:

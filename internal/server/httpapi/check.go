@@ -47,7 +47,7 @@ func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 	if cap(q.body) == 0 {
 		q.body = make([]byte, 0, 1024)
 	}
-	body, err := c.read(MaxCheckBody, q.body)
+	body, err := c.readBody(MaxCheckBody, q.body)
 	if err == nil {
 		q.body = body
 		err = q.asked.parse(body, ttl)

@@ -114,14 +114,14 @@ func (b *batch) wrong(line int, field, message string) {
 
 // readAll reads the body.
 func (b *batch) readAll() error {
-	body, err := b.c.read(MaxImportBody, nil)
+	body, err := b.c.readBody(MaxImportBody, nil)
 	if err != nil {
 		return err
 	}
 	count := 0
 	read := func(number int, line []byte) {
 		if count++; count <= clients.MaxChanges {
-			b.read(number, line)
+			b.readLine(number, line)
 		}
 	}
 	if clients.IsDocument(body) {
@@ -146,8 +146,8 @@ func (b *batch) readAll() error {
 	return nil
 }
 
-// read reads a line.
-func (b *batch) read(number int, line []byte) {
+// readLine reads a line.
+func (b *batch) readLine(number int, line []byte) {
 	change, problems := readChange(line)
 	name := change.Client.Name
 	if len(problems) == 0 && b.seen[name] > 0 {

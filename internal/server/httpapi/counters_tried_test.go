@@ -198,7 +198,7 @@ func TestKeptCallsAreComplete(t *testing.T) {
 	for _, c := range keptCalls {
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
-		found, _, _ := h.find(method, path)
+		found, _, _ := h.findRoute(method, path)
 		seen[found.name] = true
 	}
 	for _, r := range append(counterRoutes[:len(counterRoutes):len(counterRoutes)], queueRoutes...) {
@@ -221,7 +221,7 @@ func TestKeptTokens(t *testing.T) {
 	for _, c := range keptCalls {
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
-		found, _, _ := h.find(method, path)
+		found, _, _ := h.findRoute(method, path)
 		o := Options{Service: manage.Service{Tokens: func() *trust.List { return list }}}
 		withKept(t, &o)
 		s := newStand(t, o)

@@ -223,7 +223,7 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		}
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
-		found, _, _ := s.find(method, path)
+		found, _, _ := s.findRoute(method, path)
 		d.hold(t, method+" "+found.path, r)
 	}
 	for _, operation := range d.operations() {

@@ -154,13 +154,13 @@ func (h *Handler) mount(all []route) {
 	}
 }
 
-// find returns the route of a request, and what stands in its variable segment. If
+// findRoute returns the route of a request, and what stands in its variable segment. If
 // there is none, allowed are the methods that the path knows; the path itself is
 // unknown if there are none either.
 //
 // A word that is a route may also be the id of a rule: GET /v1/rules/validate, which no
 // other route takes, is about the rule with this id.
-func (h *Handler) find(method, path string) (found *mounted, variable string, allowed []string) {
+func (h *Handler) findRoute(method, path string) (found *mounted, variable string, allowed []string) {
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
@@ -185,7 +185,7 @@ func (h *Handler) find(method, path string) (found *mounted, variable string, al
 		end = begin - 1
 	}
 	if name, ok := strings.CutPrefix(path, strings.TrimSuffix(clientPath, "{client}")); ok && strings.Contains(name, "/") {
-		found, _, allowed = h.find(method, strings.Replace(clientPath, "{client}", "any:name", 1))
+		found, _, allowed = h.findRoute(method, strings.Replace(clientPath, "{client}", "any:name", 1))
 		return found, name, allowed
 	}
 	slices.Sort(allowed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/archiveredis"
 	"github.com/weirhq/weir/internal/fault"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/testkit/testredis"
 	"github.com/weirhq/weir/stats"
 )
@@ -24,7 +25,7 @@ func TestRedisOfStatsIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	kept, err := archiveredis.New(client, archiveredis.Options{Timeout: 30 * time.Second})
+	kept, err := archiveredis.Open(redislink.Given(client), archiveredis.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

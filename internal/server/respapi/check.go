@@ -45,9 +45,9 @@ var (
 	resetFields   = []string{"key", "rule"}
 )
 
-// read takes in what the client says, if it makes sense. The texts outlive the command, because they
+// readQuestion takes in what the client says, if it makes sense. The texts outlive the command, because they
 // are one copy of it.
-func (w *work) read(known []string) error {
+func (w *work) readQuestion(known []string) error {
 	w.asked = question{}
 	all := string(w.r.buf[w.r.start : w.r.start+w.r.pos])
 	args := w.r.args[1:]
@@ -176,7 +176,7 @@ func (w *work) request(known []string) (*manage.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.read(known); err != nil {
+	if err := w.readQuestion(known); err != nil {
 		return nil, err
 	}
 	if q := &w.asked; q.Cost != 0 && len(q.Costs) > 0 {
@@ -273,7 +273,7 @@ func (w *work) settler(known []string) (*manage.Checker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k, w.read(known)
+	return k, w.readQuestion(known)
 }
 
 // cancel answers WEIR.CANCEL.
@@ -320,7 +320,7 @@ func (w *work) trouble() fault.Trouble {
 func (w *work) reset() error { return w.managed("WEIR.RESET", trust.Admin, w.resetKey) }
 
 func (w *work) resetKey() error {
-	if err := w.read(resetFields); err != nil {
+	if err := w.readQuestion(resetFields); err != nil {
 		return err
 	}
 	q := &w.asked

@@ -78,26 +78,25 @@ func replaceFile(path, staged string) error {
 // lock waits until no other call writes, in this process or in another. The lock of a
 // dead process is free.
 func (r *Repository) lock(ctx context.Context) (unlock func(), err error) {
-	select {
-	case r.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil, ctx.Err()
+	done, err := r.turn.Take(ctx)
+	if err != nil {
+		return nil, err
 	}
 	folder, ok := r.archive.(*folder)
 	if !ok {
-		return func() { <-r.turn }, nil
+		return done, nil
 	}
 	var file *os.File
 	if err = makeFolder(folder.path, 0o600); err == nil { // it may have been removed to forget the past
 		file, err = disk.Lock(ctx, filepath.Join(folder.path, "lock"))
 	}
 	if err != nil {
-		<-r.turn
+		done()
 		return nil, named(err)
 	}
 	return func() {
 		_ = file.Close() // which gives back the lock
-		<-r.turn
+		done()
 	}, nil
 }
 

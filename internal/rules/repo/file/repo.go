@@ -35,6 +35,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/internal/order"
 	"github.com/weirhq/weir/internal/rules/repo"
 	"github.com/weirhq/weir/internal/rules/ruleedit"
 	"github.com/weirhq/weir/internal/watch"
@@ -71,8 +72,8 @@ type Repository struct {
 	name    string // for messages
 	options Options
 	archive archive
-	memory  error         // why the archive is in memory only
-	turn    chan struct{} // holds something while somebody writes
+	memory  error      // why the archive is in memory only
+	turn    order.Lock // of who writes
 	pause   func(context.Context) error
 
 	mu       sync.Mutex
@@ -100,7 +101,7 @@ func Open(path string, o Options) (*Repository, error) {
 	}
 	r := &Repository{
 		path: path, name: filepath.Base(path), options: o,
-		turn: make(chan struct{}, 1), pause: watch.Pause, Reader: &ruleedit.Reader{Name: filepath.Base(path), Options: o.Rules},
+		pause: watch.Pause, Reader: &ruleedit.Reader{Name: filepath.Base(path), Options: o.Rules},
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -177,9 +178,6 @@ func (r *Repository) create(ctx context.Context) error {
 	}
 	return nil
 }
-
-// HistoryError is why older versions are kept in memory only, or nil if they are not.
-func (r *Repository) HistoryError() error { return r.memory }
 
 // Current implements repo.Repository.
 func (r *Repository) Current(ctx context.Context) (repo.Version, error) {

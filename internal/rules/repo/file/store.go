@@ -39,14 +39,14 @@ func (s *Store) Read(ctx context.Context, known repo.Revision) ([]byte, bool, er
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	source, err := s.read()
+	source, err := s.readSource()
 	if err != nil || repo.RevisionOf(source) == known {
 		return nil, false, err
 	}
 	return source, true, nil
 }
 
-func (s *Store) read() ([]byte, error) {
+func (s *Store) readSource() ([]byte, error) {
 	source, err := disk.ReadFile(s.path, s.Most, "document of "+s.Name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", s.Name, err)
@@ -67,7 +67,7 @@ func (s *Store) Write(ctx context.Context, base repo.Revision, source []byte) er
 		return fmt.Errorf("%s: %w", s.Name, err)
 	}
 	defer lock.Close() // releases the lock
-	now, err := s.read()
+	now, err := s.readSource()
 	switch {
 	case err != nil:
 		return err

@@ -238,8 +238,8 @@ func TestMemory(t *testing.T) {
 		save(t, path, documentOf("1/1m"))
 		o.History = filepath.Join(path, "no-directory")
 		r := open(t, path, o)
-		if err := r.HistoryError(); err == nil || !strings.Contains(err.Error(), "in memory only") {
-			t.Errorf("HistoryError = %v", err)
+		if err := r.memory; err == nil || !strings.Contains(err.Error(), "in memory only") {
+			t.Errorf("the history is in memory: %v", err)
 		}
 		w := repotest.Watch(t, r)
 		w.WaitVersion(1)
@@ -273,8 +273,8 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		save(t, path, documentOf("4/1m"))
-		if r := open(t, path, o); r.HistoryError() == nil || current(t, r).Number != 1 {
-			t.Errorf("HistoryError = %v", r.HistoryError())
+		if r := open(t, path, o); r.memory == nil || current(t, r).Number != 1 {
+			t.Errorf("the history is in memory: %v", r.memory)
 		}
 	})
 }

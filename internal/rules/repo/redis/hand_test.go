@@ -56,7 +56,7 @@ func TestAdoptIsCareful(t *testing.T) {
 	r := open(t, clientOf(t, server), Options{})
 	write(t, r, documentOf(1))
 	force(server, DefaultPrefix, documentOf(2))
-	s, err := r.read(t.Context(), mark{number: "unknown"})
+	s, err := r.readState(t.Context(), mark{number: "unknown"})
 	if err != nil || !s.byHand {
 		t.Fatalf("%+v, %v", s, err)
 	}

@@ -253,7 +253,7 @@ func TestCurrentIsGone(t *testing.T) {
 func TestFirstVersionComesInBetween(t *testing.T) {
 	server := testredis.Start(t)
 	r := open(t, clientOf(t, server), Options{})
-	s, err := r.read(t.Context(), mark{number: "unknown"})
+	s, err := r.readState(t.Context(), mark{number: "unknown"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,15 +33,15 @@ type mark struct{ number, sha256, size string }
 
 // look reads what is current, and finds a version that can be used.
 func (r *Repository) look(ctx context.Context) (*state, error) {
-	s, err := r.read(ctx, mark{number: "unknown"})
+	s, err := r.readState(ctx, mark{number: "unknown"})
 	if err != nil {
 		return nil, err
 	}
 	return s, r.judge(ctx, s)
 }
 
-// read returns what is current, or nil if that is what is known.
-func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
+// readState returns what is current, or nil if that is what is known.
+func (r *Repository) readState(ctx context.Context, known mark) (*state, error) {
 	texts, err := r.exec(ctx, readScript, known.number, known.sha256, known.size, strconv.Itoa(rule.MaxDocument))
 	if err != nil {
 		return nil, r.explain(err)
@@ -88,7 +88,7 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 	if s.trouble == nil && len(heads) > 0 {
 		// There was none a moment ago: either it is lost, or it is the first one, which
 		// came in between.
-		if again, err := r.read(ctx, s.mark); err != nil || again != nil {
+		if again, err := r.readState(ctx, s.mark); err != nil || again != nil {
 			if err == nil {
 				*s = *again
 				err = r.judge(ctx, s)

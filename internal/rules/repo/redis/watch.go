@@ -65,7 +65,7 @@ func (f *follower) next(ctx context.Context) (*state, error) {
 	if f.seen != nil {
 		known = f.seen.mark
 	}
-	s, err := f.repository.read(ctx, known)
+	s, err := f.repository.readState(ctx, known)
 	if err != nil {
 		return nil, err
 	}
