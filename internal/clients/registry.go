@@ -131,7 +131,7 @@ func (r *Registry) Count() int { return r.state.Load().directory.Len() }
 func (r *Registry) Tiers() map[string]int { return r.state.Load().directory.Tiers() }
 
 // List returns a page of clients in the order of their names, and what Query.After is for the next page; "" if there is none.
-// It looks at all clients, and keeps no more than four pages of them.
+// It looks at all clients, and keeps no more than two pages of them.
 func (r *Registry) List(q Query) (page []Entry, next string) {
 	limit := min(cmp.Or(max(q.Limit, 0), MaxPage), MaxPage)
 	parent, kind := q.Parent, strings.TrimSuffix(q.Kind, ":")
@@ -139,13 +139,14 @@ func (r *Registry) List(q Query) (page []Entry, next string) {
 		parent = canonical
 	}
 	byName := func(a, b rule.Client) int { return cmp.Compare(a.Name, b.Name) }
-	var first []rule.Client
+	directory := r.state.Load().directory
+	first := make([]rule.Client, 0, min(2*(limit+1), directory.Len()))
 	last := "" // if it is not empty, no later name is on the page
-	for c := range r.state.Load().directory.All {
+	for c := range directory.All {
 		if c.Name > q.After && (last == "" || c.Name < last) && (parent == "" || c.Parent == parent) && (q.Tier == "" || c.Tier == q.Tier) &&
 			(kind == "" || strings.HasPrefix(c.Name, kind+":")) && strings.Contains(c.Name, q.Contains) {
 			first = append(first, c)
-			if len(first) == 4*(limit+1) {
+			if len(first) == 2*(limit+1) {
 				slices.SortFunc(first, byName)
 				first, last = first[:limit+1], first[limit].Name
 			}
