@@ -55,8 +55,8 @@ type Mark struct {
 	By     Amount // may be negative, except on a sliding board
 }
 
-// Place is the position of a member.
-type Place struct {
+// Standing is the position of a member.
+type Standing struct {
 	Member string
 	Rank   int // from 1; 0 if the member is not on the board
 	Score  Amount
@@ -65,7 +65,7 @@ type Place struct {
 // Ranking is the top of a leaderboard: highest score first, equal scores ordered by the
 // bytes of the member.
 type Ranking struct {
-	Places  []Place
+	Places  []Standing
 	Members int       // number of members on the whole board
 	Dropped int64     // number of members dropped in this window; if 0, every score is exact
 	Start   time.Time // start of the window; zero for Ever and for sliding boards

@@ -85,7 +85,7 @@ type Store interface {
 	Top(ctx context.Context, board Board, n int) (Ranking, error)
 
 	// Standing returns the positions of members.
-	Standing(ctx context.Context, board Board, members ...string) ([]Place, error)
+	Standing(ctx context.Context, board Board, members ...string) ([]Standing, error)
 
 	// Hit counts a hit on each item and returns their states.
 	Hit(ctx context.Context, list HotList, items ...string) ([]Heat, error)

@@ -45,7 +45,7 @@ import (
 // for an invalid argument.
 type Store interface {
 	// Push accepts work, or returns ErrFull.
-	Push(ctx context.Context, queue string, w Work) (Place, error)
+	Push(ctx context.Context, queue string, w Work) (Pushed, error)
 
 	// Lease releases ready items, in the order in which they were pushed, as far as the
 	// pace allows. If there are none, the Batch is empty; that is not an error.
@@ -115,8 +115,8 @@ const (
 	Done    State = "done"
 )
 
-// Place is the result of a push.
-type Place struct {
+// Pushed is the result of a push.
+type Pushed struct {
 	// Number identifies the item. Later items have higher numbers, and numbers are
 	// never reused. It is 0 for a duplicate of an item that is done.
 	Number int64

@@ -48,7 +48,7 @@ func testPosition(t *testing.T, open opener) {
 	o := openOne(t, open, queue.Settings{N: 3, Period: time.Second})
 	for i, want := range []time.Duration{0, 333_334, 666_667, 1_000_000} {
 		p := o.push("x")
-		is(t, "place", p, queue.Place{Number: p.Number, State: queue.Ready, Position: int64(i + 1), Wait: want * time.Microsecond})
+		is(t, "place", p, queue.Pushed{Number: p.Number, State: queue.Ready, Position: int64(i + 1), Wait: want * time.Microsecond})
 	}
 	o.lease()
 	p := o.push("x")
@@ -64,7 +64,7 @@ func testFull(t *testing.T, open opener) {
 	full := func(what string) {
 		t.Helper()
 		p, err := o.Store.Push(t.Context(), "q", queue.Work{})
-		if !errors.Is(err, queue.ErrFull) || p != (queue.Place{}) {
+		if !errors.Is(err, queue.ErrFull) || p != (queue.Pushed{}) {
 			t.Fatalf("%s: %+v, %v, want ErrFull", what, p, err)
 		}
 	}
@@ -97,7 +97,7 @@ func testDuplicates(t *testing.T, open opener) {
 	again := func(state queue.State, position int64) {
 		t.Helper()
 		d := o.pushID("a")
-		is(t, "duplicate", d, queue.Place{Number: p.Number, Duplicate: true, State: state, Position: position, Wait: d.Wait})
+		is(t, "duplicate", d, queue.Pushed{Number: p.Number, Duplicate: true, State: state, Position: position, Wait: d.Wait})
 	}
 	o.push("y")
 	again(queue.Ready, 2) // although it is full
@@ -134,7 +134,7 @@ func testRemembered(t *testing.T, open opener) {
 	}
 	finish("a")
 	o.pass(60*second - 1)
-	is(t, "a while it is remembered", o.pushID("a"), queue.Place{Duplicate: true, State: queue.Done})
+	is(t, "a while it is remembered", o.pushID("a"), queue.Pushed{Duplicate: true, State: queue.Done})
 	o.pass(1)
 	finish("a")
 	for i := range 3 { // are more than are remembered

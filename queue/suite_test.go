@@ -120,12 +120,12 @@ func (o *one) at(now weir.Micros) {
 
 func (o *one) pass(d weir.Micros) { o.at(o.now + d) }
 
-func (o *one) push(payload string) queue.Place {
+func (o *one) push(payload string) queue.Pushed {
 	o.t.Helper()
 	return testkit.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte(payload)}))(o.t)
 }
 
-func (o *one) pushID(id string) queue.Place {
+func (o *one) pushID(id string) queue.Pushed {
 	o.t.Helper()
 	return testkit.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte("of " + id), ID: id}))(o.t)
 }

@@ -67,7 +67,7 @@ func (r *Rule) startOf(q Quota, period time.Duration) string {
 func (p *parser) zone(e *document.Element, field string, q *Quota) {
 	if name, ok := p.text(e, field, maxName); ok {
 		if _, err := notation.LoadZone(name); err != nil {
-			p.errorf("E032", e.Place, field, "%v", err)
+			p.errorf("E032", e.Position, field, "%v", err)
 		} else {
 			q.Zone = name
 		}
@@ -76,7 +76,7 @@ func (p *parser) zone(e *document.Element, field string, q *Quota) {
 
 func (p *parser) starts(e *document.Element, field string, q *Quota) {
 	if starts, ok := p.text(e, field, maxName); ok && !isStart(starts) {
-		p.errorf("E032", e.Place, field, "%s", noStart(starts))
+		p.errorf("E032", e.Position, field, "%s", noStart(starts))
 	} else {
 		q.Starts = starts
 	}
@@ -95,10 +95,10 @@ func (p *parser) checkCalendars(r *pending) {
 			rates = all
 		}
 		if q.Zone != "" && len(rates) > 0 && !hasCalendar(rates) {
-			p.errorf("E032", q.zone.Place, q.whose+"zone", "%s", noPeriod("zone", rates))
+			p.errorf("E032", q.zone.Position, q.whose+"zone", "%s", noPeriod("zone", rates))
 		}
 		if q.Starts != "" && len(rates) > 0 && !startsOne(rates, q.Starts) {
-			p.errorf("E032", q.starts.Place, q.whose+"starts", "%s", noneStarts(q.Starts, rates))
+			p.errorf("E032", q.starts.Position, q.whose+"starts", "%s", noneStarts(q.Starts, rates))
 		}
 	}
 }

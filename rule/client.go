@@ -45,7 +45,7 @@ type OwnLimit struct {
 func ReadClient(file string, source []byte) (Client, Problems) {
 	p := newClientParser(file)
 	if len(source) > maxClientLine {
-		p.errorf("", document.Place{}, "", "the client is longer than %d bytes; write less", maxClientLine)
+		p.errorf("", document.Position{}, "", "the client is longer than %d bytes; write less", maxClientLine)
 		return Client{}, p.done()
 	}
 	e := document.Read("client.json", string(source), p.fault)
@@ -60,7 +60,7 @@ func ReadClient(file string, source []byte) (Client, Problems) {
 }
 
 func newClientParser(file string) *parser {
-	return &parser{report: &report{file: file, quoter: document.NewQuoter(""), seen: map[seen]bool{}, faults: map[document.Place]bool{}}}
+	return &parser{report: &report{file: file, quoter: document.NewQuoter(""), seen: map[seen]bool{}, faults: map[document.Position]bool{}}}
 }
 
 // withoutCodes removes the codes, which are of rules, and the excerpts, of a text that was not kept.
@@ -97,16 +97,16 @@ func clientElement(c *Client) *document.Element {
 }
 
 // client reads a client, and where its name stands. Without a name it is none.
-func (p *parser) client(e *document.Element) (c Client, at document.Place) {
-	at = e.Place
+func (p *parser) client(e *document.Element) (c Client, at document.Position) {
+	at = e.Position
 	f := p.fields(e, "a client", clientFields)
 	if f == nil {
 		return c, at
 	}
 	if name := f["client"]; name == nil {
-		p.errorf("", e.Place, "client", "required; write whom the entry is about, such as \"user:ann\"")
+		p.errorf("", e.Position, "client", "required; write whom the entry is about, such as \"user:ann\"")
 	} else {
-		at = name.Place
+		at = name.Position
 	}
 	c.Name, c.part = p.clientName(f["client"], "client")
 	c.Parent, c.above = p.clientName(f["parent"], "parent")
@@ -139,7 +139,7 @@ func (p *parser) clientName(e *document.Element, field string) (string, part) {
 	}
 	name, of, err := clientName(text)
 	if err != nil {
-		p.errorf("", e.Place, field, "%v", err)
+		p.errorf("", e.Position, field, "%v", err)
 		return "", part{}
 	}
 	return name, of
@@ -151,11 +151,11 @@ func (p *parser) ownLimits(e *document.Element) (own []OwnLimit) {
 		return nil
 	}
 	if e.Kind != document.Mapping || len(e.Members) == 0 {
-		p.errorf("", e.Place, "limits", "this is %s; write rules and limits, as in {api: 100/1m}", e.Describe())
+		p.errorf("", e.Position, "limits", "this is %s; write rules and limits, as in {api: 100/1m}", e.Describe())
 		return nil
 	}
 	if len(e.Members) > maxOwnLimits {
-		p.errorf("", e.Place, "limits", "there are limits for %d rules; the maximum is %d", len(e.Members), maxOwnLimits)
+		p.errorf("", e.Position, "limits", "there are limits for %d rules; the maximum is %d", len(e.Members), maxOwnLimits)
 		return nil
 	}
 	for _, m := range e.Members {
@@ -168,7 +168,7 @@ func (p *parser) ownLimits(e *document.Element) (own []OwnLimit) {
 		case document.Mapping:
 			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), []string{"limit", "limits", "burst", "concurrency"})
 		}
-		q, _ := p.quota(whose, m.Name.Place, f)
+		q, _ := p.quota(whose, m.Name.Position, f)
 		own = append(own, OwnLimit{id, q.Quota})
 	}
 	slices.SortFunc(own, func(a, b OwnLimit) int { return strings.Compare(a.Rule, b.Rule) })

@@ -88,10 +88,10 @@ var ofRates = []string{"algorithm", "buckets", "shape", "count_denied", "cost", 
 func (p *parser) checkConcurrency(r *pending) {
 	if !r.Concurrent() {
 		if e := r.fields["hold_ttl"]; e != nil {
-			p.errorf("E035", e.Place, "hold_ttl", "it is for concurrency, and the rule has none; add concurrency, or remove hold_ttl")
+			p.errorf("E035", e.Position, "hold_ttl", "it is for concurrency, and the rule has none; add concurrency, or remove hold_ttl")
 		}
 		if e := r.fields["wait"]; e != nil {
-			p.errorf("E037", e.Place, "wait", "it is for a place of concurrency, and the rule has none; add concurrency, or remove wait")
+			p.errorf("E037", e.Position, "wait", "it is for a place of concurrency, and the rule has none; add concurrency, or remove wait")
 		}
 		return
 	}
@@ -100,7 +100,7 @@ func (p *parser) checkConcurrency(r *pending) {
 	}
 	for _, field := range ofRates {
 		if e := r.fields[field]; e != nil {
-			p.errorf("E035", e.Place, field, "it has no effect on concurrency, because each request takes one place; remove it, or add a limit")
+			p.errorf("E035", e.Position, field, "it has no effect on concurrency, because each request takes one place; remove it, or add a limit")
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (p *parser) wait(e *document.Element, field string, r *Rule) {
 	if e.Kind != document.Mapping {
 		p.upTo(e, field, &r.Wait)
 	} else if f := waitFields.readFields(p, e, field, &r.Wait); f["up_to"] == nil {
-		p.errorf("E007", e.Place, "wait: up_to", "required; write how long a request waits at most, such as 2s")
+		p.errorf("E007", e.Position, "wait: up_to", "required; write how long a request waits at most, such as 2s")
 	}
 }
 

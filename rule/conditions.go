@@ -32,14 +32,14 @@ var matchFields = newTable(
 // values reads one or several texts and checks each.
 func (p *parser) values(e *document.Element, field string, check func(*document.Element)) []string {
 	var values []string
-	first := map[string]document.Place{}
+	first := map[string]document.Position{}
 	for _, v := range p.texts(e, field, maxText) {
 		check(v)
 		if at, twice := first[v.Text]; twice {
-			p.errorf("E004", v.Place, field, "%s is in the list twice, first in line %d; remove one", document.Quote(v.Text), at.Line)
+			p.errorf("E004", v.Position, field, "%s is in the list twice, first in line %d; remove one", document.Quote(v.Text), at.Line)
 			continue
 		}
-		first[v.Text] = v.Place
+		first[v.Text] = v.Position
 		values = append(values, v.Text)
 	}
 	return values
@@ -47,7 +47,7 @@ func (p *parser) values(e *document.Element, field string, check func(*document.
 
 func (p *parser) attributes(e *document.Element, _ string, to *Match) {
 	if e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, "match: attributes", "this is %s; write names and values, as in {action: login}", e.Describe())
+		p.errorf("E006", e.Position, "match: attributes", "this is %s; write names and values, as in {action: login}", e.Describe())
 	}
 	if len(e.Members) > 0 {
 		to.Attributes = make(map[string][]string, len(e.Members))
@@ -89,7 +89,7 @@ func (p *parser) checkAny(r *pending) {
 		if !slices.Contains(list.values, match.Any) {
 			continue
 		}
-		at, field := r.fields["match"].Get(list.what).Place, "match: "+list.what
+		at, field := r.fields["match"].Get(list.what).Position, "match: "+list.what
 		if len(list.values) == 1 {
 			p.errorf(list.code, at, field, "%s is empty; remove it to match every %s", list.what, list.what)
 		} else if !slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == list.kind }) {
@@ -98,7 +98,7 @@ func (p *parser) checkAny(r *pending) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Match.Attributes)) {
 		if match.NamesAny(r.Match.Attributes[name]) && !slices.Contains(r.Key, Source{Kind: Attribute, Name: name}) {
-			at := r.fields["match"].Get("attributes").Get(name).Place
+			at := r.fields["match"].Get("attributes").Get(name).Position
 			p.errorf("E022", at, "match: attributes: "+name, `"*" matches any value, so the other values have no effect; remove them, or write attr:%s in key, too, so that each counts separately`, name)
 		}
 	}
@@ -108,15 +108,15 @@ func (p *parser) checkMethod(e *document.Element) {
 	switch method := e.Text; {
 	case method == match.Any: // see checkAny
 	case !isToken(method):
-		p.errorf("E021", e.Place, "match: method", "%s is not a method; write for example GET, or a list", document.Quote(method))
+		p.errorf("E021", e.Position, "match: method", "%s is not a method; write for example GET, or a list", document.Quote(method))
 	case method != strings.ToUpper(method):
-		p.errorf("E021", e.Place, "match: method", "%s has lower-case letters; write %s", document.Quote(method), strings.ToUpper(method))
+		p.errorf("E021", e.Position, "match: method", "%s has lower-case letters; write %s", document.Quote(method), strings.ToUpper(method))
 	}
 }
 
 func (p *parser) checkHost(e *document.Element) {
 	if wrong := foreignHost(strings.ToLower(e.Text)); wrong != "" {
-		p.errorf("E020", e.Place, "match: host", "%s%s", document.Quote(e.Text), wrong)
+		p.errorf("E020", e.Position, "match: host", "%s%s", document.Quote(e.Text), wrong)
 	}
 }
 
@@ -151,9 +151,9 @@ func foreignHost(host string) string {
 
 func (p *parser) checkPath(e *document.Element) {
 	if wrong := foreignPath(e.Text); wrong != "" {
-		p.errorf("E019", e.Place, "match: path", "%s%s", document.Quote(e.Text), wrong)
+		p.errorf("E019", e.Position, "match: path", "%s%s", document.Quote(e.Text), wrong)
 	} else if err := match.CheckPath(e.Text); err != nil {
-		p.problem(Error, "E019", e.Place, "match.path", "match: "+err.Error())
+		p.problem(Error, "E019", e.Position, "match.path", "match: "+err.Error())
 	}
 }
 

@@ -73,7 +73,7 @@ func (d *directoryReader) readDocument(name string, in io.Reader) error {
 		return nil
 	}
 	if clients := d.parser.fields(root, wholeDocument, []string{"clients"})["clients"]; clients != nil && clients.Kind != document.List && clients.Kind != document.Nothing {
-		d.errorf("", clients.Place, "clients", "this is %s; write a list, as in - {client: \"user:ann\", tier: pro}", clients.Describe())
+		d.errorf("", clients.Position, "clients", "this is %s; write a list, as in - {client: \"user:ann\", tier: pro}", clients.Describe())
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (d *directoryReader) readLines(_ string, in io.Reader) error {
 		}
 	}
 	if err := lines.Err(); err == bufio.ErrTooLong {
-		d.errorf("", document.Place{Line: number + 1, Column: 1}, "", "the line is longer than %d bytes; write one client in each line", maxClientLine)
+		d.errorf("", document.Position{Line: number + 1, Column: 1}, "", "the line is longer than %d bytes; write one client in each line", maxClientLine)
 	} else if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (d *directoryReader) readClient(e *document.Element) {
 		return
 	}
 	if known == 0 {
-		known = d.enterClient(c.Name, c.part, e.Place)
+		known = d.enterClient(c.Name, c.part, e.Position)
 	}
 	d.lines[known] = uint32(e.Line)
 	d.fill(known, &c)
@@ -133,12 +133,12 @@ func (d *directoryReader) readClient(e *document.Element) {
 	}
 	parent := d.indexOf(c.Parent)
 	if parent == 0 {
-		parent = d.enterClient(c.Parent, c.above, document.Place{})
+		parent = d.enterClient(c.Parent, c.above, document.Position{})
 	}
 	d.setParent(known, parent)
 }
 
-func (d *directoryReader) enterClient(name string, p part, at document.Place) uint32 {
+func (d *directoryReader) enterClient(name string, p part, at document.Position) uint32 {
 	if d.Len() == MaxClients && !d.full {
 		d.full = true
 		d.errorf("", at, "", "there are more than %d clients; leave out those that say nothing", MaxClients)
@@ -148,7 +148,7 @@ func (d *directoryReader) enterClient(name string, p part, at document.Place) ui
 }
 
 // hasKind adds the kind of a client, unless there are too many.
-func (d *directoryReader) hasKind(p part, at document.Place) bool {
+func (d *directoryReader) hasKind(p part, at document.Position) bool {
 	if !d.hasKinds(p) {
 		d.errorf("", at, "client", "%s is one kind of clients too many; the maximum is %d", document.Quote(p.prefix), maxKinds)
 		return false
@@ -162,7 +162,7 @@ func (d *directoryReader) checkLines() {
 		if r.parent == 0 {
 			continue
 		}
-		at := document.Place{Line: int(d.lines[i]), Column: 1}
+		at := document.Position{Line: int(d.lines[i]), Column: 1}
 		if d.lines[r.parent] == 0 {
 			d.errorf("", at, "parent", "%s is not in the file; add it, or correct the name", document.Quote(d.records.at(r.parent).name))
 			continue

@@ -117,20 +117,20 @@ func (p *parser) expression(e *document.Element, purpose Purpose) string {
 	case e == nil:
 		return ""
 	case !e.IsScalar() || e.Text == "":
-		p.errorf("E006", e.Place, field, "this is %s; write an expression, such as request.size", e.Describe())
+		p.errorf("E006", e.Position, field, "this is %s; write an expression, such as request.size", e.Describe())
 		return ""
 	case strings.ContainsFunc(e.Text, func(c rune) bool { return c != '\n' && unicode.IsControl(c) }):
-		p.errorf("E006", e.Place, field, "it has invisible characters; remove them")
+		p.errorf("E006", e.Position, field, "it has invisible characters; remove them")
 		return ""
 	}
 	p.expressions++
 	p.expressionBytes += len(e.Text)
 	if p.expressions > MaxExpressions || p.expressionBytes > maxExpressionBytes {
-		p.errorf("E002", e.Place, field, "%d expressions with %d bytes exceed the maximum of %d with %d bytes in a document; use match and attributes where they are enough", p.expressions, p.expressionBytes, MaxExpressions, maxExpressionBytes)
+		p.errorf("E002", e.Position, field, "%d expressions with %d bytes exceed the maximum of %d with %d bytes in a document; use match and attributes where they are enough", p.expressions, p.expressionBytes, MaxExpressions, maxExpressionBytes)
 		return ""
 	}
 	if _, err := compileExpression(purpose, e.Text); err != nil {
-		at := e.Place
+		at := e.Position
 		if wrong, ok := errors.AsType[*ExpressionError](err); ok {
 			at = p.quoter.Within(at, e.Text, wrong.Offset)
 		}

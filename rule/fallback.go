@@ -41,11 +41,11 @@ var fallbackFields = newTable(
 	}, func(f *Fallback) *document.Element { return unless(0, f.For, spanElement) }},
 	field[Fallback]{"limit", func(p *parser, e *document.Element, path string, to *Fallback) {
 		if text, ok := p.text(e, path, maxText); text == unlimited {
-			p.errorf("E013", e.Place, path, "without a limit, requests are allowed as with on_failure: open; write that, or N/period, such as 10/1m")
+			p.errorf("E013", e.Position, path, "without a limit, requests are allowed as with on_failure: open; write that, or N/period, such as 10/1m")
 		} else if ok {
 			var err error
 			if to.Limit, err = ParseRate(text); err != nil {
-				p.errorf("E013", e.Place, path, "%s", err)
+				p.errorf("E013", e.Position, path, "%s", err)
 			}
 		}
 	}, func(f *Fallback) *document.Element {
@@ -81,15 +81,15 @@ func (p *parser) onFailure(e *document.Element, r *pending) {
 	switch limit := f["limit"]; {
 	case p.found() > before:
 	case len(f) == 0:
-		p.errorf("E006", e.Place, field, "it has no fields; write for example {local: 60s, then: closed}, or one of the words open, closed and local")
+		p.errorf("E006", e.Position, field, "it has no fields; write for example {local: 60s, then: closed}, or one of the words open, closed and local")
 	case f["local"] != nil && f["then"] == nil:
-		p.errorf("E007", e.Place, field+": then", "required; write what happens after the local fallback, open or closed")
+		p.errorf("E007", e.Position, field+": then", "required; write what happens after the local fallback, open or closed")
 	case f["local"] == nil && f["then"] != nil:
-		p.errorf("E038", f["then"].Place, field+": then", "it is for the time after local, which is not given; add local, such as 60s, or remove then")
+		p.errorf("E038", f["then"].Position, field+": then", "it is for the time after local, which is not given; add local, such as 60s, or remove then")
 	case limit != nil && !r.hasRates():
-		p.errorf("E038", limit.Place, field+": limit", "it replaces the limits of the rule, and there are none; remove it, or add a limit")
+		p.errorf("E038", limit.Position, field+": limit", "it replaces the limits of the rule, and there are none; remove it, or add a limit")
 	case limit != nil:
-		p.checkFallback(r, placedQuota{whose: field + ": ", at: limit.Place})
+		p.checkFallback(r, placedQuota{whose: field + ": ", at: limit.Position})
 	}
 }
 

@@ -154,7 +154,7 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 		return nil
 	}
 	if e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, what, "this is %s; write fields here, such as %s", e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
+		p.errorf("E006", e.Position, what, "this is %s; write fields here, such as %s", e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
 		return nil
 	}
 	f, meant := make(fields, min(len(e.Members), len(known))), fields{}
@@ -174,7 +174,7 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 		} else {
 			unknown += "; remove it, or use one of " + strings.Join(known, ", ")
 		}
-		p.problem(Error, "E005", m.Name.Place, strings.TrimPrefix(fieldPath(what)+"."+document.Clip(name, maxName), "."), unknown)
+		p.problem(Error, "E005", m.Name.Position, strings.TrimPrefix(fieldPath(what)+"."+document.Clip(name, maxName), "."), unknown)
 	}
 	for name, value := range meant {
 		if f[name] == nil {
@@ -189,13 +189,13 @@ func (p *parser) text(e *document.Element, field string, most int) (string, bool
 	switch {
 	case e == nil:
 	case e.Kind == document.Nothing || e.IsScalar() && e.Text == "":
-		p.errorf("E006", e.Place, field, "the value is empty; write one, or remove the field")
+		p.errorf("E006", e.Position, field, "the value is empty; write one, or remove the field")
 	case !e.IsScalar():
-		p.errorf("E006", e.Place, field, "this is %s; write one value", e.Describe())
+		p.errorf("E006", e.Position, field, "this is %s; write one value", e.Describe())
 	case len(e.Text) > most:
-		p.errorf("E006", e.Place, field, "%d bytes exceed the maximum of %d; shorten it", len(e.Text), most)
+		p.errorf("E006", e.Position, field, "%d bytes exceed the maximum of %d; shorten it", len(e.Text), most)
 	case strings.ContainsFunc(e.Text, unicode.IsControl):
-		p.errorf("E006", e.Place, field, "it has invisible characters; remove them")
+		p.errorf("E006", e.Position, field, "it has invisible characters; remove them")
 	default:
 		return e.Text, true
 	}
@@ -212,7 +212,7 @@ func (p *parser) texts(e *document.Element, field string, most int) []*document.
 		values = e.Items
 	}
 	if len(values) == 0 {
-		p.errorf("E006", e.Place, field, "the list is empty; write a value, or remove the field")
+		p.errorf("E006", e.Position, field, "the list is empty; write a value, or remove the field")
 	}
 	good := make([]*document.Element, 0, len(values))
 	for _, v := range values {
@@ -231,9 +231,9 @@ func (p *parser) integer(e *document.Element, code, field string, least, most in
 	n, err := strconv.ParseInt(e.Text, 10, 64)
 	switch {
 	case e.Kind != document.Integer:
-		p.errorf("E006", e.Place, field, "this is %s; write a whole number without quotes", e.Describe())
+		p.errorf("E006", e.Position, field, "this is %s; write a whole number without quotes", e.Describe())
 	case err != nil || n < least || n > most:
-		p.errorf(code, e.Place, field, "%s is out of range; write %d to %d", document.Clip(e.Text, 40), least, most)
+		p.errorf(code, e.Position, field, "%s is out of range; write %d to %d", document.Clip(e.Text, 40), least, most)
 	default:
 		return n
 	}
@@ -243,7 +243,7 @@ func (p *parser) integer(e *document.Element, code, field string, least, most in
 // truth reads true or false.
 func (p *parser) truth(e *document.Element, field string) bool {
 	if e != nil && e.Kind != document.Truth {
-		p.errorf("E006", e.Place, field, "this is %s; write true or false", e.Describe())
+		p.errorf("E006", e.Position, field, "this is %s; write true or false", e.Describe())
 		return false
 	}
 	return e != nil && strings.EqualFold(e.Text, "true")
@@ -263,7 +263,7 @@ func (p *parser) span(e *document.Element, code, field string, check func(d time
 		wrong = check(d, text)
 	}
 	if wrong != "" {
-		p.errorf(code, e.Place, field, "%s", wrong)
+		p.errorf(code, e.Position, field, "%s", wrong)
 		return 0
 	}
 	return d
@@ -284,7 +284,7 @@ func word[T any](p *parser, e *document.Element, field string, parse func(string
 	}
 	value, err := parse(name)
 	if err != nil {
-		p.errorf("E011", e.Place, field, "%s", reason(err))
+		p.errorf("E011", e.Position, field, "%s", reason(err))
 	}
 	return value, err == nil
 }

@@ -40,8 +40,8 @@ func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 		}
 		return all[:ends[0]], true
 	}
-	var buf [usualParts]place
-	dst, ok, _ := Hit{Entry: c}.identity(dst, req, c.places(&buf))
+	var buf [usualParts]span
+	dst, ok, _ := Hit{Entry: c}.identity(dst, req, c.spans(&buf))
 	return dst, ok
 }
 
@@ -59,8 +59,8 @@ func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, er
 	if c.MCP != nil && len(req.Batch) > 0 {
 		return c.batchIdentities(dst, ends, req)
 	}
-	var buf [usualParts]place
-	at := c.places(&buf)
+	var buf [usualParts]span
+	at := c.spans(&buf)
 	begin, first := len(dst), len(ends)
 	if c.Tokens != nil && req.Prompt != nil {
 		if most, err := c.tokenUnits(req.Prompt, c.mostOutput(req.Prompt)); most == 0 && err == nil {
@@ -102,23 +102,23 @@ func (e *ValuesError) Error() string {
 	return "rule: the request has too many values for " + e.What + "; send one"
 }
 
-// place is where the values of a part begin and end: the one that is looked at, and
+// span is where the values of a part begin and end: the one that is looked at, and
 // the one behind it.
-type place struct{ from, next int }
+type span struct{ from, next int }
 
 // usualParts is how many parts a key has at most, as a rule.
 const usualParts = 4
 
-func (c *Entry) places(buf *[usualParts]place) []place {
+func (c *Entry) spans(buf *[usualParts]span) []span {
 	if len(c.key) <= usualParts {
 		return buf[:len(c.key)]
 	}
-	return make([]place, len(c.key))
+	return make([]span, len(c.key))
 }
 
 // identity appends the identity by the values at some places. It reports whether the request
 // has all parts, and whether it may have several values of one.
-func (c Hit) identity(dst []byte, req *Request, at []place) (_ []byte, ok, several bool) {
+func (c Hit) identity(dst []byte, req *Request, at []span) (_ []byte, ok, several bool) {
 	begin, key := len(dst), c.key
 	for i := range at {
 		p, next := &key[i], 0
@@ -140,7 +140,7 @@ func (c Hit) identity(dst []byte, req *Request, at []place) (_ []byte, ok, sever
 
 // advance goes on to the next combination of values, and returns which part has made the
 // step; -1 if there is no further combination.
-func (c Hit) advance(req *Request, at []place) int {
+func (c Hit) advance(req *Request, at []span) int {
 	for i := len(at) - 1; i >= 0; i-- {
 		if at[i].next != match.Only && c.key[i].hasMore(req, at[i].next) {
 			at[i].from = at[i].next

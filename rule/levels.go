@@ -226,7 +226,7 @@ type levelUse struct {
 }
 
 func (p *parser) useLevel(code, field string, e *document.Element, err error) {
-	p.levelUses = append(p.levelUses, levelUse{p.report.rule, field, code, placed[string]{e.Text, e.Place}, err})
+	p.levelUses = append(p.levelUses, levelUse{p.report.rule, field, code, placed[string]{e.Text, e.Position}, err})
 }
 
 // readLevels reads the levels of the document.
@@ -235,13 +235,13 @@ func (p *parser) readLevels(e *document.Element) {
 		return
 	}
 	if e.Kind != document.List {
-		p.errorf("E006", e.Place, "levels", "this is %s; write a list with the names of the levels from the top down", e.Describe())
+		p.errorf("E006", e.Position, "levels", "this is %s; write a list with the names of the levels from the top down", e.Describe())
 		return
 	}
 	for _, name := range p.texts(e, "levels", maxName) {
 		p.set.Levels = append(p.set.Levels, name.Text)
 		if err := validateLevels(p.set.Levels); err != nil {
-			p.errorf("E040", name.Place, "levels", "%v", err)
+			p.errorf("E040", name.Position, "levels", "%v", err)
 			return
 		}
 	}
@@ -261,21 +261,21 @@ func (p *parser) checkLevelUses() {
 }
 
 // checkLevels finds a quota that should have levels and has none, or the other way round. A tier can be unlimited at all.
-func (p *parser) checkLevels(r *pending, whose string, at document.Place, f fields, may bool) {
+func (p *parser) checkLevels(r *pending, whose string, at document.Position, f fields, may bool) {
 	limit := f["limit"]
 	switch e := f["levels"]; {
 	case e == nil && may && whose != "" && r.isByLevel() && limit != nil && limit.Kind == document.Text && limit.Text == unlimited:
 	case e == nil && may && r.isByLevel():
 		p.errorf("E007", at, whose+"levels", "required, because the key is levels; write the limits of each level, %s", levelsExample)
 		if f != nil {
-			f["levels"] = &document.Element{Kind: document.Mapping, Place: at}
+			f["levels"] = &document.Element{Kind: document.Mapping, Position: at}
 		}
 	case e != nil && !may:
-		p.errorf("E040", e.Place, whose+"levels", "an override is for one client, which has one level; write its limit")
+		p.errorf("E040", e.Position, whose+"levels", "an override is for one client, which has one level; write its limit")
 	case e != nil && e.Kind == document.Mapping && len(e.Members) == 0:
-		p.errorf("E006", e.Place, whose+"levels", "it is empty; write the limits of each level, %s", levelsExample)
+		p.errorf("E006", e.Position, whose+"levels", "it is empty; write the limits of each level, %s", levelsExample)
 	case e != nil && !r.isByLevel():
-		p.errorf("E040", e.Place, whose+"levels", "it is for a rule with key: levels; write that, or remove it")
+		p.errorf("E040", e.Position, whose+"levels", "it is for a rule with key: levels; write that, or remove it")
 	}
 }
 
@@ -283,7 +283,7 @@ func (p *parser) checkLevels(r *pending, whose string, at document.Place, f fiel
 func (p *parser) checkBesideLevels(whose string, f fields) {
 	for _, field := range []string{"limit", "limits", "burst", "concurrency", "zone", "starts", "lease"} {
 		if e := f[field]; e != nil && (whose != "" || field != "zone" && field != "starts" && field != "lease") {
-			p.errorf("E010", e.Place, whose+field, "it cannot stand beside levels; write it for each level, %s", levelsExample)
+			p.errorf("E010", e.Position, whose+field, "it cannot stand beside levels; write it for each level, %s", levelsExample)
 		}
 	}
 }

@@ -25,7 +25,7 @@ const (
 
 func (p *parser) mcp(e *document.Element, _ string, r *Rule) {
 	if e.Kind != document.Mapping || len(e.Members) > 0 {
-		p.errorf("E006", e.Place, "mcp", "this is %s; write mcp: {}, because it has no fields", e.Describe())
+		p.errorf("E006", e.Position, "mcp", "this is %s; write mcp: {}, because it has no fields", e.Describe())
 		return
 	}
 	r.MCP = new(MCP)

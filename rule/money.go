@@ -143,7 +143,7 @@ func (p *parser) price(e *document.Element, path string, t *Tokens) {
 	case isCurrency(code):
 		t.Price = code
 	default:
-		p.errorf("E011", e.Place, path, "%s is not the code of a currency; write usd, or the currency of the price list, such as eur", document.Quote(document.Clip(text, maxName)))
+		p.errorf("E011", e.Position, path, "%s is not the code of a currency; write usd, or the currency of the price list, such as eur", document.Quote(document.Clip(text, maxName)))
 	}
 }
 

@@ -60,7 +60,7 @@ func ParseRule(name string, source []byte) (*Rule, Problems) {
 func parse(name string, source []byte, read func(*parser, string)) (*Set, Problems) {
 	defer makeRoom(len(source))()
 	text := string(source)
-	r := &report{file: name, quoter: document.NewQuoter(text), seen: map[seen]bool{}, faults: map[document.Place]bool{}}
+	r := &report{file: name, quoter: document.NewQuoter(text), seen: map[seen]bool{}, faults: map[document.Position]bool{}}
 	p := &parser{report: r, set: new(Set)}
 	read(p, text)
 	set := p.set
@@ -84,10 +84,10 @@ func Validate(name string, set *Set) Problems {
 type parser struct {
 	*report
 	set    *Set
-	read   []remainder    // one for each rule of the set
-	count  int            // of the rules in the document
-	beyond document.Place // the first rule that is one too many
-	quotas int            // tiers and overrides in the document
+	read   []remainder       // one for each rule of the set
+	count  int               // of the rules in the document
+	beyond document.Position // the first rule that is one too many
+	quotas int               // tiers and overrides in the document
 
 	expressions, expressionBytes int // in the document
 	lists                        []*pendingList
@@ -98,9 +98,9 @@ type parser struct {
 
 // remainder is what is left to be checked of a rule against the others.
 type remainder struct {
-	at, id, key document.Place
-	countDenied document.Place
-	lease       document.Place
+	at, id, key document.Position
+	countDenied document.Position
+	lease       document.Position
 	overrides   []placed[string] // whom they name
 	tiers       []placed[string] // their names
 	broken      bool             // not all of it could be read
@@ -109,7 +109,7 @@ type remainder struct {
 // pending is a rule that is being read.
 type pending struct {
 	Rule
-	at     document.Place
+	at     document.Position
 	fields fields
 	quotas []placedQuota
 }
@@ -122,7 +122,7 @@ func (p *parser) document(root *document.Element) {
 	switch rules := f["rules"]; {
 	case rules == nil || rules.Kind == document.Nothing:
 	case rules.Kind != document.List:
-		p.errorf("E006", rules.Place, "rules", "this is %s; write a list, with a dash before each rule", rules.Describe())
+		p.errorf("E006", rules.Position, "rules", "this is %s; write a list, with a dash before each rule", rules.Describe())
 	case p.count > MaxRules:
 		p.forget() // there is no use in mending the rules before
 		p.read, p.set.Rules = nil, nil
@@ -138,7 +138,7 @@ func (p *parser) document(root *document.Element) {
 func (p *parser) addRule(e *document.Element) {
 	if p.count++; p.count > MaxRules {
 		if p.count == MaxRules+1 {
-			p.beyond = e.Place
+			p.beyond = e.Position
 		}
 		return
 	}
@@ -180,7 +180,7 @@ func makeRoom(size int) (done func()) {
 // pendingList is exempt or block, with what stands where.
 type pendingList struct {
 	name  string
-	at    document.Place
+	at    document.Position
 	ips   []placed[netip.Prefix]
 	users []placed[string]
 	keys  []placed[string]
@@ -188,7 +188,7 @@ type pendingList struct {
 
 type placed[T any] struct {
 	value T
-	at    document.Place
+	at    document.Position
 }
 
 // list reads exempt or block. Nothing at all is an empty list.
@@ -198,11 +198,11 @@ func (p *parser) list(name string, e *document.Element) (l List) {
 	if e == nil || e.Kind == document.Nothing {
 		return l
 	}
-	pl.at = e.Place
+	pl.at = e.Position
 	f := p.fields(e, name, listFields)
 	for _, v := range p.listValues(f["ip"], name+": ip") {
 		if network, ok := p.network(v, name+": ip"); ok {
-			pl.ips = append(pl.ips, placed[netip.Prefix]{network, v.Place})
+			pl.ips = append(pl.ips, placed[netip.Prefix]{network, v.Position})
 			l.IPs = append(l.IPs, network)
 		}
 	}
@@ -221,7 +221,7 @@ func placedTexts(values []*document.Element) (at []placed[string], texts []strin
 	}
 	at, texts = make([]placed[string], len(values)), make([]string, len(values))
 	for i, v := range values {
-		at[i], texts[i] = placed[string]{v.Text, v.Place}, v.Text
+		at[i], texts[i] = placed[string]{v.Text, v.Position}, v.Text
 	}
 	return at, texts
 }
@@ -238,7 +238,7 @@ func (p *parser) listValues(e *document.Element, field string) []*document.Eleme
 func (p *parser) hide(e *document.Element) {
 	for _, v := range append(e.Items, e) {
 		if !isHash(v.Text) {
-			p.quoter.Hide(v.Place, v.Text)
+			p.quoter.Hide(v.Position, v.Text)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func (p *parser) hide(e *document.Element) {
 func (p *parser) network(e *document.Element, field string) (netip.Prefix, bool) {
 	if ip, err := netip.ParseAddr(e.Text); err == nil {
 		if ip.Zone() != "" {
-			p.errorf("E018", e.Place, field, "%s has a zone, which is valid on one machine only; write %s", document.Quote(e.Text), ip.WithZone(""))
+			p.errorf("E018", e.Position, field, "%s has a zone, which is valid on one machine only; write %s", document.Quote(e.Text), ip.WithZone(""))
 			return netip.Prefix{}, false
 		}
 		ip = ip.Unmap()
@@ -255,11 +255,11 @@ func (p *parser) network(e *document.Element, field string) (netip.Prefix, bool)
 	}
 	network, err := netip.ParsePrefix(e.Text)
 	if err != nil {
-		p.errorf("E018", e.Place, field, "%s is not an address or a network; write for example 192.0.2.7 or 10.0.0.0/8", document.Quote(e.Text))
+		p.errorf("E018", e.Position, field, "%s is not an address or a network; write for example 192.0.2.7 or 10.0.0.0/8", document.Quote(e.Text))
 		return netip.Prefix{}, false
 	}
 	if masked := network.Masked(); masked != network {
-		p.errorf("E018", e.Place, field, "%s has host bits set beyond its /%d; write %s for the network, or %s for one address", network, network.Bits(), masked, network.Addr())
+		p.errorf("E018", e.Position, field, "%s has host bits set beyond its /%d; write %s for the network, or %s for one address", network, network.Bits(), masked, network.Addr())
 		return netip.Prefix{}, false
 	}
 	return canonicalNetwork(network), true

@@ -69,7 +69,7 @@ func FieldNames(of string) []string {
 
 // rule reads one rule as far as it can be read by itself.
 func (p *parser) rule(e *document.Element) *pending {
-	r := &pending{at: e.Place}
+	r := &pending{at: e.Position}
 	if r.fields = p.fields(e, wholeRule, ruleFields.names); r.fields == nil {
 		return r
 	}
@@ -85,12 +85,12 @@ func (p *parser) rule(e *document.Element) *pending {
 		p.errorf("E041", r.field("mcp"), "mcp", "%v", err)
 	}
 	if err := r.validateUnit(); err != nil {
-		p.errorf("E029", r.fields["unit"].Place, "unit", "%v", err)
+		p.errorf("E029", r.fields["unit"].Position, "unit", "%v", err)
 	}
 	p.readQuotas(r)
 	if slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == Tier }) {
 		if err := checkTierNames(r.Tiers); err != nil {
-			p.errorf("E012", r.fields["tiers"].Place, "tiers", "%v", err)
+			p.errorf("E012", r.fields["tiers"].Position, "tiers", "%v", err)
 		}
 	}
 	var ok bool
@@ -112,7 +112,7 @@ func (p *parser) countDenied(e *document.Element, field string, r *Rule) {
 	case e.Kind == document.Text && e.Text == unlessDeniedEarlier:
 		r.CountDenied, r.UnlessDeniedEarlier = true, true
 	case e.Kind == document.Text:
-		p.errorf("E011", e.Place, field, "%s is unknown; %s", document.Quote(e.Text), notation.Hint(e.Text, []string{unlessDeniedEarlier}, "write true, false or "+unlessDeniedEarlier))
+		p.errorf("E011", e.Position, field, "%s is unknown; %s", document.Quote(e.Text), notation.Hint(e.Text, []string{unlessDeniedEarlier}, "write true, false or "+unlessDeniedEarlier))
 	default:
 		r.CountDenied = p.truth(e, field)
 	}
@@ -133,11 +133,11 @@ func (p *parser) id(e *document.Element, _ string, r *Rule) {
 	switch {
 	case !ok:
 	case len(id) > MaxIDLen:
-		p.errorf("E008", e.Place, "id", "%d bytes exceed the maximum of %d; shorten it, and put details into description", len(id), MaxIDLen)
+		p.errorf("E008", e.Position, "id", "%d bytes exceed the maximum of %d; shorten it, and put details into description", len(id), MaxIDLen)
 	case slices.Contains(reservedIDs, id):
-		p.errorf("E008", e.Place, "id", "%q has another meaning in URLs of the API; choose another id", id)
+		p.errorf("E008", e.Position, "id", "%q has another meaning in URLs of the API; choose another id", id)
 	case strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "":
-		p.errorf("E008", e.Place, "id", "%s has characters other than letters, digits, dots, dashes and underscores; remove them, and put details into description", document.Quote(id))
+		p.errorf("E008", e.Position, "id", "%s has characters other than letters, digits, dots, dashes and underscores; remove them, and put details into description", document.Quote(id))
 	default:
 		r.ID, p.report.rule = id, id
 	}
@@ -147,15 +147,15 @@ func (p *parser) id(e *document.Element, _ string, r *Rule) {
 func (p *parser) description(e *document.Element, _ string, r *Rule) {
 	switch r.Description = e.Text; {
 	case !e.IsScalar() && e.Kind != document.Nothing:
-		p.errorf("E006", e.Place, "description", "this is %s; write a text", e.Describe())
+		p.errorf("E006", e.Position, "description", "this is %s; write a text", e.Describe())
 	case len(e.Text) > maxDescription:
-		p.errorf("E006", e.Place, "description", "%d bytes exceed the maximum of %d; shorten it", len(e.Text), maxDescription)
+		p.errorf("E006", e.Position, "description", "%d bytes exceed the maximum of %d; shorten it", len(e.Text), maxDescription)
 	}
 }
 
 func (p *parser) key(e *document.Element, _ string, r *Rule) {
 	if len(e.Items) > maxParts {
-		p.errorf("E012", e.Place, "key", "%d parts exceed the maximum of %d; remove some", len(e.Items), maxParts)
+		p.errorf("E012", e.Position, "key", "%d parts exceed the maximum of %d; remove some", len(e.Items), maxParts)
 		return
 	}
 	for _, part := range p.texts(e, "key", maxText) {
@@ -166,16 +166,16 @@ func (p *parser) key(e *document.Element, _ string, r *Rule) {
 		}
 		switch {
 		case err != nil:
-			p.errorf("E012", part.Place, "key", "%v", err)
+			p.errorf("E012", part.Position, "key", "%v", err)
 			continue
 		case slices.Contains(r.Key, source):
-			p.errorf("E012", part.Place, "key", "%s is given twice; write it once", source)
+			p.errorf("E012", part.Position, "key", "%s is given twice; write it once", source)
 		case source.Kind == IP && slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == IP }):
-			p.errorf("E012", part.Place, "key", "the address is given twice; write one part, as in ip/24/48 for /24 of IPv4 and /48 of IPv6")
+			p.errorf("E012", part.Position, "key", "the address is given twice; write one part, as in ip/24/48 for /24 of IPv4 and /48 of IPv6")
 		case source.Kind == Global && len(e.Items) > 1:
-			p.errorf("E012", part.Place, "key", "global is the same for all clients, so it cannot be combined with other parts; keep one or the other")
+			p.errorf("E012", part.Position, "key", "global is the same for all clients, so it cannot be combined with other parts; keep one or the other")
 		case source.Kind == Levels && len(e.Items) > 1:
-			p.errorf("E012", part.Place, "key", "levels is each level by itself, so it cannot be combined with other parts; keep one or the other")
+			p.errorf("E012", part.Position, "key", "levels is each level by itself, so it cannot be combined with other parts; keep one or the other")
 		}
 		r.Key = append(r.Key, source)
 	}
@@ -186,14 +186,14 @@ func (p *parser) cost(e *document.Element, field string, r *Rule) {
 	if e.Kind == document.Mapping {
 		f := p.fields(e, "cost", costFields)
 		if len(e.Members) == 0 {
-			p.errorf("E006", e.Place, "cost", "it is empty; write estimate, actual or both, or a number")
+			p.errorf("E006", e.Position, "cost", "it is empty; write estimate, actual or both, or a number")
 		}
 		r.CostActual = p.expression(f["actual"], ForActual)
 		if e, field = f["estimate"], "cost: estimate"; e != nil && e.Kind != document.Integer {
 			r.CostEstimate = p.expression(e, ForEstimate)
 			e, field = f["default"], "cost: default"
 		} else if other := f["default"]; other != nil {
-			p.errorf("E010", other.Place, "cost: default", "it is for an estimate that cannot be evaluated, and there is none that is an expression; remove it, or rename it to estimate")
+			p.errorf("E010", other.Position, "cost: default", "it is for an estimate that cannot be evaluated, and there is none that is an expression; remove it, or rename it to estimate")
 		}
 	}
 	if r.Cost = p.integer(e, "E016", field, 1, weir.MaxUnits); r.Cost == 1 {
@@ -221,12 +221,12 @@ func costElement(r *Rule) *document.Element {
 func (p *parser) countOf(e *document.Element, _ string, r *Rule) {
 	f := p.fields(e, "count", countFields)
 	if f != nil && f["status"] == nil {
-		p.errorf("E007", e.Place, "count: status", "required; write the statuses that count, such as [401, 403, 5xx]")
+		p.errorf("E007", e.Position, "count: status", "required; write the statuses that count, such as [401, 403, 5xx]")
 	}
 	p.values(f["status"], "count: status", func(v *document.Element) {
 		statuses, err := ParseStatuses(v.Text)
 		if err != nil {
-			p.errorf("E026", v.Place, "count: status", "%v", err)
+			p.errorf("E026", v.Position, "count: status", "%v", err)
 		}
 		r.Count.Status = append(r.Count.Status, statuses)
 	})

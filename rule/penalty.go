@@ -118,10 +118,10 @@ func (p *parser) penalty(e *document.Element, field string, r *Rule) {
 	before := p.found()
 	f := penaltyFields.readFields(p, e, field, &r.Penalty)
 	if f["for"] == nil {
-		p.errorf("E007", e.Place, "penalty: for", "required; write how long the penalty lasts, such as 15m")
+		p.errorf("E007", e.Position, "penalty: for", "required; write how long the penalty lasts, such as 15m")
 	}
 	if err := r.Penalty.validate(); err != nil && p.found() == before {
-		p.errorf("E031", cmp.Or(f["within"], e).Place, "penalty: within", "%s", reason(err))
+		p.errorf("E031", cmp.Or(f["within"], e).Position, "penalty: within", "%s", reason(err))
 	}
 }
 

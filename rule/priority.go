@@ -207,14 +207,14 @@ func (p *parser) shares(e *document.Element, _ string, r *Rule) {
 	named.Members = nil
 	for _, m := range e.Members {
 		if m.Name.Text == Critical.String() {
-			p.errorf("E036", m.Name.Place, "shares: critical", "critical requests can always use all of the limit; remove it")
+			p.errorf("E036", m.Name.Position, "shares: critical", "critical requests can always use all of the limit; remove it")
 			continue
 		}
 		named.Members = append(named.Members, m)
 	}
 	f := p.fields(&named, "shares", shareFields.names)
 	if f != nil && len(e.Members) == 0 {
-		p.errorf("E006", e.Place, "shares", "it is empty; write for example {low: 50%%, normal: 80%%}, or remove it")
+		p.errorf("E006", e.Position, "shares", "it is empty; write for example {low: 50%%, normal: 80%%}, or remove it")
 	}
 	before := p.found()
 	shareFields.readAll(p, f, "shares: ", &r.Shares)
@@ -223,7 +223,7 @@ func (p *parser) shares(e *document.Element, _ string, r *Rule) {
 		return
 	}
 	if which, wrong := r.Shares.outOfOrder(); wrong != "" {
-		p.errorf("E036", f[which.String()].Place, "shares: "+which.String(), "%s", wrong)
+		p.errorf("E036", f[which.String()].Position, "shares: "+which.String(), "%s", wrong)
 		r.Shares = Shares{}
 	}
 }
@@ -236,7 +236,7 @@ func (p *parser) checkShares(r *pending, q placedQuota, limit *weir.Compiled) {
 	}
 	at := q.at
 	if q.whose == "" {
-		at = r.fields["shares"].Place
+		at = r.fields["shares"].Position
 	}
 	p.errorf("E036", at, q.whose+"shares", "%s", wrong)
 }
@@ -248,7 +248,7 @@ func shareField(of Priority) field[Shares] {
 		if text, ok := p.text(e, path, maxText); ok {
 			var err error
 			if s[of], err = ParseShare(text); err != nil {
-				p.errorf("E036", e.Place, path, "%v", err)
+				p.errorf("E036", e.Position, path, "%v", err)
 			}
 		}
 	}, func(s *Shares) *document.Element {

@@ -149,25 +149,25 @@ type report struct {
 	problems [2]Problems // by severity
 	left     [2]int      // beyond maxProblems
 	seen     map[seen]bool
-	faults   map[document.Place]bool
+	faults   map[document.Position]bool
 }
 
 type seen struct {
-	document.Place
+	document.Position
 	message string
 }
 
 // errorf reports an error in a field, with which the message begins: "match: path". The
 // field is "" if the whole is wrong.
-func (r *report) errorf(code string, at document.Place, field, format string, args ...any) {
+func (r *report) errorf(code string, at document.Position, field, format string, args ...any) {
 	r.reportf(Error, code, at, field, format, args...)
 }
 
-func (r *report) warnf(code string, at document.Place, field, format string, args ...any) {
+func (r *report) warnf(code string, at document.Position, field, format string, args ...any) {
 	r.reportf(Warning, code, at, field, format, args...)
 }
 
-func (r *report) reportf(s Severity, code string, at document.Place, field, format string, args ...any) {
+func (r *report) reportf(s Severity, code string, at document.Position, field, format string, args ...any) {
 	message := fmt.Sprintf(format, args...)
 	if field != "" {
 		message = field + ": " + message
@@ -183,7 +183,7 @@ func fieldPath(field string) string {
 	return strings.ReplaceAll(strings.TrimSuffix(field, ": the name"), ": ", ".")
 }
 
-func (r *report) problem(s Severity, code string, at document.Place, field, message string) {
+func (r *report) problem(s Severity, code string, at document.Position, field, message string) {
 	if r.faults[at] {
 		return
 	}
@@ -205,9 +205,9 @@ func (r *report) problem(s Severity, code string, at document.Place, field, mess
 
 // fault reports what made the document unreadable.
 func (r *report) fault(f document.Fault) {
-	r.errorf(faultCodes[f.Why], f.Place, "", "%s", f.Message)
+	r.errorf(faultCodes[f.Why], f.Position, "", "%s", f.Message)
 	if f.Why == document.Foreign && len(r.faults) < maxProblems {
-		r.faults[f.Place] = true // what is made of a value that was not taken is not worth a word
+		r.faults[f.Position] = true // what is made of a value that was not taken is not worth a word
 	}
 }
 
@@ -242,7 +242,7 @@ func (r *report) done() Problems {
 	})
 	for i := range problems {
 		p := &problems[i]
-		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
+		p.Excerpt = r.quoter.Quote(document.Position{Line: p.Line, Column: p.Column})
 	}
 	return problems
 }

@@ -113,8 +113,8 @@ const unlimited = "unlimited"
 type placedQuota struct {
 	Quota
 	whose               string // what messages begin with: nothing, or "tiers: pro: "
-	at                  document.Place
-	rates               []document.Place
+	at                  document.Position
+	rates               []document.Position
 	burst, zone, starts *document.Element
 	lease               *document.Element
 }
@@ -188,13 +188,13 @@ func (p *parser) readQuotas(r *pending) {
 // quotasByName reads tiers, overrides or levels, which have some fields.
 func (p *parser) quotasByName(r *pending, e *document.Element, field string, most int, known []string) map[string]Quota {
 	if e != nil && e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, field, "this is %s; write names and limits, as in {name: 100/1m}", e.Describe())
+		p.errorf("E006", e.Position, field, "this is %s; write names and limits, as in {name: 100/1m}", e.Describe())
 	}
 	if e == nil || len(e.Members) == 0 {
 		return nil
 	}
 	if p.quotas += len(e.Members); p.quotas > MaxOverrides {
-		p.errorf("E002", e.Place, field, "%d tiers, overrides and levels exceed the maximum of %d; put clients into tiers instead of giving each an override", p.quotas, MaxOverrides)
+		p.errorf("E002", e.Position, field, "%d tiers, overrides and levels exceed the maximum of %d; put clients into tiers instead of giving each an override", p.quotas, MaxOverrides)
 		return nil
 	}
 	quotas := make(map[string]Quota, len(e.Members))
@@ -206,7 +206,7 @@ func (p *parser) quotasByName(r *pending, e *document.Element, field string, mos
 		}
 		whose := field + ": " + document.Clip(name, maxName) + ": "
 		if field == "overrides" && tellsSecret(r.Key, name) {
-			p.quoter.Hide(m.Name.Place, name[strings.IndexByte(name, ':')+1:])
+			p.quoter.Hide(m.Name.Position, name[strings.IndexByte(name, ':')+1:])
 			whose = field + ": "
 		}
 		f := fields{"limit": m.Value}
@@ -217,9 +217,9 @@ func (p *parser) quotasByName(r *pending, e *document.Element, field string, mos
 		if ofLevel {
 			p.useLevel("E040", field+": "+name, m.Name, errNoLevel)
 		} else {
-			p.checkLevels(r, whose, m.Name.Place, f, field == "tiers")
+			p.checkLevels(r, whose, m.Name.Position, f, field == "tiers")
 		}
-		q, ok := p.quota(whose, m.Name.Place, f)
+		q, ok := p.quota(whose, m.Name.Position, f)
 		if !ofLevel {
 			q.Levels = p.quotasByName(r, f["levels"], whose+"levels", maxName, levelFields.names)
 		}
@@ -232,7 +232,7 @@ func (p *parser) quotasByName(r *pending, e *document.Element, field string, mos
 }
 
 // quota reads the fields of a quota.
-func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota, ok bool) {
+func (p *parser) quota(whose string, at document.Position, f fields) (q placedQuota, ok bool) {
 	q = placedQuota{whose: whose, at: at, burst: f["burst"], zone: f["zone"], starts: f["starts"], lease: f["lease"]}
 	before := p.found()
 	one, many := f["limit"], f["limits"]
@@ -242,7 +242,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 		quotaFields.readAll(p, f, whose, &q.Quota)
 		return q, p.found() == before
 	case one != nil && many != nil:
-		p.errorf("E010", many.Place, whose+"limits", "cannot be combined with limit; write one of the two, such as limits: [3/1m, 20/1h]")
+		p.errorf("E010", many.Position, whose+"limits", "cannot be combined with limit; write one of the two, such as limits: [3/1m, 20/1h]")
 	case one != nil:
 		p.limit(&q, one)
 	case many != nil:
@@ -252,17 +252,17 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	}
 	quotaFields.readAll(p, f, whose, &q.Quota)
 	if e := f["concurrency"]; e != nil && q.Unlimited {
-		p.errorf("E010", e.Place, whose+"concurrency", "an unlimited quota has no concurrency; remove limit: unlimited")
+		p.errorf("E010", e.Position, whose+"concurrency", "an unlimited quota has no concurrency; remove limit: unlimited")
 	}
 	for _, field := range []string{"burst", "zone", "starts", "lease"} {
 		switch e := f[field]; {
 		case e == nil || whose == "" && field != "burst": // those of the rule are for its tiers, too
 		case q.Unlimited && field == "burst":
-			p.errorf("E010", e.Place, whose+field, "an unlimited quota has no burst; remove it")
+			p.errorf("E010", e.Position, whose+field, "an unlimited quota has no burst; remove it")
 		case q.Unlimited:
-			p.errorf("E010", e.Place, whose+field, "an unlimited quota has no periods; remove it")
+			p.errorf("E010", e.Position, whose+field, "an unlimited quota has no periods; remove it")
 		case one == nil && many == nil && f["concurrency"] != nil:
-			p.errorf("E010", e.Place, whose+field, "it is for a limit beside it, and there is none; add one, or remove it")
+			p.errorf("E010", e.Position, whose+field, "it is for a limit beside it, and there is none; add one, or remove it")
 		}
 	}
 	return q, p.found() == before
@@ -270,7 +270,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 
 func (p *parser) limit(q *placedQuota, e *document.Element) {
 	if e.Kind == document.List {
-		p.errorf("E006", e.Place, q.whose+"limit", "this is a list; rename the field to limits")
+		p.errorf("E006", e.Position, q.whose+"limit", "this is a list; rename the field to limits")
 		return
 	}
 	if e.Kind == document.Text && e.Text == unlimited {
@@ -282,14 +282,14 @@ func (p *parser) limit(q *placedQuota, e *document.Element) {
 
 func (p *parser) limits(q *placedQuota, e *document.Element) {
 	if e.Kind != document.List {
-		p.errorf("E006", e.Place, q.whose+"limits", "this is %s; write a list, as in [3/1m, 20/1h], or rename the field to limit", e.Describe())
+		p.errorf("E006", e.Position, q.whose+"limits", "this is %s; write a list, as in [3/1m, 20/1h], or rename the field to limit", e.Describe())
 		return
 	}
 	if len(e.Items) == 0 {
-		p.errorf("E006", e.Place, q.whose+"limits", "the list is empty; write at least one limit, as in [3/1m, 20/1h]")
+		p.errorf("E006", e.Position, q.whose+"limits", "the list is empty; write at least one limit, as in [3/1m, 20/1h]")
 	}
 	if len(e.Items) > maxRates {
-		p.errorf("E013", e.Place, q.whose+"limits", "%d limits exceed the maximum of %d, because every request is charged against each; remove some", len(e.Items), maxRates)
+		p.errorf("E013", e.Position, q.whose+"limits", "%d limits exceed the maximum of %d, because every request is charged against each; remove some", len(e.Items), maxRates)
 		return
 	}
 	for _, item := range e.Items {
@@ -305,11 +305,11 @@ func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
 	}
 	rate, err := ParseRate(text)
 	if err != nil {
-		p.errorf("E013", e.Place, q.whose+field, "%s", err)
+		p.errorf("E013", e.Position, q.whose+field, "%s", err)
 		return
 	}
 	q.Rates = append(q.Rates, rate)
-	q.rates = append(q.rates, e.Place)
+	q.rates = append(q.rates, e.Position)
 }
 
 // ParseRate parses "100/1m", "5/minute", "20usd/day", "20eur/day" or "$20/day".

@@ -254,7 +254,7 @@ func (p *parser) reserveOutput(e *document.Element, path string, t *Tokens) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > maxTokens {
-		p.errorf("E030", e.Place, path, "%s is neither a number of tokens nor a quantile; write max, p50 to p99, or 1 to %d", document.Quote(document.Clip(text, maxName)), int64(maxTokens))
+		p.errorf("E030", e.Position, path, "%s is neither a number of tokens nor a quantile; write max, p50 to p99, or 1 to %d", document.Quote(document.Clip(text, maxName)), int64(maxTokens))
 		return
 	}
 	t.Reserve.Output = n
@@ -281,7 +281,7 @@ func (p *parser) reserveAtMost(e *document.Element, path string, t *Tokens) {
 		t.Reserve.AtMostUnits, err = parseUnits(text)
 	}
 	if err != nil {
-		p.errorf("E030", e.Place, path, "%v", err)
+		p.errorf("E030", e.Position, path, "%v", err)
 	}
 }
 

@@ -37,16 +37,16 @@ func (p *parser) thresholds(e *document.Element, _ string, r *Rule) {
 		percent, err := ParseThreshold(v.Text)
 		switch {
 		case err != nil:
-			p.errorf("E034", v.Place, "warn", "%v", err)
+			p.errorf("E034", v.Position, "warn", "%v", err)
 			continue
 		case slices.Contains(all, percent):
-			p.errorf("E034", v.Place, "warn", "%d%% is given twice; write it once", percent)
+			p.errorf("E034", v.Position, "warn", "%d%% is given twice; write it once", percent)
 			continue
 		}
 		all = append(all, percent)
 	}
 	if len(all) > MaxWarn {
-		p.errorf("E034", e.Place, "warn", "%d thresholds exceed the maximum of %d; remove some", len(all), MaxWarn)
+		p.errorf("E034", e.Position, "warn", "%d thresholds exceed the maximum of %d; remove some", len(all), MaxWarn)
 		return
 	}
 	slices.Sort(all)

@@ -179,7 +179,7 @@ func (p *parser) tokens(e *document.Element, field string, r *Rule) {
 	t := new(Tokens)
 	if tokenFields.readFields(p, e, field, t) != nil {
 		if t.priced() && (e.Get("weights") != nil || e.Get("models") != nil) {
-			p.errorf("E030", e.Place, field, "%s", strings.TrimPrefix(pricedTwice, "tokens: "))
+			p.errorf("E030", e.Position, field, "%s", strings.TrimPrefix(pricedTwice, "tokens: "))
 		}
 		r.Tokens = t
 	}
@@ -195,13 +195,13 @@ func tokensElement(r *Rule) *document.Element {
 // models reads weights by model.
 func (p *parser) models(e *document.Element, field string, t *Tokens) {
 	if e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, field, "this is %s; write models and their weights, as in {gpt-4o: {input: 2.5, output: 10}}", e.Describe())
+		p.errorf("E006", e.Position, field, "this is %s; write models and their weights, as in {gpt-4o: {input: 2.5, output: 10}}", e.Describe())
 	}
 	if len(e.Members) == 0 {
 		return
 	}
 	if len(e.Members) > maxModels {
-		p.errorf("E002", e.Place, field, "%d models exceed the maximum of %d; use beginnings of names, such as gpt-4o*", len(e.Members), maxModels)
+		p.errorf("E002", e.Position, field, "%d models exceed the maximum of %d; use beginnings of names, such as gpt-4o*", len(e.Members), maxModels)
 		return
 	}
 	t.Models = make(map[string]Weights, len(e.Members))
@@ -211,7 +211,7 @@ func (p *parser) models(e *document.Element, field string, t *Tokens) {
 			continue
 		}
 		if strings.Contains(strings.TrimSuffix(name, "*"), "*") {
-			p.errorf("E030", m.Name.Place, field, "%s has a star before its end; write the beginning of a name and one star, such as gpt-4o*", document.Quote(name))
+			p.errorf("E030", m.Name.Position, field, "%s has a star before its end; write the beginning of a name and one star, such as gpt-4o*", document.Quote(name))
 		}
 		w := p.weights(m.Value, field+": "+document.Clip(name, maxName))
 		if w == (Weights{}) {

@@ -91,7 +91,7 @@ func (p *parser) checkOverrides(r *pending) {
 	if err != nil {
 		return // it was reported
 	}
-	first := map[string]document.Place{}
+	first := map[string]document.Position{}
 	for _, m := range e.Members {
 		text := m.Name.Text
 		if text == "" || m.Name.Kind == document.Nothing {
@@ -100,13 +100,13 @@ func (p *parser) checkOverrides(r *pending) {
 		identity, err := canonicalIdentity(key, text)
 		switch at, twice := first[identity]; {
 		case err != nil && tellsSecret(r.Key, text):
-			p.errorf("E023", m.Name.Place, "overrides", "no client has this key, because the rule's key is %s; write it as %s", sourcesText(r.Key), example(key))
+			p.errorf("E023", m.Name.Position, "overrides", "no client has this key, because the rule's key is %s; write it as %s", sourcesText(r.Key), example(key))
 		case err != nil:
-			p.errorf("E023", m.Name.Place, "overrides", "no client has the key %s, because the rule's key is %s: %v", document.Quote(text), sourcesText(r.Key), err)
+			p.errorf("E023", m.Name.Position, "overrides", "no client has the key %s, because the rule's key is %s: %v", document.Quote(text), sourcesText(r.Key), err)
 		case twice && at.Line > 0:
-			p.errorf("E023", m.Name.Place, "overrides", "this is the same client as in line %d, in another spelling; remove one", at.Line)
+			p.errorf("E023", m.Name.Position, "overrides", "this is the same client as in line %d, in another spelling; remove one", at.Line)
 		default:
-			first[identity] = m.Name.Place
+			first[identity] = m.Name.Position
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (r *pending) names(field string) []placed[string] {
 	}
 	names := make([]placed[string], len(e.Members))
 	for i, m := range e.Members {
-		names[i] = placed[string]{m.Name.Text, m.Name.Place}
+		names[i] = placed[string]{m.Name.Text, m.Name.Position}
 	}
 	return names
 }
@@ -142,11 +142,11 @@ func (p *parser) checkLimits(r *pending) {
 	p.checkConcurrency(r)
 	for _, q := range r.quotas {
 		if q.lease != nil && r.Penalty.For != 0 {
-			p.errorf("E039", q.lease.Place, q.whose+"lease", "units of a rule with a penalty cannot be leased, because each denial is counted; remove one of them")
+			p.errorf("E039", q.lease.Position, q.whose+"lease", "units of a rule with a penalty cannot be leased, because each denial is counted; remove one of them")
 		}
 	}
 	if !limited && !r.isPrioritizing() {
-		p.errorf("E024", cmp.Or(r.fields["limit"], r.fields["levels"]).Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
+		p.errorf("E024", cmp.Or(r.fields["limit"], r.fields["levels"]).Position, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
 	}
 }
 
@@ -186,14 +186,14 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 	if cost := max(r.Cost, 1); cost > capacity && !q.Unlimited {
 		at, field := q.at, q.whose
 		if q.whose == "" {
-			at = r.fields["cost"].Place
+			at = r.fields["cost"].Position
 		}
 		p.errorf("E016", at, field+"cost", "%s", tooCostly(cost, capacity))
 	}
 }
 
 // limitError puts an error of package weir where the field at fault stands.
-func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err error) {
+func (p *parser) limitError(r *pending, q placedQuota, at document.Position, err error) {
 	invalid, ok := errors.AsType[*weir.InvalidError](err)
 	if !ok {
 		p.errorf("E013", at, q.whose+"limit", "%v", err)
@@ -202,11 +202,11 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 	code, whose := "E013", q.whose
 	switch field := invalid.Field; field {
 	case "algorithm":
-		p.errorf("E032", r.fields["algorithm"].Place, "algorithm", "%s", q.whose+otherAlgorithm(r.Algorithm))
+		p.errorf("E032", r.fields["algorithm"].Position, "algorithm", "%s", q.whose+otherAlgorithm(r.Algorithm))
 		return
 	case "burst":
 		if q.burst != nil {
-			at = q.burst.Place
+			at = q.burst.Position
 		}
 		if !leaks(r.Algorithm) {
 			code = "E014"
@@ -214,13 +214,13 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 	case "lease":
 		code = "E039"
 		if q.lease != nil {
-			at = q.lease.Place
+			at = q.lease.Position
 		} else {
 			at, whose = r.field(field), ""
 		}
 	case "buckets", "shape", "count_denied":
 		if e := r.fields[field]; e != nil {
-			at = e.Place
+			at = e.Position
 		}
 		whose = ""
 		if field != "buckets" || r.Algorithm != weir.SlidingBuckets {
@@ -253,7 +253,7 @@ func (p *parser) warnLease(r *pending, q *placedQuota, rate Rate) {
 		return
 	}
 	if q.Lease != 0 && q.lease != nil {
-		at, whose = q.lease.Place, q.whose
+		at, whose = q.lease.Position, q.whose
 	}
 	if lease > rate.Period/10 {
 		p.warnf("W022", at, whose+"lease", "%s is longer than a 10th of the period of %s; write at most %s, or remove it", notation.FormatDuration(lease), rate, notation.FormatDuration((rate.Period / 10).Truncate(time.Microsecond)))

@@ -46,9 +46,9 @@ func (p *parser) exempt() *list {
 }
 
 // field is where a field stands, or else the rule.
-func (r *pending) field(name string) document.Place {
+func (r *pending) field(name string) document.Position {
 	if e := r.fields[name]; e != nil {
-		return e.Place
+		return e.Position
 	}
 	return r.at
 }
@@ -129,7 +129,7 @@ func loginWord(r *Rule) string {
 // forwarded are headers that anybody can write, and that name an address.
 var forwarded = []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-func (p *parser) warnKey(r *Rule, at document.Place) {
+func (p *parser) warnKey(r *Rule, at document.Position) {
 	chosen, named := true, true // by the client or the rule, or by the rule, all of it
 	for _, s := range r.Key {
 		if s.Kind == Header && slices.Contains(forwarded, s.Name) {

@@ -226,7 +226,7 @@ func (p *parser) weights(e *document.Element, field string) Weights {
 		return Weights{}
 	}
 	if w = w.filled(); !w.some() {
-		p.errorf("E030", e.Place, field, "all weights are 0, so no request would cost anything; write one above 0")
+		p.errorf("E030", e.Position, field, "all weights are 0, so no request would cost anything; write one above 0")
 	}
 	return w
 }
@@ -235,7 +235,7 @@ func weightField(name string, usual func(*Weights) Weight, of func(*Weights) *We
 	return field[Weights]{name, func(p *parser, e *document.Element, path string, w *Weights) {
 		if text, ok := p.text(e, path, maxText); ok {
 			if n, err := ParseWeight(text); err != nil {
-				p.errorf("E030", e.Place, path, "%v", err)
+				p.errorf("E030", e.Position, path, "%v", err)
 			} else {
 				*of(w) = n
 			}

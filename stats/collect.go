@@ -201,7 +201,7 @@ func hashOf(key []byte) uint64 {
 }
 
 // use counts how much of a limit was in use.
-func (c *collector) use(p *place, tier, limit, used int, n int64) {
+func (c *collector) use(p *ruleIndex, tier, limit, used int, n int64) {
 	if used == limitOther {
 		return
 	}

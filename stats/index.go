@@ -11,14 +11,14 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// index finds the place of a rule's counters. It never changes.
+// index finds the counters of a rule. It never changes.
 type index struct {
-	*tally.Index[place]
+	*tally.Index[ruleIndex]
 	lists *rule.Table
 }
 
-// place is where the counters of a rule are.
-type place struct {
+// ruleIndex is where the counters of a rule are.
+type ruleIndex struct {
 	id     string
 	number int       // of the rule, in the index
 	lines  []*line   // of its tiers: that of "" is the first, of archive.Other the last if there are any
@@ -38,10 +38,10 @@ type limit struct {
 // maxTiers bounds the tiers of a rule that are counted apart.
 const maxTiers = 16
 
-// newIndex makes places for the first rules of a table and the first that come with
+// newIndex indexes the first rules of a table and the first that come with
 // demands, with lines from a function.
 func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(archive.Line) *line) *index {
-	var rules tally.Rules[place]
+	var rules tally.Rules[ruleIndex]
 	inTable := map[*rule.Entry]bool{}
 	if table != nil {
 		for _, e := range table.Rules() {
@@ -53,14 +53,14 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 	}
 	rules.Entries = append(rules.Entries, demanded...)
 	// What comes with demands has no tiers, and its limits are not known.
-	plain := func(id string) *place {
-		return &place{id: id, keyed: true, lines: []*line{lineOf(archive.Line{Rule: id})}, limits: make([][]limit, 1)}
+	plain := func(id string) *ruleIndex {
+		return &ruleIndex{id: id, keyed: true, lines: []*line{lineOf(archive.Line{Rule: id})}, limits: make([][]limit, 1)}
 	}
 	rules.Most, rules.Other = most, plain(archive.Other)
-	rules.Make = func(e *rule.Entry, number int) *place {
+	rules.Make = func(e *rule.Entry, number int) *ruleIndex {
 		p := plain(e.ID)
 		if inTable[e] {
-			p = placeOf(e, lineOf)
+			p = indexRule(e, lineOf)
 		}
 		p.number, p.shadow = number, !e.Mode.Denies()
 		if before != nil {
@@ -79,9 +79,9 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 	return x
 }
 
-// placeOf makes a place for a rule with its tiers.
-func placeOf(e *rule.Entry, lineOf func(archive.Line) *line) *place {
-	p := &place{id: e.ID, money: e.Money()}
+// indexRule makes the index of a rule with its tiers.
+func indexRule(e *rule.Entry, lineOf func(archive.Line) *line) *ruleIndex {
+	p := &ruleIndex{id: e.ID, money: e.Money()}
 	for _, source := range e.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}
@@ -107,7 +107,7 @@ func (x *index) nameOf(id string) string {
 }
 
 // tier returns which of the rule's a request is counted as.
-func (p *place) tier(name string) int {
+func (p *ruleIndex) tier(name string) int {
 	if name == "" || len(p.lines) == 1 {
 		return 0
 	}

@@ -103,7 +103,7 @@ func (f flags) half(flag flags) int {
 
 // flagsOf looks at the other rules of a request. The first one that has a key stands
 // for the client, and the first one that has just this key for the key.
-func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f flags) {
+func (s *stripe) flagsOf(v *engine.Verdict, from int, p *ruleIndex, pass bool) (f flags) {
 	switch {
 	case pass:
 	case v.Results[from].Asked:

@@ -105,7 +105,7 @@ func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Rankin
 }
 
 // Standing implements counter.Store.
-func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
+func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Standing, error) {
 	now, err := s.lock(ctx, b.ValidateStanding(members))
 	if err != nil {
 		return nil, err

@@ -69,8 +69,8 @@ func (r *restarting) Observe(ctx context.Context, s ...counter.Sample) error {
 func (r *restarting) Distributions(ctx context.Context, n int, k ...counter.Key) ([][]counter.DistributionPoint, error) {
 	return again(r, func(s *Store) ([][]counter.DistributionPoint, error) { return s.Distributions(ctx, n, k...) })
 }
-func (r *restarting) Standing(ctx context.Context, b counter.Board, m ...string) ([]counter.Place, error) {
-	return again(r, func(s *Store) ([]counter.Place, error) { return s.Standing(ctx, b, m...) })
+func (r *restarting) Standing(ctx context.Context, b counter.Board, m ...string) ([]counter.Standing, error) {
+	return again(r, func(s *Store) ([]counter.Standing, error) { return s.Standing(ctx, b, m...) })
 }
 func (r *restarting) Hit(ctx context.Context, l counter.HotList, i ...string) ([]counter.Heat, error) {
 	return again(r, func(s *Store) ([]counter.Heat, error) { return s.Hit(ctx, l, i...) })

@@ -80,19 +80,19 @@ func (t table) trim(n int) []row {
 	return all[n:]
 }
 
-func (t table) ranking(n int) []counter.Place {
+func (t table) ranking(n int) []counter.Standing {
 	rows := t.top(n)
-	places := make([]counter.Place, len(rows))
+	places := make([]counter.Standing, len(rows))
 	for i, r := range rows {
-		places[i] = counter.Place{Member: r.member, Rank: i + 1, Score: counter.Amount(r.score)}
+		places[i] = counter.Standing{Member: r.member, Rank: i + 1, Score: counter.Amount(r.score)}
 	}
 	return places
 }
 
-func (t table) standing(members []string) []counter.Place {
-	places := make([]counter.Place, len(members))
+func (t table) standing(members []string) []counter.Standing {
+	places := make([]counter.Standing, len(members))
 	for i, member := range members {
-		places[i] = counter.Place{Member: member, Rank: t.rank(member), Score: counter.Amount(t[member])}
+		places[i] = counter.Standing{Member: member, Rank: t.rank(member), Score: counter.Amount(t[member])}
 	}
 	return places
 }

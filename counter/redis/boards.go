@@ -47,9 +47,9 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
 	a := s.askBoard(ctx, &b, b.ValidateTop(n), "top", itoa(int64(n)))
 	index, lines := a.Int(), a.List()
-	places := make([]counter.Place, lines.Len()/2)
+	places := make([]counter.Standing, lines.Len()/2)
 	for i := range places {
-		places[i] = counter.Place{Member: lines.Text(), Rank: i + 1, Score: amount(lines)}
+		places[i] = counter.Standing{Member: lines.Text(), Rank: i + 1, Score: amount(lines)}
 	}
 	return redislink.Result(counter.Ranking{
 		Places: places, Members: int(a.Int()), Dropped: a.Int(), Start: b.Window.Start(index, b.Zone),
@@ -57,11 +57,11 @@ func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Rankin
 }
 
 // Standing implements counter.Store.
-func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
+func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Standing, error) {
 	a := s.askBoard(ctx, &b, b.ValidateStanding(members), "standing", members...)
 	a.Int()
 	lines := a.List()
-	places := make([]counter.Place, len(members))
+	places := make([]counter.Standing, len(members))
 	known := lines.Len() > 0 // else there is no such board
 	for i, member := range members {
 		places[i].Member = member

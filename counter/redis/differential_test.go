@@ -194,7 +194,7 @@ func (p *pair) step() {
 		same(p, "Top", func(s counter.Store) (counter.Ranking, error) { return s.Top(ctx, board, n) })
 	case 9:
 		board, who := boards.Draw(rt, "board"), rapid.SliceOfN(members, 1, 4).Draw(rt, "members")
-		same(p, "Standing", func(s counter.Store) ([]counter.Place, error) { return s.Standing(ctx, board, who...) })
+		same(p, "Standing", func(s counter.Store) ([]counter.Standing, error) { return s.Standing(ctx, board, who...) })
 	case 10, 11:
 		list, items := hotLists.Draw(rt, "list"), rapid.SliceOfN(members, 1, 6).Draw(rt, "items")
 		same(p, "Hit", func(s counter.Store) ([]counter.Heat, error) { return s.Hit(ctx, list, items...) })

@@ -17,13 +17,13 @@ import (
 	"strings"
 )
 
-// Place is where something stands: line and column from 1, in characters. The zero
-// Place is the document as a whole.
-type Place struct{ Line, Column int }
+// Position is where something stands: line and column from 1, in characters. The zero
+// Position is the document as a whole.
+type Position struct{ Line, Column int }
 
 // Element is a value of a document.
 type Element struct {
-	Place
+	Position
 	Kind    Kind
 	Flow    bool       // of YAML: it is in brackets
 	Text    string     // of a scalar, without quotes and escapes

@@ -27,9 +27,9 @@ func TestWithoutYAML(t *testing.T) {
 func TestQuoter(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	q := NewQuoter("\xef\xbb\xbfab\x1b[31mc\nkey: s3cret\n\tü防 x\n" + long + "\n")
-	q.Hide(Place{2, 6}, "s3cret")
-	q.Hide(Place{2, 6}, "")
-	for at, want := range map[Place]string{
+	q.Hide(Position{2, 6}, "s3cret")
+	q.Hide(Position{2, 6}, "")
+	for at, want := range map[Position]string{
 		{1, 2}:   "ab�[31mc\n ^",
 		{2, 6}:   "key: ******\n     ^",
 		{3, 5}:   " ü防 x\n    ^",
@@ -57,16 +57,16 @@ func TestClip(t *testing.T) {
 // shown.
 func TestWithin(t *testing.T) {
 	q := NewQuoter("a: x + y\nb: 'x + y' # s3cret\nc: >\n  x +\n  y\n")
-	for at, want := range map[Place]Place{
+	for at, want := range map[Position]Position{
 		{1, 4}: {1, 8}, {2, 4}: {2, 9}, {3, 4}: {3, 4}, {1, 40}: {1, 40}, {9, 1}: {9, 1}, {}: {},
 	} {
 		if got := q.Within(at, "x + y", 4); got != want {
 			t.Errorf("%v is %v, want %v", at, got, want)
 		}
 	}
-	q.Within(Place{2, 4}, "x + y", 4)
-	q.Hide(Place{2, 12}, "s3cret")
-	if got := q.Quote(Place{2, 9}); got != "b: 'x + y' # ******\n        ^" {
+	q.Within(Position{2, 4}, "x + y", 4)
+	q.Hide(Position{2, 12}, "s3cret")
+	if got := q.Quote(Position{2, 9}); got != "b: 'x + y' # ******\n        ^" {
 		t.Errorf("%q", got)
 	}
 }

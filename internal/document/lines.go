@@ -70,7 +70,7 @@ func NewQuoter(source string) *Quoter {
 }
 
 // Hide keeps a value out of what is quoted of its line.
-func (q *Quoter) Hide(at Place, secret string) {
+func (q *Quoter) Hide(at Position, secret string) {
 	if secret != "" && len(q.secrets[at.Line]) < 2*maxSecrets {
 		q.ready = 0 // what was made ready may show it
 		q.secrets[at.Line] = append(q.secrets[at.Line], secret, strings.Repeat("*", utf8.RuneCountInString(secret)))
@@ -79,7 +79,7 @@ func (q *Quoter) Hide(at Place, secret string) {
 
 // Quote returns the line of a place, and below it a caret under the column. Secrets
 // in it are blotted out, and what could write to a terminal.
-func (q *Quoter) Quote(at Place) string {
+func (q *Quoter) Quote(at Position) string {
 	if len(q.secrets[at.Line]) >= 2*maxSecrets || !q.prepareLine(at.Line) {
 		return ""
 	}
@@ -115,7 +115,7 @@ func (q *Quoter) Quote(at Place) string {
 // Within returns the place of a character of a value that stands at a place: the place of
 // the value itself if the value is not written there as it is, such as a text of several
 // lines.
-func (q *Quoter) Within(at Place, value string, character int) Place {
+func (q *Quoter) Within(at Position, value string, character int) Position {
 	if !q.prepareLine(at.Line) || at.Column < 1 || at.Column > len(q.shown) {
 		return at
 	}
@@ -169,7 +169,7 @@ func Clip(text string, n int) string {
 
 // walker knows the place of an offset, as long as one only goes forward.
 type walker struct {
-	Place
+	Position
 	source string
 	offset int
 }
@@ -198,11 +198,11 @@ func (w *walker) step() {
 }
 
 // Seek returns the first place from which on a source is as wanted; none if there is none.
-func Seek(source string, wanted func(rest string) bool) Place {
-	for w := (walker{Place{1, 1}, source, 0}); w.offset < len(source); w.step() {
+func Seek(source string, wanted func(rest string) bool) Position {
+	for w := (walker{Position{1, 1}, source, 0}); w.offset < len(source); w.step() {
 		if wanted(source[w.offset:]) {
-			return w.Place
+			return w.Position
 		}
 	}
-	return Place{}
+	return Position{}
 }

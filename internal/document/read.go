@@ -19,7 +19,7 @@ const (
 
 // Fault is why a document cannot be read.
 type Fault struct {
-	Place
+	Position
 	Why     Why
 	Message string // a sentence that names the remedy
 }
@@ -66,7 +66,7 @@ func ReadEach(name, source string, report func(Fault), list string, each func(*E
 
 func (r *Reader) readDocument(name string) *Element {
 	if len(r.Source) > MaxSize {
-		r.Fault(Bounds, Place{}, "the document has %d bytes; the maximum is %d; shorten or split it", len(r.Source), MaxSize)
+		r.Fault(Bounds, Position{}, "the document has %d bytes; the maximum is %d; shorten or split it", len(r.Source), MaxSize)
 		return nil
 	}
 	if !utf8.ValidString(r.Source) {
@@ -110,7 +110,7 @@ func (r *Reader) yaml() *Element {
 	if strings.TrimSpace(r.Source) == "" {
 		return &Element{}
 	}
-	r.Fault(Syntax, Place{}, "%v", errNoYAML)
+	r.Fault(Syntax, Position{}, "%v", errNoYAML)
 	return nil
 }
 
@@ -129,7 +129,7 @@ type Reader struct {
 }
 
 // Count is for every value, before it is made.
-func (r *Reader) Count(at Place) {
+func (r *Reader) Count(at Position) {
 	if r.values++; r.values > r.most {
 		r.Stop(Bounds, at, "more than %d names and values; write fewer", r.most)
 	}
@@ -143,7 +143,7 @@ func (r *Reader) Item() (done func()) {
 }
 
 // Stop reports a fault after which nothing is read any more.
-func (r *Reader) Stop(why Why, at Place, format string, args ...any) {
+func (r *Reader) Stop(why Why, at Position, format string, args ...any) {
 	r.Fault(why, at, format, args...)
 	r.Stopped = true
 }
@@ -159,7 +159,7 @@ func (r *Reader) Give(item *Element) {
 	}
 }
 
-func (r *Reader) Fault(why Why, at Place, format string, args ...any) {
+func (r *Reader) Fault(why Why, at Position, format string, args ...any) {
 	if r.Stopped {
 		return
 	}
@@ -177,19 +177,19 @@ func (r *Reader) isJSON(name string) bool {
 // inspect checks what holds for either notation. What is too deep is cut off.
 func (r *Reader) inspect(e *Element, depth int) {
 	if depth > MaxDepth && (e.Kind == List || e.Kind == Mapping) {
-		r.Fault(Bounds, e.Place, "more than %d levels of nesting; remove brackets or indentation", MaxDepth)
+		r.Fault(Bounds, e.Position, "more than %d levels of nesting; remove brackets or indentation", MaxDepth)
 		e.Items, e.Members = nil, nil
 		return
 	}
 	for _, item := range e.Items {
 		r.inspect(item, depth+1)
 	}
-	first := make(map[string]Place, len(e.Members))
+	first := make(map[string]Position, len(e.Members))
 	for _, m := range e.Members {
 		if at, twice := first[m.Name.Text]; twice {
-			r.Fault(Twice, m.Name.Place, "this name is in the mapping twice, first in line %d; remove one", at.Line)
+			r.Fault(Twice, m.Name.Position, "this name is in the mapping twice, first in line %d; remove one", at.Line)
 		} else {
-			first[m.Name.Text] = m.Name.Place
+			first[m.Name.Text] = m.Name.Position
 		}
 		r.inspect(m.Value, depth+1)
 	}
@@ -198,12 +198,12 @@ func (r *Reader) inspect(e *Element, depth int) {
 // json reads JSON. It is nearly YAML, but the standard library also reads the rest,
 // such as escapes for characters beyond 16 bits.
 func (r *Reader) json() *Element {
-	at := walker{Place{1, 1}, r.Source, 0}
+	at := walker{Position{1, 1}, r.Source, 0}
 	if err := json.Unmarshal([]byte(r.Source), new(ignored)); err != nil {
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at.advance(int(syntax.Offset) - 1)
 		}
-		r.Fault(Syntax, at.Place, "invalid JSON: %v; check the commas, quotes and brackets before it", err)
+		r.Fault(Syntax, at.Position, "invalid JSON: %v; check the commas, quotes and brackets before it", err)
 		return nil
 	}
 	j := &jsonReader{Reader: r, decoder: json.NewDecoder(strings.NewReader(r.Source)), at: at}
@@ -224,20 +224,20 @@ type jsonReader struct {
 }
 
 // token returns the next token and where it begins.
-func (j *jsonReader) token() (json.Token, Place) {
+func (j *jsonReader) token() (json.Token, Position) {
 	j.at.advance(int(j.decoder.InputOffset()))
 	j.at.skip(" \t\r\n,:")
 	t, err := j.decoder.Token()
 	if err != nil {
-		return nil, j.at.Place
+		return nil, j.at.Position
 	}
-	return t, j.at.Place
+	return t, j.at.Position
 }
 
 func (j *jsonReader) value(depth int) *Element {
 	t, at := j.token()
 	j.Count(at)
-	e := &Element{Place: at}
+	e := &Element{Position: at}
 	switch t := t.(type) {
 	case json.Delim:
 		e.Kind = List
@@ -254,7 +254,7 @@ func (j *jsonReader) value(depth int) *Element {
 		}
 	case bool:
 		e = NewTruth(t)
-		e.Place = at
+		e.Position = at
 	}
 	return e
 }
@@ -288,5 +288,5 @@ func (j *jsonReader) stream() *Element {
 		done()
 	}
 	j.token()
-	return &Element{Place: at, Kind: List}
+	return &Element{Position: at, Kind: List}
 }

@@ -114,22 +114,22 @@ func (l *line) bury(i *item, reason string, now weir.Micros) {
 
 func (l *line) length() int { return len(l.ready) + len(l.delayed) + len(l.leased) }
 
-func (l *line) push(w queue.Work, now weir.Micros) (queue.Place, error) {
+func (l *line) push(w queue.Work, now weir.Micros) (queue.Pushed, error) {
 	if w.ID != "" {
 		if i := l.ids[w.ID]; i != nil {
 			return l.placeOf(i, now), nil
 		}
 		if l.done.knows(w.ID, now) {
-			return queue.Place{Duplicate: true, State: queue.Done}, nil
+			return queue.Pushed{Duplicate: true, State: queue.Done}, nil
 		}
 	}
 	if l.length() >= l.terms.Capacity {
-		return queue.Place{}, queue.ErrFull
+		return queue.Pushed{}, queue.ErrFull
 	}
 	i := &item{id: w.ID, payload: bytes.Clone(w.Payload), pushed: now}
 	l.append(i, now)
 	position := int64(len(l.ready))
-	return queue.Place{
+	return queue.Pushed{
 		Number: i.number, State: queue.Ready, Position: position,
 		Wait: l.terms.Wait(l.terms.Slot(l.pace, now), now, position),
 	}, nil
@@ -147,8 +147,8 @@ func (l *line) append(i *item, now weir.Micros) {
 }
 
 // placeOf is what is said of an item that was pushed before.
-func (l *line) placeOf(i *item, now weir.Micros) queue.Place {
-	p := queue.Place{Number: i.number, Duplicate: true, State: i.state}
+func (l *line) placeOf(i *item, now weir.Micros) queue.Pushed {
+	p := queue.Pushed{Number: i.number, Duplicate: true, State: i.state}
 	if i.state == queue.Ready {
 		p.Position = rank(l.ready, i)
 		p.Wait = l.terms.Wait(l.terms.Slot(l.pace, now), now, p.Position)

@@ -105,8 +105,8 @@ func (s *Store) withLocked(name string, f func(*line, weir.Micros) (bool, error)
 }
 
 // Push implements queue.Store.
-func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Place, error) {
-	var place queue.Place
+func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Pushed, error) {
+	var place queue.Pushed
 	if t := s.terms[name]; t != nil {
 		if err := t.CheckWork(w); err != nil {
 			return place, err

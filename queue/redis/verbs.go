@@ -13,20 +13,20 @@ import (
 )
 
 // Push implements queue.Store.
-func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Place, error) {
+func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Pushed, error) {
 	terms, err := s.Terms(name)
 	if err != nil {
-		return queue.Place{}, err
+		return queue.Pushed{}, err
 	}
 	if err := terms.CheckWork(w); err != nil {
-		return queue.Place{}, err
+		return queue.Pushed{}, err
 	}
 	a := s.call(ctx, name, pushScript, w.ID, rueidis.BinaryString(w.Payload))
 	word := a.Text()
 	if word == "full" {
-		return queue.Place{}, queue.ErrFull
+		return queue.Pushed{}, queue.ErrFull
 	}
-	p := queue.Place{Number: a.Int(), Position: a.Int(), State: queue.State(word), Duplicate: word != "new"}
+	p := queue.Pushed{Number: a.Int(), Position: a.Int(), State: queue.State(word), Duplicate: word != "new"}
 	if !p.Duplicate {
 		p.State = queue.Ready
 	}

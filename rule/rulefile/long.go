@@ -50,7 +50,7 @@ func marks(text string) int {
 // long reads a document in pieces.
 func (r *reader) long(content part) *document.Element {
 	if n := marks(r.Source); n > maxMarks {
-		r.Stop(document.Bounds, document.Place{}, "the document has about %d lines and values; the maximum is %d; write fewer", n, maxMarks)
+		r.Stop(document.Bounds, document.Position{}, "the document has about %d lines and values; the maximum is %d; write fewer", n, maxMarks)
 		return nil
 	}
 	first, at, _ := content.firstLine()
@@ -75,9 +75,9 @@ func (r *reader) atOnce(content part) *document.Element {
 }
 
 // entries reads a list or a mapping that is written in lines.
-func (r *reader) entries(p part, first string, at document.Place, depth int, gives bool) *document.Element {
+func (r *reader) entries(p part, first string, at document.Position, depth int, gives bool) *document.Element {
 	indent := indentOf(first)
-	b := &blockReader{reader: r, depth: depth, gives: gives, into: &document.Element{Place: at, Kind: document.Mapping}}
+	b := &blockReader{reader: r, depth: depth, gives: gives, into: &document.Element{Position: at, Kind: document.Mapping}}
 	begins := func(line string) bool { return beginsMember(line, indent) }
 	if isDash(first[indent:]) {
 		b.into.Kind = document.List
@@ -103,7 +103,7 @@ func (r *reader) whole(p part) *document.Element {
 	if len(root.Content) == 0 {
 		return nil
 	}
-	return r.fromYAML(root.Content[0], document.Place{Line: p.line + 1, Column: 1}, p.line)
+	return r.fromYAML(root.Content[0], document.Position{Line: p.line + 1, Column: 1}, p.line)
 }
 
 // giveAll gives the items of a list to each.
@@ -116,15 +116,15 @@ func (r *reader) giveAll(list *document.Element) {
 
 // firstLine is the first line that is neither empty nor a comment, where its content
 // begins, and its offset.
-func (p part) firstLine() (line string, at document.Place, offset int) {
+func (p part) firstLine() (line string, at document.Position, offset int) {
 	number := p.line
 	for offset, line := range document.EachLine(p.text) {
 		number++
 		if text := strings.TrimLeft(line, " \t"); text != "" && text[0] != '#' {
-			return line, document.Place{Line: number, Column: indentOf(line) + 1}, offset
+			return line, document.Position{Line: number, Column: indentOf(line) + 1}, offset
 		}
 	}
-	return "", document.Place{}, 0
+	return "", document.Position{}, 0
 }
 
 // indentOf is how far a line is indented.
@@ -136,7 +136,7 @@ func isDash(text string) bool {
 }
 
 // hasEntries is whether a list or a mapping in lines begins at a place.
-func hasEntries(line string, at document.Place) bool {
+func hasEntries(line string, at document.Position) bool {
 	return line != "" && (isDash(line[at.Column-1:]) || hasName(line[at.Column-1:]))
 }
 
@@ -226,7 +226,7 @@ func (b *blockReader) piece(p part) {
 	case e == nil:
 		return
 	case e.Kind != b.into.Kind:
-		b.Stop(document.Syntax, e.Place, "invalid YAML: it is %s, after %s in the same column; check the indentation", e.Describe(), b.into.Describe())
+		b.Stop(document.Syntax, e.Position, "invalid YAML: it is %s, after %s in the same column; check the indentation", e.Describe(), b.into.Describe())
 		return
 	}
 	for _, m := range e.Members {
@@ -294,7 +294,7 @@ func (b *blockReader) longMember(p part) {
 		b.piece(p)
 		return
 	}
-	m := document.Member{Name: b.fromYAML(n.Content[0].Content[0], document.Place{}, at.Line-1)}
+	m := document.Member{Name: b.fromYAML(n.Content[0].Content[0], document.Position{}, at.Line-1)}
 	m.Value = b.entries(rest, next, inner, b.depth+1, b.depth == 1 && b.IsGiven(m.Name))
 	b.add(m)
 }

@@ -70,7 +70,7 @@ func (r *reader) checkStream() (content part, ok bool) {
 	number := 0
 	for offset, line := range document.EachLine(r.Source) {
 		number++
-		at := document.Place{Line: number, Column: 1}
+		at := document.Position{Line: number, Column: 1}
 		text := strings.TrimRightFunc(line, unicode.IsSpace)
 		switch {
 		case text == "" || strings.HasPrefix(strings.TrimLeft(text, " \t"), "#"):
@@ -104,29 +104,29 @@ func isMarker(line, marker string) bool {
 
 // fromYAML copies what is taken and reports the rest. An empty value stands where
 // its name does. The lines of the node are counted from another one.
-func (r *reader) fromYAML(n *yaml.Node, empty document.Place, line int) *document.Element {
+func (r *reader) fromYAML(n *yaml.Node, empty document.Position, line int) *document.Element {
 	if n.Kind == yaml.AliasNode && r.Anchored {
 		return r.repeat(n, empty, line)
 	}
-	e := &document.Element{Place: document.Place{Line: line + n.Line, Column: n.Column}, Flow: n.Style&yaml.FlowStyle != 0}
-	if r.Count(e.Place); r.Stopped {
+	e := &document.Element{Position: document.Position{Line: line + n.Line, Column: n.Column}, Flow: n.Style&yaml.FlowStyle != 0}
+	if r.Count(e.Position); r.Stopped {
 		return e
 	}
-	r.reject(n, e.Place)
+	r.reject(n, e.Position)
 	switch n.Kind {
 	case yaml.MappingNode:
 		e.Kind = document.Mapping
 		var merged []*document.Element
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			name := r.fromYAML(n.Content[i], e.Place, line)
-			value := r.fromYAML(n.Content[i+1], name.Place, line)
+			name := r.fromYAML(n.Content[i], e.Position, line)
+			value := r.fromYAML(n.Content[i+1], name.Position, line)
 			switch {
 			case n.Content[i].Tag == "!!merge" && r.Anchored:
 				merged = append(merged, value)
 			case n.Content[i].Tag == "!!merge":
-				r.Fault(document.Foreign, name.Place, "merge keys (<<) are not supported; write the fields out")
+				r.Fault(document.Foreign, name.Position, "merge keys (<<) are not supported; write the fields out")
 			case !name.IsScalar():
-				r.Fault(document.Form, name.Place, "expected a name, but this is %s; write \"name: value\"", name.Describe())
+				r.Fault(document.Form, name.Position, "expected a name, but this is %s; write \"name: value\"", name.Describe())
 			default:
 				e.Members = append(e.Members, document.Member{Name: name, Value: value})
 			}
@@ -135,14 +135,14 @@ func (r *reader) fromYAML(n *yaml.Node, empty document.Place, line int) *documen
 	case yaml.SequenceNode:
 		e.Kind = document.List
 		for _, item := range n.Content {
-			e.Items = append(e.Items, r.fromYAML(item, e.Place, line))
+			e.Items = append(e.Items, r.fromYAML(item, e.Position, line))
 		}
 	case yaml.ScalarNode:
 		e.Kind, e.Text = scalarKind(n), n.Value
 		if e.Kind == document.Nothing {
 			e.Text = ""
 			if n.Value == "" {
-				e.Place = empty
+				e.Position = empty
 			}
 		}
 	}
@@ -151,7 +151,7 @@ func (r *reader) fromYAML(n *yaml.Node, empty document.Place, line int) *documen
 
 // reject reports what would make one value appear in many places, or change what it
 // is behind the reader's back.
-func (r *reader) reject(n *yaml.Node, at document.Place) {
+func (r *reader) reject(n *yaml.Node, at document.Position) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		r.Fault(document.Foreign, at, "*%s is a YAML alias, which is not supported; write the value out, or quote it if it begins with a star", document.Clip(n.Value, document.MaxQuoted))
@@ -182,8 +182,8 @@ func scalarKind(n *yaml.Node) document.Kind {
 // repeat makes once more what an alias stands for. Every value of it is counted before it
 // is made, so few lines cannot stand for more than a document may have; and a value that
 // contains itself comes to an end.
-func (r *reader) repeat(n *yaml.Node, empty document.Place, line int) *document.Element {
-	at := document.Place{Line: line + n.Line, Column: n.Column}
+func (r *reader) repeat(n *yaml.Node, empty document.Position, line int) *document.Element {
+	at := document.Position{Line: line + n.Line, Column: n.Column}
 	if r.aliases == document.MaxDepth {
 		r.Stop(document.Bounds, at, "more than %d aliases stand within each other; write the value of *%s out", document.MaxDepth, document.Clip(n.Value, document.MaxQuoted))
 		return &document.Element{}
@@ -191,7 +191,7 @@ func (r *reader) repeat(n *yaml.Node, empty document.Place, line int) *document.
 	r.aliases++
 	defer func() { r.aliases-- }()
 	e := r.fromYAML(n.Alias, empty, line)
-	e.Place = at
+	e.Position = at
 	return e
 }
 
@@ -212,7 +212,7 @@ func (r *reader) merge(into *document.Element, values []*document.Element) {
 		}
 		for _, from := range mappings {
 			if from.Kind != document.Mapping {
-				r.Fault(document.Form, from.Place, "<<: this is %s; write an alias of a mapping, as in <<: *name", from.Describe())
+				r.Fault(document.Form, from.Position, "<<: this is %s; write an alias of a mapping, as in <<: *name", from.Describe())
 				continue
 			}
 			for _, m := range from.Members {
@@ -252,10 +252,10 @@ var hints = []struct {
 func (r *reader) syntax(err error, p part) {
 	load, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		r.Fault(document.Syntax, document.Place{}, "invalid YAML: %v", err)
+		r.Fault(document.Syntax, document.Position{}, "invalid YAML: %v", err)
 		return
 	}
-	at, begin := document.Place{Line: load.Mark.Line, Column: load.Mark.Column}, document.Place{Line: load.ContextMark.Line, Column: load.ContextMark.Column}
+	at, begin := document.Position{Line: load.Mark.Line, Column: load.Mark.Column}, document.Position{Line: load.ContextMark.Line, Column: load.ContextMark.Column}
 	said := strings.TrimSpace(load.ContextMsg + " " + load.Message)
 	switch {
 	case at.Line == 0:
@@ -291,7 +291,7 @@ func isBlankFrom(source string, line int) bool {
 }
 
 // firstControl finds the first character that YAML does not allow.
-func firstControl(source string) document.Place {
+func firstControl(source string) document.Position {
 	return document.Seek(source, func(rest string) bool {
 		c, _ := utf8.DecodeRuneInString(rest)
 		return document.LineBreak(rest) == 0 && (c != '\t' && unicode.IsControl(c) || c == '\uFFFE' || c == '\uFFFF')

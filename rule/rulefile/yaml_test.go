@@ -70,34 +70,34 @@ func TestFaults(t *testing.T) {
 	for _, c := range []struct {
 		name, source string
 		why          document.Why
-		at           document.Place
+		at           document.Position
 		message      string
 	}{
-		{"", "a: [b", document.Syntax, document.Place{Line: 1, Column: 4}, "a bracket is not closed"},
-		{"", "a: 'b\nc: d\n", document.Syntax, document.Place{Line: 1, Column: 4}, "close the quote"},
-		{"", "a: [b\nc: d\n", document.Syntax, document.Place{Line: 2, Column: 2}, "begun in line 1"},
-		{"", "a: b\n\x00", document.Syntax, document.Place{Line: 2, Column: 1}, "invisible"},
-		{"", "a: \xff", document.Syntax, document.Place{Line: 1, Column: 4}, "invalid UTF-8"},
-		{"x.json", "{a: 1}", document.Syntax, document.Place{Line: 1, Column: 2}, "invalid JSON"},
-		{"x.json", "{\"a\": 1", document.Syntax, document.Place{Line: 1, Column: 7}, "unexpected end"},
-		{"x.json", "{} {}", document.Syntax, document.Place{Line: 1, Column: 4}, "after top-level value"},
-		{"", strings.Repeat(" ", document.MaxSize+1), document.Bounds, document.Place{}, "the maximum is 4194304"},
-		{"", strings.Repeat("[", 20) + strings.Repeat("]", 20), document.Bounds, document.Place{Line: 1, Column: 17}, "more than 16 levels"},
-		{"x.json", strings.Repeat("[", 20) + strings.Repeat("]", 20), document.Bounds, document.Place{Line: 1, Column: 17}, "more than 16 levels"},
-		{"", strings.Repeat("[", 20000), document.Bounds, document.Place{Line: 1, Column: 10001}, "reduce the nesting"},
-		{"", "a: &x b", document.Foreign, document.Place{Line: 1, Column: 4}, "&x is a YAML anchor"},
-		{"", "a: !x b", document.Foreign, document.Place{Line: 1, Column: 4}, "!x is a YAML tag"},
-		{"", "a: *x", document.Foreign, document.Place{Line: 1, Column: 4}, "needs quotes"},
-		{"", "%TAG ! a\n---\n", document.Foreign, document.Place{Line: 1, Column: 1}, "directive"},
-		{"", "a: b\n--- \nc: d", document.Foreign, document.Place{Line: 2, Column: 1}, "a second YAML document"},
-		{"", "a: b\n...\nc: d", document.Foreign, document.Place{Line: 3, Column: 1}, "a second YAML document"},
-		{"", "  a: b\nc: d\n", document.Syntax, document.Place{Line: 2, Column: 1}, "did not find expected <document start>; the line is indented less"},
-		{"", "a: b\nc:\n  d: 1\n  d: 2\n", document.Twice, document.Place{Line: 4, Column: 3}, "first in line 3"},
-		{"x.json", `{"a": 1, "a": 2}`, document.Twice, document.Place{Line: 1, Column: 10}, "first in line 1"},
-		{"", "[a]: b", document.Form, document.Place{Line: 1, Column: 1}, "expected a name, but this is a list"},
+		{"", "a: [b", document.Syntax, document.Position{Line: 1, Column: 4}, "a bracket is not closed"},
+		{"", "a: 'b\nc: d\n", document.Syntax, document.Position{Line: 1, Column: 4}, "close the quote"},
+		{"", "a: [b\nc: d\n", document.Syntax, document.Position{Line: 2, Column: 2}, "begun in line 1"},
+		{"", "a: b\n\x00", document.Syntax, document.Position{Line: 2, Column: 1}, "invisible"},
+		{"", "a: \xff", document.Syntax, document.Position{Line: 1, Column: 4}, "invalid UTF-8"},
+		{"x.json", "{a: 1}", document.Syntax, document.Position{Line: 1, Column: 2}, "invalid JSON"},
+		{"x.json", "{\"a\": 1", document.Syntax, document.Position{Line: 1, Column: 7}, "unexpected end"},
+		{"x.json", "{} {}", document.Syntax, document.Position{Line: 1, Column: 4}, "after top-level value"},
+		{"", strings.Repeat(" ", document.MaxSize+1), document.Bounds, document.Position{}, "the maximum is 4194304"},
+		{"", strings.Repeat("[", 20) + strings.Repeat("]", 20), document.Bounds, document.Position{Line: 1, Column: 17}, "more than 16 levels"},
+		{"x.json", strings.Repeat("[", 20) + strings.Repeat("]", 20), document.Bounds, document.Position{Line: 1, Column: 17}, "more than 16 levels"},
+		{"", strings.Repeat("[", 20000), document.Bounds, document.Position{Line: 1, Column: 10001}, "reduce the nesting"},
+		{"", "a: &x b", document.Foreign, document.Position{Line: 1, Column: 4}, "&x is a YAML anchor"},
+		{"", "a: !x b", document.Foreign, document.Position{Line: 1, Column: 4}, "!x is a YAML tag"},
+		{"", "a: *x", document.Foreign, document.Position{Line: 1, Column: 4}, "needs quotes"},
+		{"", "%TAG ! a\n---\n", document.Foreign, document.Position{Line: 1, Column: 1}, "directive"},
+		{"", "a: b\n--- \nc: d", document.Foreign, document.Position{Line: 2, Column: 1}, "a second YAML document"},
+		{"", "a: b\n...\nc: d", document.Foreign, document.Position{Line: 3, Column: 1}, "a second YAML document"},
+		{"", "  a: b\nc: d\n", document.Syntax, document.Position{Line: 2, Column: 1}, "did not find expected <document start>; the line is indented less"},
+		{"", "a: b\nc:\n  d: 1\n  d: 2\n", document.Twice, document.Position{Line: 4, Column: 3}, "first in line 3"},
+		{"x.json", `{"a": 1, "a": 2}`, document.Twice, document.Position{Line: 1, Column: 10}, "first in line 1"},
+		{"", "[a]: b", document.Form, document.Position{Line: 1, Column: 1}, "expected a name, but this is a list"},
 	} {
 		_, faults := readAll(c.name, c.source)
-		if len(faults) != 1 || faults[0].Why != c.why || faults[0].Place != c.at || !strings.Contains(faults[0].Message, c.message) {
+		if len(faults) != 1 || faults[0].Why != c.why || faults[0].Position != c.at || !strings.Contains(faults[0].Message, c.message) {
 			t.Errorf("%.40q: got %+v; want %d at %v: %s", c.source, faults, c.why, c.at, c.message)
 		}
 	}

@@ -146,7 +146,7 @@ func (p *parser) hold(f fields) *Hold {
 	if e == nil {
 		for _, name := range besideHolds {
 			if f[name] != nil {
-				p.errorf(f[name].Place, "%s: needs a hold; write for example hold: {id: request_id, end: {phase: done}}, or remove it", name)
+				p.errorf(f[name].Position, "%s: needs a hold; write for example hold: {id: request_id, end: {phase: done}}, or remove it", name)
 			}
 		}
 		return p.flaggedHold(f)
@@ -158,22 +158,22 @@ func (p *parser) hold(f fields) *Hold {
 	h := &Hold{TTL: DefaultHoldTTL}
 	var ok bool
 	if h.ID, ok = p.text(own["id"], "hold: id"); ok && h.ID == "" {
-		p.errorf(e.Place, "hold: id: required; write the key of the entry that names a request, such as request_id")
+		p.errorf(e.Position, "hold: id: required; write the key of the entry that names a request, such as request_id")
 	}
 	p.holdEnd(own["end"], h)
 	h.Reserve, _ = p.number(f["reserve"], "reserve", 1, weir.MaxUnits)
 	if own["end"] == nil && f["reserve"] == nil {
-		p.errorf(e.Place, "reserve: required, because without hold: end: a call begins a hold if its addend is 0; write how many units to reserve")
+		p.errorf(e.Position, "reserve: required, because without hold: end: a call begins a hold if its addend is 0; write how many units to reserve")
 	}
 	for name, set := range map[string]func(string) error{"hold_ttl": h.setTTL, "on_expiry": h.setExpiry} {
 		if text, ok := p.text(f[name], name); ok && text != "" {
 			if err := set(text); err != nil {
-				p.errorf(f[name].Place, "%s: %s", name, reason(err))
+				p.errorf(f[name].Position, "%s: %s", name, reason(err))
 			}
 		}
 	}
 	if f["charge"] != nil {
-		p.errorf(f["charge"].Place, "charge: cannot be combined with hold, which charges what was used in full; remove it")
+		p.errorf(f["charge"].Position, "charge: cannot be combined with hold, which charges what was used in full; remove it")
 	}
 	return h
 }
@@ -184,13 +184,13 @@ func (p *parser) holdEnd(e *document.Element, h *Hold) {
 	case e == nil:
 		return
 	case e.Kind != document.Mapping || len(e.Members) != 1:
-		p.errorf(e.Place, "hold: end: write one key and its value, as in {phase: done}")
+		p.errorf(e.Position, "hold: end: write one key and its value, as in {phase: done}")
 		return
 	}
 	h.End.Key = e.Members[0].Name.Text
 	h.End.Value, _ = p.text(e.Members[0].Value, "hold: end: "+h.End.Key)
 	if h.End.Key == h.ID || h.End.Key == "" || h.End.Value == "" {
-		p.errorf(e.Place, "hold: end: write the key and the value of another entry, as in {phase: done}")
+		p.errorf(e.Position, "hold: end: write the key and the value of another entry, as in {phase: done}")
 	}
 }
 
@@ -227,9 +227,9 @@ func (p *parser) checkHold(f fields, n *Node) {
 		}
 		const format = "reserve: %d exceeds the limit of %d, so every request is denied; reserve less"
 		if e := f["reserve"]; e != nil {
-			p.errorf(e.Place, format, n.Hold.Reserve, l.Capacity())
+			p.errorf(e.Position, format, n.Hold.Reserve, l.Capacity())
 		} else {
-			p.warnf(document.Place{}, format, n.Hold.Reserve, l.Capacity())
+			p.warnf(document.Position{}, format, n.Hold.Reserve, l.Capacity())
 		}
 		return
 	}

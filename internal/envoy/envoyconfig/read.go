@@ -54,7 +54,7 @@ type reader struct {
 
 func (r *reader) file(f File) rule.Problems {
 	text := string(f.Source)
-	p := &parser{report: &report{file: f.Name, quoter: document.NewQuoter(text), faults: map[document.Place]bool{}}, reader: r}
+	p := &parser{report: &report{file: f.Name, quoter: document.NewQuoter(text), faults: map[document.Position]bool{}}, reader: r}
 	root := f.Root
 	if root == nil {
 		root = document.ReadAnchored(f.Name, text, p.fault)
@@ -112,7 +112,7 @@ func (p *parser) domain(root *document.Element) {
 		p.config.domains[name] = d
 		p.first[name] = p.report.file
 	case !p.options.MergeDomains:
-		p.errorf(f["domain"].Place, "domain: %s is already in %s; merge the two, or set --envoy-merge-domains", document.Quote(name), p.first[name])
+		p.errorf(f["domain"].Position, "domain: %s is already in %s; merge the two, or set --envoy-merge-domains", document.Quote(name), p.first[name])
 		return
 	}
 	d.failure = p.failure(f["on_failure"], d.failure)
@@ -126,15 +126,15 @@ func (p *parser) descriptors(e *document.Element, l *level, path string, failure
 		return
 	}
 	if e.Kind != document.List {
-		p.errorf(e.Place, "descriptors: this is %s; write a list, with a dash before each descriptor", e.Describe())
+		p.errorf(e.Position, "descriptors: this is %s; write a list, with a dash before each descriptor", e.Describe())
 		return
 	}
-	first := map[string]document.Place{}
+	first := map[string]document.Position{}
 	for i, item := range e.Items {
 		p.where = where{path, i + 1}
 		p.count++
 		if p.count == MaxDescriptors+1 {
-			p.errorf(item.Place, "descriptors: there are more than the maximum of %d; match several values with one pattern", MaxDescriptors)
+			p.errorf(item.Position, "descriptors: there are more than the maximum of %d; match several values with one pattern", MaxDescriptors)
 		}
 		if p.count > MaxDescriptors {
 			return
@@ -143,7 +143,7 @@ func (p *parser) descriptors(e *document.Element, l *level, path string, failure
 	}
 }
 
-func (p *parser) descriptor(e *document.Element, l *level, path string, failure OnFailure, first map[string]document.Place) {
+func (p *parser) descriptor(e *document.Element, l *level, path string, failure OnFailure, first map[string]document.Position) {
 	f := p.fields(e, "a descriptor", descriptorFields)
 	if f == nil {
 		return
@@ -157,14 +157,14 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 		if at.Line > 0 {
 			line = fmt.Sprintf(", first in line %d", at.Line)
 		}
-		p.errorf(e.Place, "descriptors: %s is given twice%s; remove one", document.Quote(b.composite), line)
+		p.errorf(e.Position, "descriptors: %s is given twice%s; remove one", document.Quote(b.composite), line)
 		return
 	}
 	if l.exact[b.composite] != nil {
-		p.errorf(e.Place, "descriptors: %s is already in another file of this domain; remove one", document.Quote(b.composite))
+		p.errorf(e.Position, "descriptors: %s is already in another file of this domain; remove one", document.Quote(b.composite))
 		return
 	}
-	first[b.composite] = e.Place
+	first[b.composite] = e.Position
 	failure = p.failure(f["on_failure"], failure)
 	path = document.Clip(path+"."+b.composite, maxPath)
 	p.where = where{path: path}
@@ -177,7 +177,7 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 	}
 	for i, field := range []string{"shadow_mode", "quota_mode", "charge", "hold"} {
 		if b.node == nil && [...]bool{shadow, quota, always, f["hold"] != nil}[i] {
-			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
+			p.warnf(f[field].Position, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
 		}
 	}
 	p.truth(f["detailed_metric"], "detailed_metric")
@@ -209,7 +209,7 @@ func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
 	}
 	b.shared = p.truth(f["share_threshold"], "share_threshold")
 	if b.shared && b.parts == nil {
-		p.errorf(f["share_threshold"].Place, "share_threshold: %s has no *, so no values share the limit; write a value such as files*, or remove the field", document.Quote(b.composite))
+		p.errorf(f["share_threshold"].Position, "share_threshold: %s has no *, so no values share the limit; write a value such as files*, or remove the field", document.Quote(b.composite))
 	}
 	return b, true
 }
@@ -229,7 +229,7 @@ func (l *level) addBranch(b *branch) {
 func (p *parser) always(e *document.Element) bool {
 	text, ok := p.text(e, "charge")
 	if ok && text != "" && text != "always" {
-		p.errorf(e.Place, "charge: %q is unknown; write always, or remove the field", text)
+		p.errorf(e.Position, "charge: %q is unknown; write always, or remove the field", text)
 	}
 	return text == "always"
 }
@@ -239,7 +239,7 @@ func (p *parser) metadata(e *document.Element) map[string]any {
 		return nil
 	}
 	if e.Kind != document.Mapping {
-		p.errorf(e.Place, "metadata: this is %s; write names and values", e.Describe())
+		p.errorf(e.Position, "metadata: this is %s; write names and values", e.Describe())
 		return nil
 	}
 	return plain(e).(map[string]any)
@@ -252,7 +252,7 @@ func (p *parser) node(f fields, path string, failure OnFailure) *Node {
 	var limits []*document.Element
 	switch {
 	case one != nil && several != nil:
-		p.errorf(several.Place, "rate_limits: cannot be combined with rate_limit; put it into the list")
+		p.errorf(several.Position, "rate_limits: cannot be combined with rate_limit; put it into the list")
 		return nil
 	case one != nil:
 		limits = []*document.Element{one}
@@ -263,10 +263,10 @@ func (p *parser) node(f fields, path string, failure OnFailure) *Node {
 		if several.Kind != document.List {
 			is = several.Describe()
 		}
-		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", is)
+		p.errorf(several.Position, "rate_limits: this is %s; write a list of limits, or rate_limit for one", is)
 		return nil
 	case len(several.Items) > MaxRateLimits:
-		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: %d limits exceed the maximum of %d; keep the strictest ones", len(several.Items), MaxRateLimits)
+		p.errorf(several.Items[MaxRateLimits].Position, "rate_limits: %d limits exceed the maximum of %d; keep the strictest ones", len(several.Items), MaxRateLimits)
 		return nil
 	default:
 		limits = several.Items
@@ -281,11 +281,11 @@ func (p *parser) node(f fields, path string, failure OnFailure) *Node {
 		return n // whatever it is, it is not used
 	}
 	if n.Unlimited && f["hold"] != nil {
-		p.warnf(f["hold"].Place, "hold: has no effect when unlimited is true; remove one of them")
+		p.warnf(f["hold"].Position, "hold: has no effect when unlimited is true; remove one of them")
 	}
 	n.compileRules()
 	if err := n.compileLimits(); err != nil {
-		p.errorf(limits[0].Place, "rate_limit: %s", reason(err))
+		p.errorf(limits[0].Position, "rate_limit: %s", reason(err))
 		return n
 	}
 	p.checkHold(f, n)

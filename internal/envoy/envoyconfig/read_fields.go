@@ -17,17 +17,17 @@ import (
 type fields map[string]*document.Element
 
 // place is where a field stands, or where the mapping does that lacks it.
-func (f fields) place(name string, mapping *document.Element) document.Place {
+func (f fields) place(name string, mapping *document.Element) document.Position {
 	if e := f[name]; e != nil {
-		return e.Place
+		return e.Position
 	}
-	return mapping.Place
+	return mapping.Position
 }
 
 // fields checks the names in a mapping.
 func (p *parser) fields(e *document.Element, what string, known []string) fields {
 	if e.Kind != document.Mapping {
-		p.errorf(e.Place, "%s: this is %s; write fields here, such as %s", what, e.Describe(), strings.Join(known[:min(2, len(known))], ", "))
+		p.errorf(e.Position, "%s: this is %s; write fields here, such as %s", what, e.Describe(), strings.Join(known[:min(2, len(known))], ", "))
 		return nil
 	}
 	f := make(fields, len(e.Members))
@@ -41,9 +41,9 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 			}
 		case isElsewhere(name):
 			// A file that was good enough until now must not keep weir from starting.
-			p.warnf(m.Name.Place, "%s has no field %s, so it has no effect here; move it to where it belongs", what, name)
+			p.warnf(m.Name.Position, "%s has no field %s, so it has no effect here; move it to where it belongs", what, name)
 		default:
-			p.errorf(m.Name.Place, "%s has no field %s; %s", what, document.Quote(name),
+			p.errorf(m.Name.Position, "%s has no field %s; %s", what, document.Quote(name),
 				notation.Hint(name, known, "remove it, or use one of "+strings.Join(known, ", ")))
 		}
 	}
@@ -62,7 +62,7 @@ func (p *parser) text(e *document.Element, field string) (string, bool) {
 	case e == nil:
 		return "", true
 	case !e.IsScalar():
-		p.errorf(e.Place, "%s: this is %s; write one value", field, e.Describe())
+		p.errorf(e.Position, "%s: this is %s; write one value", field, e.Describe())
 		return "", false
 	}
 	return e.Text, true
@@ -80,7 +80,7 @@ func (p *parser) truth(e *document.Element, field string) bool {
 			return b
 		}
 	}
-	p.errorf(e.Place, "%s: this is %s; write true or false", field, e.Describe())
+	p.errorf(e.Position, "%s: this is %s; write true or false", field, e.Describe())
 	return false
 }
 
@@ -98,9 +98,9 @@ func (p *parser) number(e *document.Element, field string, least, most int64) (i
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case text == "":
-		p.errorf(e.Place, "%s: this is %s; write a whole number in plain digits", field, e.Describe())
+		p.errorf(e.Position, "%s: this is %s; write a whole number in plain digits", field, e.Describe())
 	case err != nil || n < least || n > most:
-		p.errorf(e.Place, "%s: %s is out of range; write %d to %d", field, document.Clip(e.Text, 40), least, most)
+		p.errorf(e.Position, "%s: %s is out of range; write %d to %d", field, document.Clip(e.Text, 40), least, most)
 	default:
 		return n, true
 	}
@@ -122,7 +122,7 @@ func (p *parser) fallback(e *document.Element) (f OnFailure) {
 	known := p.fields(e, "on_failure", fallbackFields)
 	for _, name := range fallbackFields {
 		if known[name] == nil {
-			p.errorf(e.Place, "on_failure: %s: required; write for example {local: 60s, then: closed}", name)
+			p.errorf(e.Position, "on_failure: %s: required; write for example {local: 60s, then: closed}", name)
 			return f
 		}
 	}
@@ -132,7 +132,7 @@ func (p *parser) fallback(e *document.Element) (f OnFailure) {
 			err = rule.Fallback{For: f.For}.Validate()
 		}
 		if err != nil {
-			p.errorf(known["local"].Place, "on_failure: local: %s", reason(err))
+			p.errorf(known["local"].Position, "on_failure: local: %s", reason(err))
 		}
 	}
 	f.Failure = FailLocal
@@ -147,7 +147,7 @@ func (p *parser) failureWord(e *document.Element, field string, names []string) 
 		return 0, false
 	}
 	if !slices.Contains(names, text) {
-		p.errorf(e.Place, "%s: %q is unknown; %s", field, text, notation.Hint(text, names, "choose one of "+strings.Join(names, ", ")))
+		p.errorf(e.Position, "%s: %q is unknown; %s", field, text, notation.Hint(text, names, "choose one of "+strings.Join(names, ", ")))
 		return 0, false
 	}
 	return Failure(slices.Index(failureNames, text)), true
@@ -208,7 +208,7 @@ type report struct {
 	problems rule.Problems
 	errors   int
 	left     [2]int // beyond maxProblems, by severity
-	faults   map[document.Place]bool
+	faults   map[document.Position]bool
 	where    where
 }
 
@@ -225,15 +225,15 @@ func (w where) String() string {
 	return fmt.Sprintf("%s.descriptors[%d]", w.path, w.item-1)
 }
 
-func (r *report) errorf(at document.Place, format string, args ...any) {
+func (r *report) errorf(at document.Position, format string, args ...any) {
 	r.addProblem(rule.Error, at, format, args...)
 }
 
-func (r *report) warnf(at document.Place, format string, args ...any) {
+func (r *report) warnf(at document.Position, format string, args ...any) {
 	r.addProblem(rule.Warning, at, format, args...)
 }
 
-func (r *report) addProblem(s rule.Severity, at document.Place, format string, args ...any) {
+func (r *report) addProblem(s rule.Severity, at document.Position, format string, args ...any) {
 	if r.faults[at] {
 		return
 	}
@@ -245,7 +245,7 @@ func (r *report) addProblem(s rule.Severity, at document.Place, format string, a
 		return
 	}
 	message := fmt.Sprintf(format, args...)
-	if at == (document.Place{}) && r.where.path != "" {
+	if at == (document.Position{}) && r.where.path != "" {
 		message = r.where.String() + ": " + message
 	}
 	r.problems = append(r.problems, rule.Problem{
@@ -256,9 +256,9 @@ func (r *report) addProblem(s rule.Severity, at document.Place, format string, a
 // fault reports what made the document unreadable. What is made of a value that was
 // not taken is not worth a word.
 func (r *report) fault(f document.Fault) {
-	r.errorf(f.Place, "%s", f.Message)
+	r.errorf(f.Position, "%s", f.Message)
 	if f.Why == document.Foreign && len(r.faults) < maxProblems {
-		r.faults[f.Place] = true
+		r.faults[f.Position] = true
 	}
 }
 
@@ -275,7 +275,7 @@ func (r *report) done() rule.Problems {
 	})
 	for i := range r.problems {
 		p := &r.problems[i]
-		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
+		p.Excerpt = r.quoter.Quote(document.Position{Line: p.Line, Column: p.Column})
 	}
 	return r.problems
 }

@@ -32,7 +32,7 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 		return
 	}
 	if slices.ContainsFunc(n.Limits, func(other Limit) bool { return other.Algorithm == l.Algorithm && other.Period == l.Period }) {
-		p.errorf(e.Place, "rate_limits: another limit uses %s with the same period, so only the lower one has an effect; keep that one", l.Algorithm)
+		p.errorf(e.Position, "rate_limits: another limit uses %s with the same period, so only the lower one has an effect; keep that one", l.Algorithm)
 		return
 	}
 	n.Limits = append(n.Limits, l)
@@ -40,7 +40,7 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 		return
 	}
 	if _, err := l.compile(false, false); err != nil {
-		p.errorf(e.Place, "rate_limit: %s", reason(err))
+		p.errorf(e.Position, "rate_limit: %s", reason(err))
 	}
 }
 
@@ -48,14 +48,14 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 func (p *parser) unlimited(f fields, n *Node, several bool) {
 	n.Unlimited = true
 	if several {
-		p.errorf(f["unlimited"].Place, "unlimited: cannot be combined with other limits; write a single rate_limit with it")
+		p.errorf(f["unlimited"].Position, "unlimited: cannot be combined with other limits; write a single rate_limit with it")
 	}
 	if e := f["unit"]; e != nil {
-		p.errorf(e.Place, "unit: cannot be combined with unlimited: true; remove one of them")
+		p.errorf(e.Position, "unit: cannot be combined with unlimited: true; remove one of them")
 	}
 	for _, field := range []string{"requests_per_unit", "algorithm", "burst", "zone", "starts"} {
 		if e := f[field]; e != nil {
-			p.warnf(e.Place, "%s: has no effect when unlimited is true; remove one of them", field)
+			p.warnf(e.Position, "%s: has no effect when unlimited is true; remove one of them", field)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func (p *parser) algorithm(f fields, l *Limit) bool {
 	} else if name != "" {
 		var err error
 		if l.Algorithm, err = weir.ParseAlgorithm(name); err != nil {
-			p.errorf(f["algorithm"].Place, "algorithm: %s", reason(err))
+			p.errorf(f["algorithm"].Position, "algorithm: %s", reason(err))
 			return false
 		}
 	}
@@ -100,7 +100,7 @@ func (p *parser) algorithm(f fields, l *Limit) bool {
 		return false
 	}
 	if l.Burst > 0 && l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket {
-		p.errorf(f["burst"].Place, "burst: %s has no burst; remove it, or write algorithm: token_bucket", l.Algorithm)
+		p.errorf(f["burst"].Position, "burst: %s has no burst; remove it, or write algorithm: token_bucket", l.Algorithm)
 		return false
 	}
 	return true
@@ -117,7 +117,7 @@ func (p *parser) calendar(e *document.Element, f fields, l *Limit) bool {
 	if name != "" {
 		var err error
 		if zone, err = notation.LoadZone(name); err != nil {
-			p.errorf(f["zone"].Place, "zone: %v", err)
+			p.errorf(f["zone"].Position, "zone: %v", err)
 			return false
 		}
 	}
@@ -161,7 +161,7 @@ func (p *parser) replaces(e *document.Element, n *Node, own string) {
 		return
 	}
 	if e.Kind != document.List {
-		p.errorf(e.Place, "replaces: this is %s; write a list of names, as in [{name: other}]", e.Describe())
+		p.errorf(e.Position, "replaces: this is %s; write a list of names, as in [{name: other}]", e.Describe())
 		return
 	}
 	for _, item := range e.Items {
@@ -173,9 +173,9 @@ func (p *parser) replaces(e *document.Element, n *Node, own string) {
 		switch {
 		case !ok:
 		case name == "":
-			p.errorf(item.Place, "replaces: a name is required; write the name of the limit that this one replaces")
+			p.errorf(item.Position, "replaces: a name is required; write the name of the limit that this one replaces")
 		case name == own:
-			p.errorf(item.Place, "replaces: %s is the name of this limit itself; write the name of another limit", document.Quote(name))
+			p.errorf(item.Position, "replaces: %s is the name of this limit itself; write the name of another limit", document.Quote(name))
 		case !slices.Contains(n.Replaces, name):
 			n.Replaces = append(n.Replaces, name)
 		}

@@ -15,35 +15,35 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// place is room for the answer to one descriptor, so that it takes one allocation.
-type place struct {
+// statusMemory is what the answer to one descriptor needs, so that it takes one allocation.
+type statusMemory struct {
 	status pb.RateLimitResponse_DescriptorStatus
 	limit  pb.RateLimitResponse_RateLimit
 	reset  durationpb.Duration
 }
 
-// single is room for the usual answer, to one descriptor.
+// single is memory for the usual answer, to one descriptor.
 type single struct {
 	response pb.RateLimitResponse
-	place    [1]place
+	memory   [1]statusMemory
 	statuses [1]*pb.RateLimitResponse_DescriptorStatus
 }
 
 // answer writes down what has become of a request.
 func (s *Service) answer(w *work, req *pb.RateLimitRequest) *pb.RateLimitResponse {
 	var response *pb.RateLimitResponse
-	var places []place
+	var memories []statusMemory
 	if len(w.items) == 1 {
 		one := new(single)
-		response, places = &one.response, one.place[:]
+		response, memories = &one.response, one.memory[:]
 		response.Statuses = one.statuses[:]
 	} else {
-		response, places = new(pb.RateLimitResponse), make([]place, len(w.items))
+		response, memories = new(pb.RateLimitResponse), make([]statusMemory, len(w.items))
 		response.Statuses = make([]*pb.RateLimitResponse_DescriptorStatus, len(w.items))
 	}
 	for i := range w.items {
-		s.describe(&w.items[i], &places[i])
-		response.Statuses[i] = &places[i].status
+		s.describe(&w.items[i], &memories[i])
+		response.Statuses[i] = &memories[i].status
 	}
 	response.OverallCode = pb.RateLimitResponse_OK
 	if (w.over || w.quotaOver) && !s.options.GlobalShadow {
@@ -60,7 +60,7 @@ func (s *Service) answer(w *work, req *pb.RateLimitRequest) *pb.RateLimitRespons
 
 // describe writes down what has become of a descriptor. A quota that is used up is over its limit,
 // also if the request is not denied.
-func (s *Service) describe(it *item, p *place) {
+func (s *Service) describe(it *item, p *statusMemory) {
 	p.status.Code = pb.RateLimitResponse_OK
 	switch {
 	case it.node == nil:

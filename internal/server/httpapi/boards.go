@@ -157,7 +157,7 @@ func seconds(n int64, field string) error {
 	return nil
 }
 
-func placesOf(places []counter.Place) []PlaceAnswer {
+func placesOf(places []counter.Standing) []PlaceAnswer {
 	all := make([]PlaceAnswer, len(places))
 	for i, p := range places {
 		all[i] = PlaceAnswer{Member: p.Member, Score: p.Score}

@@ -24,7 +24,7 @@ func testOrder(b *table) {
 	}
 	b.top(board, 2, "c", "2.5", "b", "1.000001")
 	places := testkit.Must(b.Store.Standing(b.t.Context(), board, "down", "c", "absent", "gone", "a"))(b.t)
-	b.equal("Standing", places, []counter.Place{
+	b.equal("Standing", places, []counter.Standing{
 		{Member: "down", Rank: 6, Score: -3 * counter.One}, {Member: "c", Rank: 1, Score: 2_500_000}, {Member: "absent"}, {Member: "gone"}, {Member: "a", Rank: 4, Score: counter.One},
 	})
 	scores, err := b.Store.Score(b.t.Context(), board, counter.Mark{Member: "x", By: 5}, counter.Mark{Member: "y", By: 6}, counter.Mark{Member: "x", By: 7})

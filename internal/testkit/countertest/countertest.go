@@ -217,7 +217,7 @@ func (b *table) top(board counter.Board, n int, want ...string) counter.Ranking 
 func (b *table) standing(board counter.Board, member string, rank int, score string) {
 	b.t.Helper()
 	got := testkit.Must(b.Store.Standing(b.t.Context(), board, member))(b.t)
-	b.equal("Standing", got, []counter.Place{{Member: member, Rank: rank, Score: amount(b.t, score)}})
+	b.equal("Standing", got, []counter.Standing{{Member: member, Rank: rank, Score: amount(b.t, score)}})
 }
 
 // hit hits an item, and returns how it stands.

@@ -151,7 +151,7 @@ func testLargest(b *table) {
 	if _, err := b.Store.Score(ctx, board, marks...); err != nil {
 		b.t.Error(err)
 	}
-	if places, err := b.Store.Standing(ctx, board, members...); err != nil || places[0] != (counter.Place{Member: members[0], Rank: 1, Score: counter.Whole(13)}) {
+	if places, err := b.Store.Standing(ctx, board, members...); err != nil || places[0] != (counter.Standing{Member: members[0], Rank: 1, Score: counter.Whole(13)}) {
 		b.t.Errorf("Standing = %+v, %v", places[0], err)
 	}
 	if top, err := b.Store.Top(ctx, board, counter.MaxTop); err != nil || len(top.Places) != 20 {

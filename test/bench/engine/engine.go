@@ -49,8 +49,8 @@ func (o options) take(r *bench.Run, what string, callers int, all []contestant) 
 	return c.Run(r)
 }
 
-// place is where limits are kept, and how many ask there.
-type place struct {
+// setting is where limits are kept, and how many ask there.
+type setting struct {
 	name    string
 	callers int
 	share   int // of the checks in memory
@@ -58,16 +58,16 @@ type place struct {
 }
 
 // places are memory and a Redis.
-func places(r *bench.Run) []place {
+func places(r *bench.Run) []setting {
 	addr := testredis.Start(r).Addr
-	return []place{
+	return []setting{
 		{"memory", 1, 1, func() weir.Store { return memory.New(memory.Options{}) }},
 		{"Redis", 32, 100, func() weir.Store { return bench.OpenRedis(r, addr) }},
 	}
 }
 
 // in are the options for a place.
-func (o options) in(p place) options {
+func (o options) in(p setting) options {
 	o.checks = max(1, o.checks/p.share)
 	return o
 }

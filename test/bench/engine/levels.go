@@ -51,7 +51,7 @@ func runLevels(r *bench.Run, o options) {
 	table := bench.NewTable("<store", "<contestant", "ns", "÷ one limit", "÷ four rules")
 	tiers := bench.NewTable("<store", "<a check of one limit, with", "ns", "÷")
 	cluster := testredis.StartSteadyCluster(r).Addrs
-	for _, p := range append(places(r), place{"Redis Cluster", 32, 100, func() weir.Store { return bench.OpenURL(r, "redis+cluster://"+strings.Join(cluster, ",")) }}) {
+	for _, p := range append(places(r), setting{"Redis Cluster", 32, 100, func() weir.Store { return bench.OpenURL(r, "redis+cluster://"+strings.Join(cluster, ",")) }}) {
 		var all []contestant
 		for _, c := range leveled {
 			all = append(all, contestant{c.name, checkClients(r, o.keys, levelsHead+c.rules, c.results, p.open(), true, byKey)})

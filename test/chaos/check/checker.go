@@ -45,7 +45,7 @@ type Checker struct {
 	groups     []Group  // likewise
 	history    []Answer // that were, as a ring
 	next       int      // in the ring
-	meters     map[place]*meter
+	meters     map[meterKey]*meter
 	back       map[int]time.Duration // since when the store was well that an instance was last seen to ask
 	tally      Tally
 	violations []Violation
@@ -72,8 +72,8 @@ func (c *Checker) NoteMove() {
 	c.tally.Moves++
 }
 
-// place is where a key is counted.
-type place struct {
+// meterKey is where a key is counted.
+type meterKey struct {
 	rule, limit    int
 	key            string
 	instance, life int // of an instance that counts by itself; 0 for the store
@@ -81,7 +81,7 @@ type place struct {
 
 // New makes a checker for a store that waits as long as timeout, and keeps a key in a slot.
 func New(rules plan.Rules, timeout time.Duration, slotOf func(key string) int) *Checker {
-	return &Checker{Timeline: NewTimeline(), rules: rules, timeout: timeout, slotOf: slotOf, meters: map[place]*meter{}, back: map[int]time.Duration{}}
+	return &Checker{Timeline: NewTimeline(), rules: rules, timeout: timeout, slotOf: slotOf, meters: map[meterKey]*meter{}, back: map[int]time.Duration{}}
 }
 
 // Note records an answer, to be checked later.
@@ -206,7 +206,7 @@ func (c *Checker) countLocked(a *Answer) {
 			continue
 		}
 		for k := range r.Limits {
-			where := place{rule: i, limit: k, key: r.KeyOf(&a.Request)}
+			where := meterKey{rule: i, limit: k, key: r.KeyOf(&a.Request)}
 			if a.By[r.ID] == Instance {
 				where.instance, where.life = 1+a.Instance, a.Life
 			}
@@ -228,7 +228,7 @@ func (c *Checker) countLocked(a *Answer) {
 
 // newMeter is for a key in the store, which counts for all, or in an instance, which has its
 // share and loses nothing as long as it lives.
-func (c *Checker) newMeter(r *plan.Rule, k int, where place) *meter {
+func (c *Checker) newMeter(r *plan.Rule, k int, where meterKey) *meter {
 	limit, slot := r.Limits[k], c.slotOf(where.key)
 	if where.instance > 0 {
 		limit.N = (limit.N + plan.Instances - 1) / plan.Instances
@@ -245,7 +245,7 @@ func (c *Checker) newMeter(r *plan.Rule, k int, where place) *meter {
 // nowhere is the slot of what is not in the store.
 const nowhere = -1
 
-func (c *Checker) exceededLocked(r *plan.Rule, where place, x *excess) {
+func (c *Checker) exceededLocked(r *plan.Rule, where meterKey, x *excess) {
 	who := "the store"
 	if where.instance > 0 {
 		who = fmt.Sprintf("instance %d by itself", where.instance-1)

@@ -43,7 +43,7 @@ const maxBytes = 32 << 20
 // Repository is a document of rules in Redis. It is safe for concurrent use.
 type Repository struct {
 	*ruleedit.Reader
-	place // its keys are current, history and sources
+	location // its keys are current, history and sources
 
 	maxBytes int
 	known    atomic.Int64 // the last version above 0 that was read or written here
@@ -56,12 +56,12 @@ var _ repo.Repository = (*Repository)(nil)
 // cluster. It should not be the client of a store: checks would have to wait behind a large
 // document. Nothing is asked of Redis yet.
 func Open(client func() (rueidis.Client, error), o Options) (*Repository, error) {
-	p, err := o.place(client, "rules", "{rules}:current", "{rules}:history", "{rules}:sources")
+	p, err := o.locate(client, "rules", "{rules}:current", "{rules}:history", "{rules}:sources")
 	if err != nil {
 		return nil, err
 	}
 	p.channel = strings.TrimSuffix(p.keys[0], "current") + "changed"
-	return &Repository{Reader: &ruleedit.Reader{Options: o.Rules}, place: p, maxBytes: maxBytes}, nil
+	return &Repository{Reader: &ruleedit.Reader{Options: o.Rules}, location: p, maxBytes: maxBytes}, nil
 }
 
 // Current implements repo.Repository. Before the first write, it is version 0, which

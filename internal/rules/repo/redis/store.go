@@ -17,7 +17,7 @@ import (
 // fields sha256 and source. The channel weir:{overrides}:changed reports changes. The key does
 // not expire: what is in it must stay even if it does not change for months.
 type Store struct {
-	place
+	location
 	most int
 }
 
@@ -25,7 +25,7 @@ var _ repo.Store = (*Store)(nil)
 
 // OpenStore returns a store in Redis. The client is as in Open; nothing is sent yet.
 func OpenStore(client func() (rueidis.Client, error), o Options, what repo.StoreOptions) (*Store, error) {
-	p, err := o.place(client, what.Name, "{"+what.Name+"}")
+	p, err := o.locate(client, what.Name, "{"+what.Name+"}")
 	if err != nil {
 		return nil, err
 	}

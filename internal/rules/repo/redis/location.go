@@ -48,16 +48,16 @@ var (
 	storeWriteScript = redislink.Script(scripts, "store_write")
 )
 
-// place is the keys of a document, and the channel that tells of its changes.
-type place struct {
+// location is the keys of a document, and the channel that tells of its changes.
+type location struct {
 	redislink.Conn
 	poll    time.Duration
 	keys    []string // as the scripts know them
 	channel string
 }
 
-func (o Options) place(client func() (rueidis.Client, error), who string, keys ...string) (place, error) {
-	p := place{Conn: redislink.Conn{Name: who, Client: client, Timeout: o.Timeout}, poll: pollEvery}
+func (o Options) locate(client func() (rueidis.Client, error), who string, keys ...string) (location, error) {
+	p := location{Conn: redislink.Conn{Name: who, Client: client, Timeout: o.Timeout}, poll: pollEvery}
 	for _, key := range keys {
 		p.keys = append(p.keys, cmp.Or(o.Prefix, DefaultPrefix)+key)
 	}
@@ -65,7 +65,7 @@ func (o Options) place(client func() (rueidis.Client, error), who string, keys .
 }
 
 // exec runs a script that returns texts. The error is that of Redis.
-func (p *place) exec(ctx context.Context, script *rueidis.Lua, args ...string) (answer []string, err error) {
+func (p *location) exec(ctx context.Context, script *rueidis.Lua, args ...string) (answer []string, err error) {
 	err = p.Do(ctx, func(ctx context.Context, c rueidis.Client) error {
 		answer, err = script.Exec(ctx, c, p.keys, args).AsStrSlice()
 		return err
@@ -74,7 +74,7 @@ func (p *place) exec(ctx context.Context, script *rueidis.Lua, args ...string) (
 }
 
 // explain adds a remedy to errors of Redis that do not explain themselves.
-func (p *place) explain(err error) error {
+func (p *location) explain(err error) error {
 	keys := "the key " + p.keys[0]
 	if len(p.keys) > 1 {
 		keys = "one of the keys " + strings.Join(p.keys, ", ")
@@ -84,6 +84,6 @@ func (p *place) explain(err error) error {
 
 // watch calls look at once, when a message tells of a change, and from time to time, until the
 // context ends, which is its error.
-func (p *place) watch(ctx context.Context, look func()) error {
+func (p *location) watch(ctx context.Context, look func()) error {
 	return redislink.Follow(ctx, p.Client, p.channel, p.poll, look)
 }
