@@ -52,7 +52,8 @@ type Reservation struct {
 	Client uint32
 
 	// InProcess is that the caller settles the hold by the same Store, whatever happens, or ends with it. A store that
-	// decides in memory can then keep the hold there, where others do not see it, and it does not expire before.
+	// decides in memory can then keep the hold there, where others do not see it. Such a hold does not expire, and is forgotten
+	// when it is settled, so a repeated settlement finds none.
 	// Default false.
 	InProcess bool
 }

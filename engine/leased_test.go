@@ -2,6 +2,10 @@ package engine
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -103,6 +107,7 @@ func TestReadsTheClockOfLeasesOnce(t *testing.T) {
 type askedHolds struct {
 	granting
 	calls *atomic.Int64
+	fail  *atomic.Int64 // so many settlements
 }
 
 func (a askedHolds) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
@@ -112,6 +117,9 @@ func (a askedHolds) Reserve(ctx context.Context, dst []weir.Decision, r weir.Res
 
 func (a askedHolds) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
 	a.calls.Add(1)
+	if a.fail != nil && a.fail.Add(-1) >= 0 {
+		return weir.Settled{}, errors.New("the store is unavailable")
+	}
 	return a.granting.Settle(ctx, s)
 }
 
@@ -120,7 +128,7 @@ func (a askedHolds) Settle(ctx context.Context, s weir.Settlement) (weir.Settled
 func TestServesOnLeasedUnits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int64
-		s := lease.New(askedHolds{granting{memory.New(memory.Options{}), nil}, &calls}, lease.Options{})
+		s := lease.New(askedHolds{granting{memory.New(memory.Options{}), nil}, &calls, nil}, lease.Options{})
 		e, err := New(Options{Store: s})
 		if err != nil {
 			t.Fatal(err)
@@ -160,6 +168,69 @@ func TestServesOnLeasedUnits(t *testing.T) {
 		var v Verdict
 		if err := e.Reserve(t.Context(), &req, time.Minute, &v); err != nil || calls.Load() != had+1 {
 			t.Errorf("%v, %d calls", err, calls.Load()-had)
+		}
+	})
+}
+
+// heardHolds notes what has become of holds.
+type heardHolds struct {
+	mu    sync.Mutex
+	parts map[HoldKind][]string
+}
+
+func (o *heardHolds) Observe(*rule.Request, *Verdict, time.Duration) {}
+
+func (o *heardHolds) ObserveHold(event HoldEvent) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, p := range event.Parts {
+		o.parts[event.Kind] = append(o.parts[event.Kind], p.Rule)
+	}
+}
+
+// A request has a hold on leased units, and one of a shadow rule in the store, which fails once when it is settled. Then both are
+// settled, and observers hear of both.
+func TestSettlesBesideAStoreThatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls, fail atomic.Int64
+		heard := &heardHolds{parts: map[HoldKind][]string{}}
+		s := lease.New(askedHolds{granting{memory.New(memory.Options{}), nil}, &calls, &fail}, lease.Options{})
+		e, err := New(Options{Store: s, Observers: []Observer{heard}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { e.Close(); _ = s.Close(context.Background()) }()
+		if err := e.Load("rules.json", []byte(`{"rules": [{"id": "a", "key": "user", "limit": "1000000/1h", "count": {"status": ["4xx"]}},
+			{"id": "b", "key": "ip", "limit": "1000000/1h", "mode": "shadow", "count": {"status": ["4xx"]}}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		gate, err := NewGate(e, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 30 {
+			fail.Store(0)
+			if i == 29 {
+				clear(heard.parts)
+				fail.Store(1)
+			}
+			req := rule.Request{User: "alice", IP: netip.AddrFrom4([4]byte{192, 0, 2, byte(i)})}
+			var v Verdict
+			if ok, err := gate.Reserve(t.Context(), &req, time.Minute, &v, new(Denial)); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+			if err := gate.Serve(&req, time.Minute, &v).End(&rule.Response{Status: 404}, nil); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+		}
+		time.Sleep(time.Second) // a settlement that failed is made again
+		synctest.Wait()
+		heard.mu.Lock()
+		defer heard.mu.Unlock()
+		if got := fmt.Sprint(heard.parts[SettledHold]); got != "[a b]" || fail.Load() >= 0 {
+			t.Errorf("settled: %v; all: %v", got, heard.parts)
 		}
 	})
 }

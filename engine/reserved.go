@@ -47,8 +47,8 @@ type reservations struct {
 }
 
 // Reserved returns what is reserved now for the requests that this engine serves, and what of it was used since the engine
-// was made, by rule and model; see [Gate.Serve]. A model has an entry of its own if it is one of the first 500 of which
-// something was used, or is reserved.
+// was made, by rule and model; see [Gate.Serve]. The first 500 pairs of a rule and a model have
+// entries of their own as long as something is reserved or was used.
 func (e *Engine) Reserved() []Reserved {
 	table := e.installed.Load().table
 	a := &e.answers

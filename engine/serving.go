@@ -234,7 +234,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) (er
 	ctx, cancel := h.briefly()
 	defer cancel()
 	s := &h.ending
-	s.id, s.kind, s.until, s.foreign, s.tokens = h.id, SettledHold, 0, false, rule.Usage{}
+	s.id, s.kind, s.until, s.foreign, s.tokens, s.answers = h.id, SettledHold, 0, false, rule.Usage{}, nil
 	if resp.Tokens != nil {
 		s.tokens = *resp.Tokens
 	}

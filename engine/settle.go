@@ -160,6 +160,9 @@ type settlement struct {
 	until   weir.Micros // to repeat it
 	foreign bool        // its id may be invented
 	step    bool        // it is of a hold that another one is told of, too
+
+	// What the store has answered for the first of the request's holds, if it failed for a later one: it may not remember them.
+	answers []weir.Settled
 }
 
 // settle makes a call about a hold. It appends the parts of its answer to dst.
@@ -237,10 +240,20 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	if s.used != nil {
 		call.Used = s.byTag
 	}
-	first, err := store.Settle(ctx, call)
-	if err != nil {
-		return Settled{}, err
+	var known []weir.Settled
+	if store == e.holds && s.used != nil {
+		known = s.answers
 	}
+	var answers [3]weir.Settled // there are no more
+	n := copy(answers[:], known)
+	var err error
+	if n == 0 {
+		if answers[0], err = store.Settle(ctx, call); err != nil {
+			return Settled{}, err
+		}
+		n = 1
+	}
+	first := answers[0]
 	if s.used != nil {
 		e.wakeHeld(first.Parts)
 	}
@@ -252,12 +265,16 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 		ctx, cancel = until(ctx, deadline)
 		defer cancel()
 	}
-	for n := range more {
-		call.ID = sibling(s.id, byte(n+1))
-		next, err := store.Settle(ctx, call)
-		if err != nil {
+	for ; n <= more; n++ {
+		call.ID = sibling(s.id, byte(n))
+		if answers[n], err = store.Settle(ctx, call); err != nil {
+			if store == e.holds && s.used != nil {
+				s.answers = slices.Clone(answers[:n])
+			}
 			return Settled{}, err
 		}
+	}
+	for _, next := range answers[1 : more+1] {
 		done.addParts(next.Parts)
 		e.notePlaces(&done, &next)
 		done.Repeated = done.Repeated && (next.Repeated || next.State != weir.HoldSettled)

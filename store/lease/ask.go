@@ -20,6 +20,7 @@ type asked struct {
 	keep, want int64
 	short      bool  // the store granted less than that
 	from, to   int64 // serial numbers of what it reports; equal if its receipt would not be known
+	spent      *batch
 }
 
 // sighting counts the requests on a key without a lease, and those on others that have the same place. Only maxOthers of these
@@ -100,7 +101,7 @@ func (s *Store) prepare(all []asked, ops []weir.Op, now instant, with bool) []we
 			switch {
 			case s.closing.Load() || held == 0 && (e.flight || !wants):
 			case !with:
-				all[i].later = true
+				all[i].later = held < op.Cost
 			default:
 				if messages == nil {
 					messages = make([]weir.LeaseOp, len(ops))
@@ -180,6 +181,7 @@ func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.Leas
 	} else {
 		e.counts.lost.Add(max(0, e.rest()))
 	}
+	a.spent = e.ageHolds(now.elapsed)
 	a.answers, a.seq, a.from, a.to = e.answers, e.seq+1, e.toldAt, e.serial
 	if e.flight || e.unsure || e.spent == e.told {
 		a.from = a.to
@@ -251,6 +253,9 @@ func (s *Store) receiveLocked(a *asked, answer *weir.LeaseAnswer, cost int64, se
 			e.reports = append(e.reports[:0], e.reports[1:]...)
 		}
 		e.reports = append(e.reports, report{a.from, a.to, weir.Receipt(answer.ResetAt)})
+		if a.spent != nil {
+			a.spent.receipt = weir.Receipt(answer.ResetAt)
+		}
 	}
 	good := e.term - e.term/50 - time.Millisecond
 	e.until, e.untilWall = sent.elapsed+good, sent.wall+int64(good)

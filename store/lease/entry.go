@@ -22,8 +22,9 @@ type entry struct {
 
 	// The lease. Totals since it began, as in weir.LeaseOp.
 	keep, spent int64
-	reserved    int64         // units of keep that open holds have
-	epoch       uint32        // of the lease; holds of another one have nothing in reserved
+	reserved    int64         // units of keep that holds have
+	young, old  *batch        // of these
+	aged        time.Duration // when the young ones were the old ones last
 	serial      int64         // units spent, also those that were refunded since
 	until       time.Duration // units may be spent until one of the clocks is there
 	untilWall   int64
@@ -111,7 +112,7 @@ func (s *Store) newEntry(hash uint64, op *weir.Op, seen, now time.Duration) *ent
 func (e *entry) begin(spent int64) {
 	rand.Read(e.id[:])
 	e.spent, e.charged, e.keep, e.told = spent, 0, spent, 0
-	e.reserved, e.epoch = 0, e.epoch+1
+	e.endHolds()
 	e.until, e.untilWall, e.reports = 0, 0, nil
 	e.serial, e.toldAt = 0, 0
 }

@@ -23,9 +23,9 @@
 //   - The Receipt of a request that was decided here is 2^62 or more. Refund gives its units back to the lease, or to the
 //     store if they were reported lately, and gives nothing back later than that: within about 8 reports, as long as the key
 //     is in use. Nor does it while the report of these units is under way.
-//   - A hold that is settled in this process ([weir.Reservation.InProcess]) is on leased units, if there are enough. It does not expire, the
-//     lease goes on until it is settled, and is charged in full if the process dies. A call that is repeated after that finds no hold.
-//     What is used beyond the reservation, and is not leased here, the wrapped store charges.
+//   - A hold that is settled in this process ([weir.Reservation.InProcess]) is on leased units, if there are enough. It does not expire. If it
+//     lasts, what it has reserved is charged, and refunded as of then as far as it is not used. What is used beyond the reservation, and
+//     is not leased here, the wrapped store charges. A settlement that is repeated finds no hold.
 //
 // These ask the store, as without leases: a key that is used less than three times in a twentieth of the period; limits
 // that cannot be leased (see [weir.Compiled.Leasable]), and all other limits of such a request; periods under 100 ms;

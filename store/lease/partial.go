@@ -137,7 +137,7 @@ func (s *Store) takePartial(ctx context.Context, read time.Duration, dst []weir.
 		decisions, err := s.ask(ctx, dst, ops)
 		return decisions, nil, err
 	}
-	return s.askApart(dst, ops, func() ([]weir.Decision, []error, error) { return s.partial.TakePartial(ctx, dst, ops...) })
+	return s.askApart(dst, ops, false, func() ([]weir.Decision, []error, error) { return s.partial.TakePartial(ctx, dst, ops...) })
 }
 
 // isApart reports whether ops are of several parts.
@@ -145,8 +145,8 @@ func (s *Store) isApart(ops []weir.Op) bool {
 	return s.partial != nil && slices.ContainsFunc(ops, func(op weir.Op) bool { return s.PartOf(op) != s.PartOf(ops[0]) })
 }
 
-// askApart makes a call with which messages about leases cannot go.
-func (s *Store) askApart(dst []weir.Decision, ops []weir.Op, call func() ([]weir.Decision, []error, error)) ([]weir.Decision, []error, error) {
+// askApart makes a call with which messages about leases cannot go. What is held here does not count for a reservation.
+func (s *Store) askApart(dst []weir.Decision, ops []weir.Op, reserves bool, call func() ([]weir.Decision, []error, error)) ([]weir.Decision, []error, error) {
 	s.countAsked(ops)
 	all, first := make([]asked, len(ops)), len(dst)
 	if canLease(ops) {
@@ -154,7 +154,13 @@ func (s *Store) askApart(dst []weir.Decision, ops []weir.Op, call func() ([]weir
 	}
 	dst, failed, err := call()
 	if err == nil {
+		said := slices.Clone(dst[first:])
 		s.learn(all, dst[first:], failed, ops)
+		for i := range said {
+			if reserves && !said[i].Allowed {
+				dst[first+i].Remaining = said[i].Remaining
+			}
+		}
 	}
 	return dst, failed, err
 }

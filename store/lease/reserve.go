@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// hold is a hold on leased units. It is in no store, so it lasts until it is settled here.
+// hold is a hold on leased units. It is in no store.
 type hold struct {
 	parts []part
 
@@ -25,17 +25,61 @@ type hold struct {
 	waits   bool
 }
 
+// part is what a hold has of a lease.
+type part struct {
+	e    *entry
+	of   *batch
+	cost int64
+	tag  string
+}
+
+// batch is what holds of about the same age have of a lease. A hold that is short reserves its units until it is settled. Those of one
+// that lasts are spent like any others, because what is reserved ages in no window and drains from no bucket. What it
+// has not used is given back by the receipt with which they were charged.
+type batch struct {
+	units   int64
+	spent   bool // also if the lease has ended
+	receipt weir.Receipt
+}
+
+// reserve reserves units that are held.
+func (e *entry) reserve(units int64) *batch {
+	if e.young == nil {
+		e.young = new(batch)
+	}
+	e.reserved += units
+	e.young.units += units
+	return e.young
+}
+
+// ageHolds spends the units of holds that are old, and returns these if it is known with which receipt they will be charged. Holds are old
+// after one to two times as long as units are leased ahead, or as there was no message.
+func (e *entry) ageHolds(now time.Duration) (spent *batch) {
+	if e.reserved == 0 || e.flight || e.unsure || now-e.aged < e.ahead {
+		return nil
+	}
+	if spent = e.old; spent != nil {
+		e.spend(spent.units)
+		e.reserved -= spent.units
+		spent.spent = true
+	}
+	e.old, e.young, e.aged = e.young, nil, now
+	return spent
+}
+
+// endHolds takes what holds have from the lease, because it has ended.
+func (e *entry) endHolds() {
+	for _, b := range []*batch{e.young, e.old} {
+		if b != nil {
+			b.spent = true
+		}
+	}
+	e.reserved, e.young, e.old = 0, nil, nil
+}
+
 // maxWaiting bounds the holds whose settlement the store has to complete, and has not. Of others, what was used beyond the
 // reservation is lost.
 const maxWaiting = 10_000
-
-// part is what a hold has of a lease.
-type part struct {
-	e     *entry
-	epoch uint32
-	cost  int64
-	tag   string
-}
 
 // Reserve implements weir.HoldStore. It reserves units that are leased here if the hold is settled in this process.
 func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
@@ -64,7 +108,7 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	if !r.InProcess || slices.ContainsFunc(ops, func(op weir.Op) bool { return op.Limit == nil || s.termOf(op.Limit) == 0 }) {
 		return call()
 	}
-	if err := weir.ValidateReserve(&r, ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidateReserve(&r, ops)); err != nil {
 		return dst, nil, err
 	}
 	h := &hold{final: make([]bool, len(ops)), tags: r.Tags}
@@ -74,8 +118,12 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	decisions, decided := s.decideMany(unread, dst, charged, h)
 	if !decided {
-		s.giveUp(ctx, charged)
-		return s.askApart(dst, charged, call)
+		first := len(dst)
+		all, failed, err := s.askApart(dst, charged, true, call)
+		if err == nil && failed == nil && !weir.Allowed(all[first:]) && s.giveUp(ctx, charged, all[first:]) {
+			return s.askApart(all[:first], charged, true, call)
+		}
+		return all, failed, err
 	}
 	if len(h.parts) > 0 { // it is allowed
 		h.final, h.tags = nil, nil // which the caller may use again
@@ -87,10 +135,10 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	return decisions, nil, nil
 }
 
-// giveUp gives to the store what is held for ops that it is to take, and is too little here, so that it counts for them.
-func (s *Store) giveUp(ctx context.Context, ops []weir.Op) {
+// giveUp gives what is held to the store, which has denied ops, if they may fit with that. It reports whether it did.
+func (s *Store) giveUp(ctx context.Context, ops []weir.Op, denied []weir.Decision) bool {
 	if s.isApart(ops) {
-		return
+		return false
 	}
 	now := s.now()
 	var all []asked
@@ -99,18 +147,23 @@ func (s *Store) giveUp(ctx context.Context, ops []weir.Op) {
 		hash := maphash.String(s.seed, ops[i].Key)
 		sh := s.shardOf(hash)
 		sh.mu.Lock()
-		if e := sh.findLocked(hash, &ops[i]); e != nil && !e.flight && e.held(now) > 0 {
+		e, held := sh.findLocked(hash, &ops[i]), int64(0)
+		if e != nil && !e.flight {
+			held = e.held(now)
+		}
+		if held > 0 && !denied[i].Allowed && ops[i].Cost <= denied[i].Remaining+held {
 			a := asked{e: e}
-			held := e.held(now)
 			m := s.messageLocked(&a, held-min(held, ops[i].Cost), 0, now)
 			a.want, m.Want = 0, 0
 			all, messages = append(all, a), append(messages, m)
 		}
 		sh.mu.Unlock()
 	}
-	if messages != nil {
-		_, _ = s.call(ctx, all, messages, now) // if it fails, so will what is asked for next
+	if messages == nil {
+		return false
 	}
+	_, err := s.call(ctx, all, messages, now)
+	return err == nil
 }
 
 func (h *hold) tag(op int) string {
@@ -144,13 +197,19 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		return h.open(s.now(), settlement.TTL), nil
 	}
 	if h.settled == nil {
-		s.settle(h, &settlement)
+		if back := s.settle(h, &settlement); len(back) > 0 {
+			_ = s.store.Refund(ctx, back...) // not again, because it may have arrived
+		}
 	}
 	err := s.chargeRest(ctx, settlement.ID, h)
 	if h.waits {
 		s.waiting.Add(-1)
 	}
-	if h.waits = err != nil && s.waiting.Add(1) <= maxWaiting; h.waits { // for the next attempt
+	if h.waits = err != nil; h.waits && s.waiting.Add(1) > maxWaiting {
+		s.waiting.Add(-1)
+		h.waits = false
+	}
+	if h.waits { // for the next attempt
 		sh.mu.Lock()
 		sh.holds[settlement.ID] = h
 		sh.mu.Unlock()
@@ -170,9 +229,9 @@ func (h *hold) open(now instant, ttl time.Duration) weir.Settled {
 	return open
 }
 
-// settle spends what was used, and lets go of the rest. What is more than was reserved is spent, too, if so much is held here.
-// Otherwise, or if the lease has ended and the store has charged what was reserved, the store is to charge it.
-func (s *Store) settle(h *hold, settlement *weir.Settlement) {
+// settle spends what was used, and lets go of the rest. What is more than was reserved is spent, too, if so much is held here;
+// otherwise the store is to charge it. If what was reserved is spent already, it returns what the store is to give back.
+func (s *Store) settle(h *hold, settlement *weir.Settlement) (back []weir.Op) {
 	now := s.now()
 	for i := range h.parts {
 		p := &h.parts[i]
@@ -180,12 +239,16 @@ func (s *Store) settle(h *hold, settlement *weir.Settlement) {
 		more := max(0, used-p.cost)
 		e, sh := p.e, s.shardOf(p.e.hash)
 		sh.mu.Lock()
-		if e.epoch == p.epoch {
+		switch {
+		case !p.of.spent:
+			p.of.units -= p.cost
 			e.reserved -= p.cost
 			if more <= e.held(now) {
 				more = 0
 			}
 			e.spend(used - more)
+		case used < p.cost && p.of.receipt != 0:
+			back = append(back, weir.Op{Key: e.key, Limit: e.limit, Cost: p.cost - used, Receipt: p.of.receipt})
 		}
 		if more > 0 {
 			h.rest, h.of = append(h.rest, weir.Op{Key: e.key, Limit: e.limit, Cost: more}), append(h.of, i)
@@ -193,6 +256,7 @@ func (s *Store) settle(h *hold, settlement *weir.Settlement) {
 		sh.mu.Unlock()
 		h.settled = append(h.settled, weir.SettledPart{Tag: p.tag, Cost: p.cost, Used: used})
 	}
+	return back
 }
 
 // chargeRest has the store charge what the lease does not cover: once, however often this is repeated.
@@ -200,6 +264,7 @@ func (s *Store) chargeRest(ctx context.Context, id weir.HoldID, h *hold) error {
 	if len(h.rest) == 0 {
 		return nil
 	}
+	id[0] ^= 0xff // a hold of its own, so that who settles this one again is not told of the rest
 	charged, err := s.holds.Settle(ctx, weir.Settlement{
 		ID: id, Ops: h.rest, Used: func(_ string, cost int64) int64 { return cost },
 	})

@@ -2,6 +2,7 @@ package lease
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -263,22 +264,60 @@ func TestSettleMoreThanIsHeld(t *testing.T) {
 	})
 }
 
-// A lease goes on as long as there are holds on it, also if the key is idle, and no longer.
-func TestHoldKeepsLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, n := openedHolding(t, time.Millisecond)
-		taken := warmed(t, s, hourly, 20)
-		id := reserve(t, s, hourly, 7)
-		time.Sleep(20 * time.Second)
-		if out, calls := n.Account("k", hourly).Out, n.leases.Load(); out != 7 || calls > 60 {
-			t.Errorf("%d are on lease after %d messages, want 7", out, calls)
+// A hold that lasts is charged, also if the key is idle, and its lease ends. What it has not used is given back.
+func TestHoldThatLasts(t *testing.T) {
+	for _, text := range []string{"fixed_window 1000/1h", "sliding_window 1000/1h", "sliding_log 1000/1h", "sliding_buckets 1000/1h", "token_bucket 1000/1000d"} {
+		for _, used := range []int64{0, 2, 7, 30} {
+			synctest.Test(t, func(t *testing.T) {
+				limit := weir.MustCompile(text)
+				s, n := openedHolding(t, time.Millisecond)
+				taken := warmed(t, s, limit, 20)
+				before := n.leases.Load()
+				id := reserve(t, s, limit, 7)
+				time.Sleep(5 * time.Second)
+				if got, calls := remaining(t, n, limit), n.leases.Load()-before; got != 1000-taken-7 || n.Account("k", limit).Out != 0 || s.Stats().Keys != 0 || calls > 5 {
+					t.Errorf("%s: %d remain after %d and 7 of 1000, %d on lease, after %d messages", text, got, taken, n.Account("k", limit).Out, calls)
+				}
+				if open := testkit.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Minute}))(t); open.State != weir.HoldOpen {
+					t.Errorf("%s: %+v", text, open)
+				}
+				if done := settle(t, s, id, used); done.State != weir.HoldSettled || done.Parts[0].Used != used {
+					t.Errorf("%s: %+v", text, done)
+				}
+				if got := remaining(t, n, limit); got != 1000-taken-used {
+					t.Errorf("%s: %d remain after %d and %d of 1000", text, got, taken, used)
+				}
+			})
 		}
-		settle(t, s, id, 2)
-		time.Sleep(3 * time.Second)
-		if got, keys := remaining(t, n, hourly), s.Stats().Keys; got != 1000-taken-2 || keys != 0 || n.Account("k", hourly).Out != 0 {
-			t.Errorf("%d remain after %d and 2 of 1000, with %d keys", got, taken, keys)
-		}
-	})
+	}
+}
+
+// Requests that last for many periods take units in one of them only.
+func TestLongRequestsDoNotFillALimit(t *testing.T) {
+	for _, text := range []string{"fixed_window 1000/1m", "token_bucket 1000/1m", "sliding_window 1000/1m", "sliding_log 1000/1m"} {
+		synctest.Test(t, func(t *testing.T) {
+			limit := weir.MustCompile(text)
+			s, n := openedHolding(t, time.Millisecond)
+			var open []weir.HoldID
+			denied := 0
+			for range 3000 { // 10 a second, of 16
+				id := weir.NewHoldID()
+				op := weir.Op{Key: "k", Limit: limit, Cost: 1}
+				if testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id, InProcess: true}, op))(t)[0].Allowed {
+					open = append(open, id)
+				} else {
+					denied++
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			if denied > 0 || len(n.holds) > 300 {
+				t.Errorf("%s: %d of 3000 were denied, and %d were in the store", text, denied, len(n.holds))
+			}
+			for _, id := range open {
+				settle(t, s, id, 1)
+			}
+		})
+	}
 }
 
 // A lease ended while a hold was open, so the store has charged all of it. Only what was used beyond it is charged then.
@@ -341,6 +380,62 @@ func TestReserveAllThatIsLeft(t *testing.T) {
 		testkit.OK(t, s.Close(t.Context()))
 		if got := remaining(t, n, hourly); got != 1000-taken-100 {
 			t.Errorf("%d remain after %d and 100 of 1000", got, taken)
+		}
+	})
+}
+
+// A key that is used seldom beside one that is used often: each request asks the store once to reserve, and once to settle.
+func TestReserveBesideSeldomUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, n := openedHolding(t, time.Millisecond)
+		before := int64(0)
+		for i := range 1000 {
+			if i == 500 {
+				before = n.calls.Load()
+			}
+			id := weir.NewHoldID()
+			ops := []weir.Op{{Key: "k", Limit: weir.MustCompile("fixed_window 100000/1h"), Cost: 1}, {Key: fmt.Sprint(i), Limit: hourly, Cost: 1}}
+			testkit.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id, InProcess: true}, ops...))(t)
+			settle(t, s, id, 1)
+			time.Sleep(10 * time.Millisecond)
+		}
+		if got := n.calls.Load() - before; got > 1050 {
+			t.Errorf("%d calls for 500 requests", got)
+		}
+	})
+}
+
+// apart is a store of several parts, by the first byte of the key.
+type apart struct{ *holding }
+
+func (a apart) PartOf(op weir.Op) uint16 { return uint16(op.Key[0]) }
+
+func (a apart) TakePartial(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	dst, err := a.Take(ctx, dst, ops...)
+	return dst, nil, err
+}
+
+func (a apart) PeekPartial(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	dst, err := a.Peek(ctx, dst, ops...)
+	return dst, nil, err
+}
+
+func (a apart) ReservePartial(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, []error, error) {
+	dst, err := a.Reserve(ctx, dst, r, ops...)
+	return dst, nil, err
+}
+
+// A denied reservation has what remains in the store, because what is leased here did not count for it.
+func TestReserveDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &holding{network: &network{reference: newReference(wallNow), trip: time.Millisecond}, holds: map[weir.HoldID]*theirs{}}
+		s := holder(t, apart{n}, Options{})
+		warmed(t, s, hourly, 20)
+		take(t, n, "k", hourly, remaining(t, n, hourly)-5)
+		ops := []weir.Op{{Key: "k", Limit: hourly, Cost: s.Stats().Leased + 1}, {Key: "other", Limit: hourly, Cost: 1}}
+		d, _, err := s.ReservePartial(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID(), InProcess: true}, ops...)
+		if err != nil || d[0].Allowed || d[0].Remaining != 5 {
+			t.Errorf("%v %+v, want that 5 remain", err, d)
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (s *Store) tend(e *entry) bool {
 	}
 	if closing { // what holds have not settled yet is taken for used
 		e.spend(e.reserved)
-		e.reserved, e.epoch = 0, e.epoch+1
+		e.endHolds()
 	}
 	switch {
 	case e.flight:

@@ -39,7 +39,7 @@ func withManySoon(t *testing.T, s *Store) *Store {
 
 // olderLibrary does not know how a key with many holds begins.
 var olderLibrary = sync.OnceValue(func() *library {
-	return newLibrary(strings.NewReplacer(`MOVED = '\255many'`, `MOVED = '\255other'`).Replace)
+	return newLibrary(strings.NewReplacer(`SHORT = '\255many'`, `SHORT = '\255other'`).Replace)
 })
 
 func TestSuiteWithManyHolds(t *testing.T) {

@@ -22,7 +22,7 @@ local function readMoved(t, k, c)
   local text = try('GET', name)
   local out, first, count, expires = readPlace(type(text) == 'string' and text)
   if not out then return nil end
-  if text ~= MOVED then
+  if string.sub(text, 1, #LEASED) == LEASED then
     prepareLeases()
     t.leases[k], t.expireLeases = LEASES.of(t.keys[t.pairs + 3 * k], count, out, first, expires), LEASES.expire
   end

@@ -1,7 +1,8 @@
 -- What is in the place of a state that is in a key of its own: MOVED if it has many open holds, or, of one with units on
 -- lease, LEASED with what every decision needs. Versions that know neither take both for foreign.
 
-local MOVED = '\255many' .. ('\255'):rep(23) -- as long as a state: builds before v0.1.0 take what is shorter for none, and write over it
+local SHORT = '\255many' -- as some builds after v0.1.0 wrote it
+local MOVED = SHORT .. ('\255'):rep(23) -- as long as a state: builds before v0.1.0 take what is shorter for none, and write over it
 local LEASED = '\255leas'
 local IN_PLACE = '>I3I7I7I7' -- count, out, first, expires; see leases.lua
 
@@ -9,7 +10,7 @@ local IN_PLACE = '>I3I7I7I7' -- count, out, first, expires; see leases.lua
 -- expire; nil if the text is none of these.
 local function readPlace(text)
   if not text or string.sub(text, 1, 1) ~= '\255' then return nil end
-  if text == MOVED then return 0, EXACT, 0, 0 end
+  if text == MOVED or text == SHORT then return 0, EXACT, 0, 0 end
   if string.sub(text, 1, #LEASED) ~= LEASED or #text ~= #LEASED + 24 then return nil end
   local count, out, first, expires = parse(IN_PLACE, text, #LEASED + 1)
   return out, first, count, expires
