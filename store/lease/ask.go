@@ -181,7 +181,9 @@ func (s *Store) messageLocked(a *asked, held, cost int64, now instant) weir.Leas
 	} else {
 		e.counts.lost.Add(max(0, e.rest()))
 	}
-	a.spent = e.ageHolds(now.elapsed)
+	if cost == 0 || !e.leaks() { // or else the receipt would not be known
+		a.spent = e.ageHolds(now.elapsed)
+	}
 	a.answers, a.seq, a.from, a.to = e.answers, e.seq+1, e.toldAt, e.serial
 	if e.flight || e.unsure || e.spent == e.told {
 		a.from = a.to
