@@ -18,9 +18,9 @@ type asked struct {
 	// Of the message.
 	seq        int64 // 0 if there is none
 	keep, want int64
-	short      bool  // the store granted less than that
-	from, to   int64 // serial numbers of what it reports; equal if its receipt would not be known
-	spent      *batch
+	short      bool   // the store granted less than that
+	from, to   int64  // serial numbers of what it reports; equal if its receipt would not be known
+	spent      *batch // of the holds whose units it reports
 }
 
 // sighting counts the requests on a key without a lease, and those on others that have the same place. Only maxOthers of these

@@ -186,7 +186,7 @@ func (s *Store) decideMany(read time.Duration, dst []weir.Decision, ops []weir.O
 		switch {
 		case allowed && h != nil && !h.final[i]:
 			d.Receipt = e.receipt() // which only says that it is charged
-			h.parts = append(h.parts, part{e, e.reserve(ops[i].Cost), ops[i].Cost, h.tag(i)})
+			h.parts = append(h.parts, part{e, e.reserve(ops[i].Cost), ops[i].Cost, h.reservation.Tag(i)})
 			s.useLocked(e, ops[i].Cost, &d, now)
 		case allowed:
 			s.spendLocked(e, ops[i].Cost, &d, now)

@@ -154,10 +154,13 @@ func (s *Store) askApart(dst []weir.Decision, ops []weir.Op, reserves bool, call
 	}
 	dst, failed, err := call()
 	if err == nil {
-		said := slices.Clone(dst[first:])
+		var said []weir.Decision
+		if reserves {
+			said = slices.Clone(dst[first:])
+		}
 		s.learn(all, dst[first:], failed, ops)
 		for i := range said {
-			if reserves && !said[i].Allowed {
+			if !said[i].Allowed {
 				dst[first+i].Remaining = said[i].Remaining
 			}
 		}

@@ -15,8 +15,8 @@ type hold struct {
 	parts []part
 
 	// Of the reservation, while it is decided.
-	final []bool // by op: it is spent
-	tags  []string
+	reservation weir.Reservation
+	final       []bool // by op: it is spent
 
 	// Of a settlement that the store has to complete: what it answers, and what is charged for it.
 	settled []weir.SettledPart
@@ -111,7 +111,7 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	if err := cmp.Or(ctx.Err(), weir.ValidateReserve(&r, ops)); err != nil {
 		return dst, nil, err
 	}
-	h := &hold{final: make([]bool, len(ops)), tags: r.Tags}
+	h := &hold{reservation: r, final: make([]bool, len(ops))}
 	charged := slices.Clone(ops)
 	for i := range charged {
 		h.final[i], charged[i].Final = ops[i].Final, false
@@ -126,7 +126,7 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		return all, failed, err
 	}
 	if len(h.parts) > 0 { // it is allowed
-		h.final, h.tags = nil, nil // which the caller may use again
+		h.reservation, h.final = weir.Reservation{}, nil // whose tags the caller may use again
 		sh := s.shardOfHold(r.ID)
 		sh.mu.Lock()
 		sh.holds[r.ID] = h
@@ -164,13 +164,6 @@ func (s *Store) giveUp(ctx context.Context, ops []weir.Op, denied []weir.Decisio
 	}
 	_, err := s.call(ctx, all, messages, now)
 	return err == nil
-}
-
-func (h *hold) tag(op int) string {
-	if h.tags == nil {
-		return ""
-	}
-	return h.tags[op]
 }
 
 func (s *Store) shardOfHold(id weir.HoldID) *shard { return &s.shards[int(id[0])%shardCount] }
